@@ -1,0 +1,250 @@
+//! What there is: nodes with their resources, the levels of the topology above them, and the fabric of links.
+
+mod fabric;
+
+use std::sync::Arc;
+
+use indexmap::{IndexMap, IndexSet};
+use serde::{Deserialize, Serialize};
+
+use crate::id::{DomainId, GpuTypeId, Id, IdVec, NodeId};
+use crate::units::Resources;
+
+pub use fabric::{Fabric, FabricError, Link, Path, Vertex};
+
+/// A name given by a user; the border interns it, the edge prints it.
+pub type Name = Arc<str>;
+
+/// A level of the topology, counted from the outermost: 0 is the widest, `Cluster::depth` is the node itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Level(pub u8);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum NodeState {
+    Ready,
+    /// Keeps what it runs and takes nothing new.
+    Cordoned,
+    /// Not heard of: what it ran is lost.
+    Gone,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    pub name: Name,
+    pub capacity: Resources,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_type: Option<GpuTypeId>,
+    /// The domain it lies in at each level, outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<DomainId>,
+    pub state: NodeState,
+}
+
+/// A node as the border describes it, by names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeSpec {
+    pub name: String,
+    pub capacity: Resources,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_type: Option<String>,
+    /// A domain name for each level but the node's own, outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClusterError {
+    #[error("two nodes are called `{0}`")]
+    DuplicateNode(String),
+    #[error("node `{node}` names {given} domains where the topology has {expected} levels above the node")]
+    DomainCount { node: String, given: usize, expected: usize },
+    #[error("there are more than {0} levels")]
+    TooManyLevels(usize),
+    #[error("two levels are called `{0}`")]
+    DuplicateLevel(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cluster {
+    /// Outermost first; the node itself is not listed.
+    levels: Vec<Name>,
+    domains: IdVec<DomainId, Domain>,
+    gpu_types: IndexSet<Name>,
+    nodes: IdVec<NodeId, Node>,
+    #[serde(with = "by_name")]
+    names: IndexMap<Name, NodeId>,
+    pub fabric: Fabric,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Domain {
+    level: Level,
+    name: Name,
+    within: Option<DomainId>,
+}
+
+impl Cluster {
+    /// A cluster without nodes; `levels` are the names above the node, outermost first.
+    pub fn new(levels: &[&str]) -> Result<Self, ClusterError> {
+        const MOST_LEVELS: usize = 8;
+        if levels.len() > MOST_LEVELS {
+            return Err(ClusterError::TooManyLevels(MOST_LEVELS));
+        }
+        if let Some(at) = (1..levels.len()).find(|at| levels[..*at].contains(&levels[*at])) {
+            return Err(ClusterError::DuplicateLevel(levels[at].to_owned()));
+        }
+        Ok(Self {
+            levels: levels.iter().map(|name| Name::from(*name)).collect(),
+            domains: IdVec::new(),
+            gpu_types: IndexSet::new(),
+            nodes: IdVec::new(),
+            names: IndexMap::new(),
+            fabric: Fabric::default(),
+        })
+    }
+
+    pub fn add_node(&mut self, spec: &NodeSpec) -> Result<NodeId, ClusterError> {
+        if self.names.contains_key(spec.name.as_str()) {
+            return Err(ClusterError::DuplicateNode(spec.name.clone()));
+        }
+        if spec.domains.len() != self.levels.len() {
+            return Err(ClusterError::DomainCount {
+                node: spec.name.clone(),
+                given: spec.domains.len(),
+                expected: self.levels.len(),
+            });
+        }
+        let mut domains: Vec<DomainId> = Vec::with_capacity(spec.domains.len());
+        for (level, name) in spec.domains.iter().enumerate() {
+            domains.push(self.domain(Level(level as u8), name, domains.last().copied()));
+        }
+        let gpu_type = spec.gpu_type.as_deref().map(|name| self.intern_gpu_type(name));
+        let name = Name::from(spec.name.as_str());
+        let id = self.nodes.push(Node {
+            name: name.clone(),
+            capacity: spec.capacity,
+            gpu_type,
+            domains,
+            state: NodeState::Ready,
+        });
+        self.names.insert(name, id);
+        Ok(id)
+    }
+
+    fn domain(&mut self, level: Level, name: &str, within: Option<DomainId>) -> DomainId {
+        let known =
+            self.domains.iter().rev().find(|(_, domain)| {
+                domain.level == level && domain.within == within && &*domain.name == name
+            });
+        match known {
+            Some((id, _)) => id,
+            None => self.domains.push(Domain { level, name: Name::from(name), within }),
+        }
+    }
+
+    pub fn intern_gpu_type(&mut self, name: &str) -> GpuTypeId {
+        let index = match self.gpu_types.get_index_of(name) {
+            Some(index) => index,
+            None => self.gpu_types.insert_full(Name::from(name)).0,
+        };
+        GpuTypeId::from_index(index)
+    }
+
+    pub fn gpu_type_name(&self, id: GpuTypeId) -> &str {
+        &self.gpu_types[id.index()]
+    }
+
+    pub fn set_state(&mut self, node: NodeId, state: NodeState) {
+        self.nodes[node].state = state;
+    }
+
+    pub fn nodes(&self) -> &IdVec<NodeId, Node> {
+        &self.nodes
+    }
+
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id]
+    }
+
+    pub fn find_node(&self, name: &str) -> Option<NodeId> {
+        self.names.get(name).copied()
+    }
+
+    /// The level that is the node itself.
+    pub fn depth(&self) -> Level {
+        Level(self.levels.len() as u8)
+    }
+
+    /// The level of that name; `node` is the innermost.
+    pub fn find_level(&self, name: &str) -> Option<Level> {
+        if name == "node" {
+            return Some(self.depth());
+        }
+        self.levels.iter().position(|level| &**level == name).map(|index| Level(index as u8))
+    }
+
+    pub fn level_name(&self, level: Level) -> &str {
+        self.levels.get(usize::from(level.0)).map_or("node", |name| name)
+    }
+
+    pub fn domain_count(&self) -> usize {
+        self.domains.len()
+    }
+
+    pub fn domain_name(&self, id: DomainId) -> &str {
+        &self.domains[id].name
+    }
+
+    /// Everything there is, whatever its state.
+    pub fn capacity(&self) -> Resources {
+        self.nodes.values().map(|node| node.capacity).sum()
+    }
+}
+
+/// The index from names to nodes is made anew on reading: it says nothing that the nodes do not.
+mod by_name {
+    use super::{IndexMap, Name, NodeId};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(names: &IndexMap<Name, NodeId>, to: S) -> Result<S::Ok, S::Error> {
+        names.keys().collect::<Vec<_>>().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<IndexMap<Name, NodeId>, D::Error> {
+        let names = Vec::<Name>::deserialize(from)?;
+        Ok(names.into_iter().enumerate().map(|(index, name)| (name, super::Id::from_index(index))).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(name: &str, rack: &str) -> NodeSpec {
+        NodeSpec { name: name.into(), domains: vec![rack.into()], ..NodeSpec::default() }
+    }
+
+    #[test]
+    fn nodes_of_one_rack_share_a_domain() {
+        let mut cluster = Cluster::new(&["rack"]).unwrap();
+        let a = cluster.add_node(&spec("a", "r1")).unwrap();
+        let b = cluster.add_node(&spec("b", "r1")).unwrap();
+        let c = cluster.add_node(&spec("c", "r2")).unwrap();
+        assert_eq!(cluster.node(a).domains, cluster.node(b).domains);
+        assert_ne!(cluster.node(a).domains, cluster.node(c).domains);
+        assert_eq!(cluster.find_level("node"), Some(Level(1)));
+        assert_eq!(cluster.find_node("c"), Some(c));
+    }
+
+    #[test]
+    fn a_name_stands_for_one_node() {
+        let mut cluster = Cluster::new(&["rack"]).unwrap();
+        cluster.add_node(&spec("a", "r1")).unwrap();
+        assert_eq!(cluster.add_node(&spec("a", "r2")), Err(ClusterError::DuplicateNode("a".into())));
+        assert_eq!(Cluster::new(&["rack", "rack"]), Err(ClusterError::DuplicateLevel("rack".into())));
+    }
+}

@@ -1,0 +1,16 @@
+//! The decisions of Metronome: worlds send events, the engine keeps state and turns a snapshot into a plan with
+//! reasons, a checker passes it, and the world carries out its steps.
+//!
+//! Nothing here reads a clock, a file or a random number: time is an argument, and the same input gives the same
+//! bytes.
+
+pub mod cluster;
+pub mod id;
+pub mod job;
+pub mod plan;
+pub mod policy;
+pub mod profile;
+pub mod progress;
+pub mod queue;
+pub mod report;
+pub mod units;

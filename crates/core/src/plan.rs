@@ -1,0 +1,200 @@
+//! The whole intended state, and the steps that lead to it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{JobId, NodeId};
+use crate::job::{Capabilities, JobSpec, Life};
+use crate::units::Resources;
+
+/// Members of one role on one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Part {
+    pub role: u8,
+    pub node: NodeId,
+    pub members: u32,
+}
+
+/// A whole gang on its nodes. There is no way to make half of one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// By role, then node.
+    parts: Vec<Part>,
+    /// What it takes from each node, by node.
+    takes: Vec<(NodeId, Resources)>,
+}
+
+/// Some role of the job would have fewer or more members than its gang allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("role {role} would have {members} members")]
+pub struct NotWhole {
+    pub role: usize,
+    pub members: u64,
+}
+
+impl Assignment {
+    /// Puts the parts together, if every role gets as many members as its gang asks for.
+    pub fn whole(spec: &JobSpec, mut parts: Vec<Part>) -> Result<Self, NotWhole> {
+        parts.retain(|part| part.members > 0);
+        parts.sort_unstable();
+        for (index, role) in spec.roles.iter().enumerate() {
+            let of_role = parts.iter().filter(|part| usize::from(part.role) == index);
+            let members: u64 = of_role.map(|part| u64::from(part.members)).sum();
+            if members < u64::from(role.gang.min()) || members > u64::from(role.gang.max()) {
+                return Err(NotWhole { role: index, members });
+            }
+        }
+        let mut takes: BTreeMap<NodeId, Resources> = BTreeMap::new();
+        for part in &parts {
+            let each = spec.roles[usize::from(part.role)].shape.each;
+            let taken = takes.entry(part.node).or_default();
+            *taken = *taken + each.times(u64::from(part.members));
+        }
+        Ok(Self { parts, takes: takes.into_iter().collect() })
+    }
+
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// What it takes from each node it touches, in order of node.
+    pub fn takes(&self) -> &[(NodeId, Resources)] {
+        &self.takes
+    }
+
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = NodeId> {
+        self.takes.iter().map(|(node, _)| *node)
+    }
+
+    pub fn touches(&self, node: NodeId) -> bool {
+        self.takes.binary_search_by_key(&node, |(node, _)| *node).is_ok()
+    }
+
+    pub fn total(&self) -> Resources {
+        self.takes.iter().map(|(_, taken)| *taken).sum()
+    }
+
+    pub fn members(&self) -> u32 {
+        self.parts.iter().map(|part| part.members).sum()
+    }
+}
+
+/// Which decision a plan comes from: what is older than the newest is stale.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Generation(pub u64);
+
+/// Who shall run where. Jobs that are not in it shall hold nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    pub(crate) generation: Generation,
+    held: BTreeMap<JobId, Arc<Assignment>>,
+}
+
+impl Plan {
+    pub fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    pub fn get(&self, job: JobId) -> Option<&Arc<Assignment>> {
+        self.held.get(&job)
+    }
+
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (JobId, &Arc<Assignment>)> {
+        self.held.iter().map(|(job, held)| (*job, held))
+    }
+
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    pub(crate) fn set(&mut self, job: JobId, held: Option<Arc<Assignment>>) -> Option<Arc<Assignment>> {
+        match held {
+            Some(held) => self.held.insert(job, held),
+            None => self.held.remove(&job),
+        }
+    }
+}
+
+/// What a decision changes in the plan: the new assignment of each job whose assignment changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Amendment {
+    pub generation: Generation,
+    pub changes: BTreeMap<JobId, Option<Arc<Assignment>>>,
+}
+
+/// Numbered in the order of issue, over the life of an engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StepId(pub u64);
+
+/// One thing for a world to do, said in full. A world refuses a step for a job of which it has seen a newer one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    pub id: StepId,
+    pub generation: Generation,
+    pub job: JobId,
+    pub action: Action,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Action {
+    Start(Arc<Assignment>),
+    /// Ends it, whatever state it is in; its unsaved work is lost.
+    Stop,
+    /// Saves its work and takes it off its nodes, to go on when its owner says so.
+    Suspend,
+    /// Saves its work and takes it off its nodes, to go on when there is room.
+    Preempt,
+    Move {
+        from: Arc<Assignment>,
+        to: Arc<Assignment>,
+    },
+    Rescale {
+        from: Arc<Assignment>,
+        to: Arc<Assignment>,
+    },
+}
+
+impl Action {
+    /// What the job will take that it does not hold yet.
+    pub fn takes(&self) -> Option<&Arc<Assignment>> {
+        match self {
+            Self::Start(to) | Self::Move { to, .. } | Self::Rescale { to, .. } => Some(to),
+            Self::Stop | Self::Suspend | Self::Preempt => None,
+        }
+    }
+}
+
+/// What to do about one job so that its life follows the plan. `None` where nothing is to be done, or something is
+/// under way already. A change of place that needs room which others still hold becomes a `Preempt`: two jobs that
+/// change places would wait for each other for ever.
+pub(crate) fn action_towards(
+    life: &Life,
+    intended: Option<&Arc<Assignment>>,
+    may: Capabilities,
+    has_room: impl Fn(&Assignment) -> bool,
+) -> Option<Action> {
+    match (life, intended) {
+        (Life::Queued | Life::Preempted, Some(to)) if has_room(to) => Some(Action::Start(to.clone())),
+        (Life::Running(_), None) => Some(Action::Preempt),
+        (Life::Running(from), Some(to)) if from != to => {
+            let (from, to) = (from.clone(), to.clone());
+            if from.members() != to.members() && may.rescale && has_room(&to) {
+                Some(Action::Rescale { from, to })
+            } else if from.members() == to.members() && may.relocate && has_room(&to) {
+                Some(Action::Move { from, to })
+            } else {
+                Some(Action::Preempt)
+            }
+        }
+        _ => None,
+    }
+}

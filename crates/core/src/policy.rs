@@ -1,0 +1,245 @@
+//! Every choice a user may make. Each baseline is a named value in one table.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Duration, GpuTime, Share};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Policy {
+    pub name: String,
+    pub order: Order,
+    pub gangs: Gangs,
+    pub queueing: Queueing,
+    pub preemption: Preemption,
+    pub placement: Placement,
+}
+
+/// Who goes first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Order {
+    /// By submission.
+    Fifo,
+    /// By priority, then submission.
+    Priority,
+    /// Shortest remaining time first.
+    Srtf,
+    /// Smallest remaining service (time × GPUs) first.
+    Srsf,
+    /// Discretised two-dimensional least attained service: levels by GPU-time received, in order inside a level.
+    LeastAttained { limits: Vec<GpuTime> },
+    /// User, urgency, waiting time and width as one number.
+    Weighted(Weights),
+}
+
+/// The parts of the combined priority; they sum to the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "WeightsText", into = "WeightsText")]
+pub struct Weights {
+    user: Share,
+    task: Share,
+    wait: Share,
+    width: Share,
+    window: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WeightsError {
+    #[error("the weights sum to {} instead of 1", f64::from(*.0) / f64::from(Share::WHOLE.0))]
+    Sum(u32),
+    #[error("the waiting window lasts longer than nothing")]
+    NoWindow,
+    #[error("waiting weighs at most 0.5, or a newcomer could not be bounded")]
+    WaitTooHeavy,
+}
+
+impl Weights {
+    pub const DEFAULT: Self = Self {
+        user: Share(400_000),
+        task: Share(300_000),
+        wait: Share(200_000),
+        width: Share(100_000),
+        window: Duration(30 * Duration::MINUTE.0),
+    };
+
+    pub fn new(
+        user: Share,
+        task: Share,
+        wait: Share,
+        width: Share,
+        window: Duration,
+    ) -> Result<Self, WeightsError> {
+        let sum = [user, task, wait, width].iter().fold(0u32, |sum, share| sum.saturating_add(share.0));
+        if sum != Share::WHOLE.0 {
+            return Err(WeightsError::Sum(sum));
+        }
+        if window.is_zero() {
+            return Err(WeightsError::NoWindow);
+        }
+        if wait.0 > Share::WHOLE.0 / 2 {
+            return Err(WeightsError::WaitTooHeavy);
+        }
+        Ok(Self { user, task, wait, width, window })
+    }
+
+    /// The combined priority in millionths: greater goes first. Beyond one window of waiting it grows without bound,
+    /// so that every job is served at last.
+    pub fn score(&self, user: Share, task: Share, waited: Duration, width: Share) -> u64 {
+        let whole = u128::from(Share::WHOLE.0);
+        let part = |weight: Share, share: u128| u128::from(weight.0) * share;
+        let age = u128::from(waited.0) * whole / u128::from(self.window.0);
+        let weighed = part(self.user, u128::from(user.0))
+            + part(self.task, u128::from(task.0))
+            + part(self.wait, age.min(whole))
+            + part(self.width, u128::from(width.0));
+        u64::try_from(weighed / whole + age.saturating_sub(whole)).unwrap_or(u64::MAX)
+    }
+
+    pub fn window(&self) -> Duration {
+        self.window
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct WeightsText {
+    user: Share,
+    task: Share,
+    wait: Share,
+    width: Share,
+    window: Duration,
+}
+
+impl TryFrom<WeightsText> for Weights {
+    type Error = WeightsError;
+    fn try_from(text: WeightsText) -> Result<Self, WeightsError> {
+        Self::new(text.user, text.task, text.wait, text.width, text.window)
+    }
+}
+
+impl From<Weights> for WeightsText {
+    fn from(weights: Weights) -> Self {
+        let Weights { user, task, wait, width, window } = weights;
+        Self { user, task, wait, width, window }
+    }
+}
+
+/// Whether a job's members are placed together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Gangs {
+    Whole,
+    /// Every member is a gang of its own, and the world holds the start barrier: half-placed jobs may wait for each
+    /// other for ever.
+    MemberByMember,
+}
+
+/// What happens when the first in line does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Queueing {
+    /// Everybody behind waits too.
+    HeadBlocks,
+    /// Whoever fits goes ahead.
+    Skip,
+}
+
+/// Who makes room for whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Preemption {
+    Never,
+    /// At every cycle all jobs that can be suspended are ranked together, and the room goes down the list.
+    ByRank,
+}
+
+/// On which nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Placement {
+    /// Member by member to the least allocated, best balanced node, as kube-scheduler scores by default.
+    Spread,
+    /// Member by member to the fullest node that has room.
+    Pack,
+    /// The whole gang inside the smallest domain that holds it, on its fewest nodes, best fit first.
+    Topology,
+}
+
+impl Policy {
+    /// Names of all policies, in the order in which they are listed to users.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        TABLE.iter().map(|row| row.0)
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        let (name, order, gangs, queueing, preemption, placement) = TABLE.iter().find(|row| row.0 == name)?;
+        Some(Self {
+            name: (*name).to_owned(),
+            order: order(),
+            gangs: *gangs,
+            queueing: *queueing,
+            preemption: *preemption,
+            placement: *placement,
+        })
+    }
+}
+
+type Row = (&'static str, fn() -> Order, Gangs, Queueing, Preemption, Placement);
+
+/// The limits of Tiresias' two lower levels, in GPU-seconds.
+fn tiresias_levels() -> Order {
+    Order::LeastAttained { limits: vec![GpuTime::gpu_seconds(3250), GpuTime::gpu_seconds(7200)] }
+}
+
+fn weighted() -> Order {
+    Order::Weighted(Weights::DEFAULT)
+}
+
+#[rustfmt::skip]
+const TABLE: &[Row] = {
+    use {Gangs::*, Placement::*, Preemption::*, Queueing::*};
+    &[
+        ("metronome",    weighted,           Whole,          Skip,       Never,  Topology),
+        ("kubernetes",   || Order::Priority, MemberByMember, Skip,       Never,  Spread),
+        ("coscheduling", || Order::Priority, Whole,          Skip,       Never,  Spread),
+        ("volcano",      || Order::Priority, Whole,          Skip,       Never,  Pack),
+        ("fifo",         || Order::Fifo,     Whole,          HeadBlocks, Never,  Pack),
+        ("fifo-skip",    || Order::Fifo,     Whole,          Skip,       Never,  Pack),
+        ("srtf",         || Order::Srtf,     Whole,          Skip,       ByRank, Pack),
+        ("srsf",         || Order::Srsf,     Whole,          Skip,       ByRank, Pack),
+        ("tiresias",     tiresias_levels,    Whole,          Skip,       ByRank, Pack),
+    ]
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_sum_to_the_whole() {
+        let share = Share(250_000);
+        assert!(Weights::new(share, share, share, share, Duration::MINUTE).is_ok());
+        assert_eq!(
+            Weights::new(share, share, share, Share(1), Duration::MINUTE),
+            Err(WeightsError::Sum(750_001))
+        );
+        assert_eq!(Weights::new(share, share, share, share, Duration::ZERO), Err(WeightsError::NoWindow));
+    }
+
+    #[test]
+    fn whoever_waits_long_enough_outranks_every_newcomer() {
+        let weights = Weights::DEFAULT;
+        let bound = Duration(weights.window().0 * 16 / 10);
+        let least = weights.score(Share::NONE, Share::NONE, bound, Share::NONE);
+        let newcomer = weights.score(Share::WHOLE, Share::WHOLE, Duration::ZERO, Share::WHOLE);
+        assert!(least >= newcomer);
+    }
+
+    #[test]
+    fn every_name_in_the_table_is_a_policy() {
+        for name in Policy::names() {
+            assert_eq!(Policy::named(name).unwrap().name, name);
+        }
+        assert_eq!(Policy::named("best"), None);
+    }
+}

@@ -1,0 +1,108 @@
+//! Why: typed reasons for every verdict, and `explain`. Text is made at the edge; `core` does not log, it reports.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::{Level, Name};
+use crate::id::{ClassId, JobId, NodeId, QueueId};
+use crate::plan::Assignment;
+use crate::units::{Duration, Instant, Resources};
+
+/// The one vocabulary of verdicts. Each is something a user can act on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all_fields = "camelCase")]
+pub enum Reason {
+    /// Submitted, but its owner has not released it.
+    Gated,
+    /// Larger than its queue may ever hold.
+    ExceedsQuota { queue: QueueId, need: Resources, quota: Resources },
+    /// No set of nodes could ever hold it, even if all were free and well.
+    NoMatchingNode { each: Resources, members: u32, fit: u32 },
+    /// Its queue holds as much as it may.
+    WaitingForQuota { queue: QueueId, need: Resources, left: Resources },
+    /// Room for `fit` of the `members` it needs.
+    InsufficientResources { each: Resources, members: u32, fit: u32 },
+    /// Enough room, but in no single domain of the level it requires.
+    TopologyUnsatisfied { level: Level, members: u32, best: u32 },
+    /// Its place is chosen; others have yet to leave it.
+    WaitingForVictims,
+    /// The line is served in order and somebody ahead is waiting.
+    BehindHigherPriority { ahead: JobId },
+    /// The world could not start it; it is tried again.
+    StartFailed { times: u32, failure: Failure },
+    /// A node under it is gone.
+    NodeLost { node: NodeId },
+    /// The last plan broke a rule and was thrown away. A bug: please report it.
+    SchedulerError,
+}
+
+/// Why a world could not carry out a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Failure {
+    /// A newer step for the same job came first.
+    Stale,
+    NodeGone,
+    NoRoom,
+    /// The job would not let go.
+    WouldNotStop,
+    /// Nothing was heard before the step's deadline.
+    TimedOut,
+    Other,
+}
+
+/// What one decision says beside its plan.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[must_use]
+pub struct Report {
+    /// Classes that were looked at and stay waiting, with the reason all their jobs share.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<(ClassId, Reason)>,
+    /// Where the line is served in order: who holds it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_by: Option<JobId>,
+    /// The bound on work in one cycle was reached; the next cycle goes on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut_short: bool,
+}
+
+/// Everything a user may ask about one job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    pub job: Name,
+    pub state: State,
+    pub submitted: Instant,
+    pub waited: Duration,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    pub need: Resources,
+    /// Free now, over all nodes that are well.
+    pub free: Resources,
+    /// Its place in the line, from 1; none once it is planned or over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<usize>,
+    /// The first few ahead of it, first first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ahead: Vec<Name>,
+    /// Where it runs, or shall run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assignment: Option<Assignment>,
+}
+
+/// `Life` without its data, for people and filters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum State {
+    Queued,
+    Starting,
+    Running,
+    Degraded,
+    Resizing,
+    Moving,
+    Leaving,
+    Preempted,
+    Suspended,
+    Refused,
+    Failed,
+    Done,
+}

@@ -1,0 +1,4 @@
+//! A world with virtual time: the engine of `metronome-core`, driven by events that a queue puts in order.
+
+pub mod outcome;
+pub mod scenario;

@@ -1,0 +1,59 @@
+//! What happened in one simulation, as facts; `results` makes figures of them.
+
+use metronome_core::cluster::Name;
+use metronome_core::job::Priority;
+use metronome_core::report::Reason;
+use metronome_core::units::{Duration, GpuTime, Gpus, Instant};
+
+/// How a job ended, if it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Completed,
+    Refused,
+    Failed,
+    Unfinished,
+    /// Unfinished, and it held what others needed while it waited for what they held.
+    Deadlocked,
+}
+
+#[derive(Clone, Debug)]
+pub struct JobOutcome {
+    pub name: Name,
+    pub priority: Priority,
+    pub submit: Instant,
+    /// When it first trained.
+    pub start: Option<Instant>,
+    /// When it completed, failed or was refused.
+    pub end: Option<Instant>,
+    /// The time in which it trained.
+    pub ran: Duration,
+    /// The time its work takes alone, at the size it asked for.
+    pub alone: Duration,
+    pub deadline: Option<Instant>,
+    pub gpus: Gpus,
+    pub members: u32,
+    /// The nodes of its last assignment.
+    pub nodes: u32,
+    pub fate: Fate,
+    pub preemptions: u32,
+    pub moves: u32,
+    pub resizes: u32,
+    /// Why it last waited.
+    pub wait_reason: Option<Reason>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub policy: String,
+    pub seed: u64,
+    /// In the order of the scenario.
+    pub jobs: Vec<JobOutcome>,
+    /// When no event could change anything any more.
+    pub ended: Instant,
+    pub gpu_capacity: Gpus,
+    /// GPU-time spent training.
+    pub gpu_busy: GpuTime,
+    pub events: u64,
+    /// Wall-clock time of each decision, in nanoseconds. Never part of a committed result.
+    pub decision_nanos: Vec<u64>,
+}

@@ -1,0 +1,50 @@
+//! A scenario: a cluster, queues, policies and the jobs that arrive, as YAML documents say them.
+
+use std::sync::Arc;
+
+use metronome_core::cluster::Cluster;
+use metronome_core::id::{IdVec, NodeId, QueueId};
+use metronome_core::job::JobSpec;
+use metronome_core::policy::Policy;
+use metronome_core::queue::Queue;
+use metronome_core::units::{Duration, Instant, Share};
+
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    pub name: String,
+    pub cluster: Cluster,
+    /// Queue 0 is `default`.
+    pub queues: IdVec<QueueId, Queue>,
+    /// Policies that the file itself defines; they come before the built-in ones of the same name.
+    pub policies: Vec<Policy>,
+    /// In the order of submission, then of appearance.
+    pub jobs: Vec<Arrival>,
+    /// Decisions fall on multiples of this; zero for none.
+    pub tick: Duration,
+    pub costs: Costs,
+    pub faults: Vec<Fault>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    pub at: Instant,
+    pub spec: Arc<JobSpec>,
+}
+
+/// What the world itself takes, whatever the job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Costs {
+    /// From a start step to the first iteration.
+    pub start: Duration,
+    /// From a stop or preempt step to free nodes, beside the job's own checkpoint.
+    pub stop: Duration,
+}
+
+/// What goes wrong, on demand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fault {
+    /// A node is gone at `at` and comes back after `lasts`, if it does.
+    Node { node: NodeId, at: Instant, lasts: Option<Duration> },
+    /// Each step fails, comes late by up to `delay`, or is lost, with these chances.
+    Steps { fail: Share, late: Share, lost: Share, delay: Duration },
+}

@@ -1,0 +1,1 @@
+//! Dev only: builders, text scenarios, properties and oracles.
