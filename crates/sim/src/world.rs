@@ -179,7 +179,7 @@ impl<'a> World<'a> {
                 Happening::Breaks(node) => self.breaks(node),
                 Happening::IsBack(node) => self.is_back(node),
                 Happening::StepComes(step) => self.step_comes(step),
-                Happening::StepEnds { step, tells } => self.step_ends(step, tells),
+                Happening::StepEnds { step, tells } => self.step_ends(&step, tells),
                 Happening::IsTold(event) => self.engine.observe(self.now, event),
                 Happening::Finishes { training, epoch } => self.finishes(training, epoch),
             }
@@ -323,7 +323,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    fn step_ends(&mut self, step: Step, tells: Option<Duration>) {
+    fn step_ends(&mut self, step: &Step, tells: Option<Duration>) {
         let owner = self.owners[step.job];
         // Whatever came after it sees to what it left behind.
         if step.id < owner.newest || self.trainings[owner.training].is_over() {

@@ -95,7 +95,7 @@ impl Engine {
 
     /// Every so often the whole plan, and what jobs hold in fact, are added up from nothing.
     pub(super) fn check_all_at_times(&mut self) {
-        if self.state.cycles % self.state.settings.full_check_every.max(1) != 0 {
+        if !self.state.cycles.is_multiple_of(self.state.settings.full_check_every.max(1)) {
             return;
         }
         if let Err(violation) = self.index.checker.check_all(&self.snapshot()) {
