@@ -1,5 +1,7 @@
 //! A world with virtual time: the engine of `metronome-core`, driven by events that a queue puts in order.
 
+pub mod import;
 pub mod outcome;
 pub mod scenario;
+mod trace;
 pub mod world;
