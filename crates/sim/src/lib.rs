@@ -3,5 +3,5 @@
 pub mod import;
 pub mod outcome;
 pub mod scenario;
-mod trace;
+pub mod trace;
 pub mod world;
