@@ -83,6 +83,7 @@ struct Domain {
     level: Level,
     name: Name,
     within: Option<DomainId>,
+    nodes: Vec<NodeId>,
 }
 
 impl Cluster {
@@ -129,6 +130,9 @@ impl Cluster {
             domains,
             state: NodeState::Ready,
         });
+        for domain in &self.nodes[id].domains {
+            self.domains[*domain].nodes.push(id);
+        }
         self.names.insert(name, id);
         Ok(id)
     }
@@ -140,7 +144,7 @@ impl Cluster {
             });
         match known {
             Some((id, _)) => id,
-            None => self.domains.push(Domain { level, name: Name::from(name), within }),
+            None => self.domains.push(Domain { level, name: Name::from(name), within, nodes: Vec::new() }),
         }
     }
 
@@ -191,6 +195,16 @@ impl Cluster {
 
     pub fn domain_count(&self) -> usize {
         self.domains.len()
+    }
+
+    /// The nodes of a domain, in order of id.
+    pub fn nodes_in(&self, domain: DomainId) -> &[NodeId] {
+        &self.domains[domain].nodes
+    }
+
+    /// The domains of a level, in order of id.
+    pub fn domains_at(&self, level: Level) -> impl Iterator<Item = DomainId> {
+        self.domains.iter().filter(move |(_, domain)| domain.level == level).map(|(id, _)| id)
     }
 
     pub fn domain_name(&self, id: DomainId) -> &str {

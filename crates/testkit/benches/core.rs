@@ -1,1 +1,222 @@
-fn main() {}
+//! `cargo xtask bench core`: what a decision costs. A full cluster with as many jobs waiting as running; a thousand
+//! cycles with one event each, after each of which every waiting job holds a fresh verdict. Prints one JSON line a
+//! case, then a table; how cost grows is read off the ratios.
+
+use std::sync::Arc;
+use std::time::{Duration as WallTime, Instant as WallClock};
+
+use metronome_core::engine::{Ending, Engine, Event, Settings};
+use metronome_core::id::{IdVec, JobId, NodeId};
+use metronome_core::job::{Gang, JobSpec, Life, Priority};
+use metronome_core::plan::Step;
+use metronome_core::queue::Queue;
+use metronome_core::units::{Duration, Instant};
+use metronome_testkit::build::{gpu_member, policy, preemptible, racks};
+use metronome_testkit::measure::peak_memory_mib;
+use rand::RngExt;
+use rand_pcg::Pcg64;
+
+const CYCLES: usize = 1000;
+const POLICIES: [&str; 4] = ["metronome", "volcano", "coscheduling", "tiresias"];
+
+struct Case {
+    policy: &'static str,
+    nodes: u32,
+    running: usize,
+    queued: usize,
+}
+
+fn main() {
+    let mut rows = Vec::new();
+    for policy in POLICIES {
+        rows.push(measure(&Case { policy, nodes: 10_000, running: 5_000, queued: 5_000 }));
+    }
+    for (nodes, jobs) in [(1_000, 500), (3_000, 1_500), (10_000, 5_000)] {
+        rows.push(measure(&Case { policy: "metronome", nodes, running: jobs, queued: jobs }));
+    }
+    for jobs in [500, 1_500, 5_000] {
+        rows.push(measure(&Case { policy: "metronome", nodes: 10_000, running: jobs, queued: jobs }));
+    }
+    println!(
+        "\n{:<13} {:>7} {:>8} {:>7} {:>9} {:>9} {:>9} {:>10} {:>10}",
+        "policy", "nodes", "running", "queued", "p50 ms", "p99 ms", "max ms", "cold ms", "gang512 ms"
+    );
+    for row in &rows {
+        let figure = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
+        println!(
+            "{:<13} {:>7} {:>8} {:>7} {:>9.3} {:>9.3} {:>9.3} {:>10.1} {:>10.3}",
+            row["policy"].as_str().unwrap_or_default(),
+            figure("nodes"),
+            figure("running"),
+            figure("queued"),
+            figure("p50_ms"),
+            figure("p99_ms"),
+            figure("max_ms"),
+            figure("cold_ms"),
+            figure("gang512_ms"),
+        );
+    }
+}
+
+fn measure(case: &Case) -> serde_json::Value {
+    let mut bench = Bench::new(case);
+    let cold = bench.fill();
+    let (running, queued) = bench.counts();
+    let mut times: Vec<WallTime> = (0..CYCLES).map(|_| bench.one_event()).collect();
+    times.sort_unstable();
+    let gang512 = bench.large_gang();
+    assert_eq!(bench.engine.state().alarms, 0, "{:?}", bench.engine.state().last_alarm);
+    let ms = |time: WallTime| time.as_secs_f64() * 1e3;
+    let line = serde_json::json!({
+        "bench": "core", "policy": case.policy, "nodes": case.nodes, "running": running, "queued": queued,
+        "classes": bench.engine.snapshot().waiting.classes().count(),
+        "p50_ms": ms(times[CYCLES / 2]), "p99_ms": ms(times[CYCLES * 99 / 100]), "max_ms": ms(times[CYCLES - 1]),
+        "cold_ms": ms(cold), "gang512_ms": ms(gang512), "peak_mib": peak_memory_mib(),
+    });
+    println!("{line}");
+    line
+}
+
+struct Bench {
+    engine: Engine,
+    now: Instant,
+    chance: Pcg64,
+    running: usize,
+    queued: usize,
+    /// GPUs of a running job on average: so many fill the cluster.
+    width: u64,
+    submitted: u64,
+}
+
+impl Bench {
+    fn new(case: &Case) -> Self {
+        let racks = racks(case.nodes / 40, 40, 8);
+        let queues = IdVec::from_iter([Queue::open("default")]);
+        Self {
+            engine: Engine::new(racks, queues, policy(case.policy), Settings::default()),
+            now: Instant::START,
+            chance: Pcg64::new(42, 1),
+            running: case.running,
+            queued: case.queued,
+            width: u64::from(case.nodes) * 8 / case.running as u64,
+            submitted: 0,
+        }
+    }
+
+    /// Sizes around the mean, members of one to eight GPUs, three priorities, some thirty distinct lengths.
+    fn job(&mut self) -> Arc<JobSpec> {
+        let each = [1, 2, 4, 8][self.chance.random_range(0..4)];
+        let members = (self.width * self.chance.random_range(50..150) / 100 / each).max(1);
+        let name = format!("job-{}", self.submitted);
+        self.submitted += 1;
+        let mut spec = JobSpec::workers(&name, Gang::rigid(members).expect("at least one"), gpu_member(each));
+        spec.priority = [Priority::LOW, Priority::NORMAL, Priority::HIGH][self.chance.random_range(0..3)];
+        spec.work.alone = Some(Duration::from_secs(60 * self.chance.random_range(1..300)));
+        Arc::new(preemptible(spec))
+    }
+
+    fn submit(&mut self) {
+        let job = self.job();
+        self.engine.submit(self.now, job);
+    }
+
+    fn carry_out(&mut self, steps: Vec<Step>) {
+        for step in steps {
+            self.engine.observe(self.now, Event::StepDone { job: step.job, step: step.id });
+        }
+    }
+
+    fn settle(&mut self) {
+        loop {
+            let steps = self.engine.poll(self.now).into_inner();
+            if steps.is_empty() {
+                return;
+            }
+            self.carry_out(steps);
+        }
+    }
+
+    fn counts(&self) -> (usize, usize) {
+        (self.engine.plan().len(), self.engine.snapshot().waiting.len())
+    }
+
+    /// Submits everything at once and decides: the cold cycle. Then tops up the queue.
+    fn fill(&mut self) -> WallTime {
+        for _ in 0..self.running + self.queued {
+            self.submit();
+        }
+        let clock = WallClock::now();
+        let steps = self.engine.poll(self.now).into_inner();
+        let cold = clock.elapsed();
+        self.carry_out(steps);
+        self.settle();
+        while self.counts().1 < self.queued {
+            self.submit();
+        }
+        self.settle();
+        cold
+    }
+
+    /// One event, one poll, and the verdict of every waiting job; what follows from it is not part of the measure.
+    fn one_event(&mut self) -> WallTime {
+        self.now = self.now + Duration::from_secs(7);
+        let event = self.next_event();
+        let clock = WallClock::now();
+        self.engine.observe(self.now, event);
+        let steps = self.engine.poll(self.now).into_inner();
+        let mut verdicts = 0;
+        for (_, class) in self.engine.snapshot().waiting.classes() {
+            verdicts += class.line.iter().filter(|place| self.engine.verdict(place.job).is_some()).count();
+        }
+        let time = clock.elapsed();
+        assert_eq!(verdicts, self.counts().1, "every waiting job has a reason");
+        self.carry_out(steps);
+        self.settle();
+        time
+    }
+
+    fn next_event(&mut self) -> Event {
+        match self.chance.random_range(0..10) {
+            0 => Event::NodeCordoned(self.a_node()),
+            1 => Event::NodeBack(self.a_node()),
+            _ if self.counts().1 < self.queued => Event::JobSubmitted(self.job()),
+            _ => Event::JobEnded { job: self.a_running_job(), how: Ending::Completed },
+        }
+    }
+
+    fn a_node(&mut self) -> NodeId {
+        NodeId(self.chance.random_range(0..self.engine.state().cluster.nodes().len() as u32))
+    }
+
+    fn a_running_job(&mut self) -> JobId {
+        let runs = |id: &JobId| matches!(self.engine.life(*id), Some(Life::Running(_)));
+        let running: Vec<JobId> = self.engine.plan().iter().map(|(id, _)| id).filter(runs).collect();
+        running[self.chance.random_range(0..running.len())]
+    }
+
+    /// Half the cluster empties; how long a gang of 512 then takes from submission to its steps.
+    fn large_gang(&mut self) -> WallTime {
+        let waiting: Vec<JobId> = self
+            .engine
+            .snapshot()
+            .waiting
+            .classes()
+            .flat_map(|(_, class)| class.line.iter().map(|place| place.job))
+            .collect();
+        for job in waiting {
+            self.engine.observe(self.now, Event::JobCancelled(job));
+        }
+        let half: Vec<JobId> = self.engine.plan().iter().map(|(id, _)| id).step_by(2).collect();
+        for job in half {
+            self.engine.observe(self.now, Event::JobEnded { job, how: Ending::Completed });
+        }
+        self.settle();
+        let spec = JobSpec::workers("large", Gang::rigid(512).expect("a gang"), gpu_member(4));
+        let clock = WallClock::now();
+        let job = self.engine.submit(self.now, Arc::new(preemptible(spec)));
+        let steps = self.engine.poll(self.now).into_inner();
+        let time = clock.elapsed();
+        assert!(steps.iter().any(|step| step.job == job), "the gang starts");
+        time
+    }
+}

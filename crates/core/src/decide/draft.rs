@@ -19,8 +19,10 @@ pub(super) struct Draft<'a> {
     total: Resources,
     /// What jobs hold that have not been looked at yet: theirs unless somebody ahead of them needs it.
     claims: Option<IdVec<NodeId, Resources>>,
-    /// How many more members of each shape fit; not kept where every job is placed anew.
-    fits: Option<IdVec<ShapeId, u64>>,
+    /// How many more members of each shape fit, at most. Beside the plan the count is exact; where everything is
+    /// handed out anew it is what the last search that failed has found, because room only shrinks from then on.
+    fits: IdVec<ShapeId, u64>,
+    exact: bool,
     held: IdVec<QueueId, Resources>,
     log: Vec<(NodeId, Resources)>,
     changes: BTreeMap<JobId, Option<Arc<Assignment>>>,
@@ -45,8 +47,8 @@ impl<'a> Draft<'a> {
     /// Everybody in the plan keeps what they have.
     pub(super) fn beside_the_plan(snapshot: &'a Snapshot<'a>) -> Self {
         let free = snapshot.room.free().clone();
-        let fits = Some(snapshot.room.fits().clone());
-        Self::over(snapshot, free, None, fits, snapshot.held.clone())
+        let fits = snapshot.room.fits().clone();
+        Self { exact: true, ..Self::over(snapshot, free, None, fits, snapshot.held.clone()) }
     }
 
     /// Everything is free again, but claimed by who has it now.
@@ -55,14 +57,15 @@ impl<'a> Draft<'a> {
             snapshot.cluster.nodes().values().map(|node| node.capacity).collect();
         let claims = free.iter().map(|(node, whole)| *whole - snapshot.room.free()[node]).collect();
         let held = IdVec::filled(Resources::NONE, snapshot.queues.len());
-        Self::over(snapshot, free, Some(claims), None, held)
+        let fits = IdVec::filled(u64::MAX, snapshot.room.fits().len());
+        Self::over(snapshot, free, Some(claims), fits, held)
     }
 
     fn over(
         snapshot: &'a Snapshot<'a>,
         free: IdVec<NodeId, Resources>,
         claims: Option<IdVec<NodeId, Resources>>,
-        fits: Option<IdVec<ShapeId, u64>>,
+        fits: IdVec<ShapeId, u64>,
         held: IdVec<QueueId, Resources>,
     ) -> Self {
         let total = free.values().copied().sum();
@@ -72,6 +75,7 @@ impl<'a> Draft<'a> {
             total,
             claims,
             fits,
+            exact: false,
             held,
             log: Vec::new(),
             changes: BTreeMap::new(),
@@ -97,9 +101,14 @@ impl<'a> Draft<'a> {
         self.claims.as_ref().map_or(Resources::NONE, |claims| claims[node])
     }
 
-    /// How many members of that shape fit in all, where that is kept.
-    pub(super) fn fits(&self, shape: ShapeId) -> Option<u64> {
-        Some(self.fits.as_ref()?[shape])
+    /// How many members of that shape fit in all, at most.
+    pub(super) fn fits(&self, shape: ShapeId) -> u64 {
+        self.fits[shape]
+    }
+
+    /// A search over all there is has found room for so many and no more.
+    pub(super) fn found_to_fit(&mut self, shape: ShapeId, fit: u64) {
+        self.fits[shape] = self.fits[shape].min(fit);
     }
 
     pub(super) fn held_by(&self, queue: QueueId) -> Resources {
@@ -128,11 +137,13 @@ impl<'a> Draft<'a> {
 
     fn set(&mut self, node: NodeId, free: Resources) {
         let before = std::mem::replace(&mut self.free[node], free);
-        let Some(fits) = &mut self.fits else { return };
+        if !self.exact {
+            return;
+        }
         for (id, shape) in self.snapshot.room.shapes.live() {
             let cluster = self.snapshot.cluster;
             let (was, is) = (fit_on(cluster, node, before, shape), fit_on(cluster, node, free, shape));
-            fits[id] = fits[id] + u64::from(is) - u64::from(was);
+            self.fits[id] = self.fits[id] + u64::from(is) - u64::from(was);
         }
     }
 

@@ -28,11 +28,18 @@ pub(super) fn placer(rule: Placement) -> Placer {
 }
 
 /// The nodes that a placement may choose from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Scope {
-    Everywhere,
-    Domain(Level, DomainId),
     Node(NodeId),
+    Domain(DomainId),
+    Everywhere,
+}
+
+/// How far members may be apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Range {
+    Within(Level),
+    Everywhere,
 }
 
 /// How many domains of a level are tried before wider ones: the first fits nearly always, and only gangs of
@@ -52,11 +59,13 @@ impl Placer {
             return Err(reason);
         }
         let search = Search { rule: self.rule, job, sizes, reach };
-        for scope in search.scopes(draft) {
-            let mark = draft.mark();
-            match search.place_within(draft, scope) {
-                Some(parts) => return Ok(whole(job, parts)),
-                None => draft.rollback(mark),
+        for range in search.ranges(draft) {
+            for scope in search.scopes(draft, range) {
+                let mark = draft.mark();
+                match search.place_within(draft, scope) {
+                    Some(parts) => return Ok(whole(job, parts)),
+                    None => draft.rollback(mark),
+                }
             }
         }
         Err(search.why_not(draft))
@@ -73,7 +82,7 @@ fn too_little_room(draft: &Draft<'_>, job: &Job, sizes: Sizes) -> Option<Reason>
         return Some(insufficient(&job.spec.roles[0], sizes, 0));
     }
     job.spec.roles.iter().zip(&job.shapes).find_map(|(role, shape)| {
-        let fit = draft.fits(*shape)?;
+        let fit = draft.fits(*shape);
         (fit < u64::from(sizes(role.gang))).then(|| insufficient(role, sizes, fit as u32))
     })
 }
@@ -91,62 +100,71 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Where to try, in order.
-    fn scopes(&self, draft: &Draft<'_>) -> Vec<Scope> {
-        let depth = draft.snapshot.cluster.depth();
-        let widest = match self.job.spec.topology {
-            Topology::Required(level) => Some(level),
-            Topology::Anywhere | Topology::Preferred(_) => None,
-        };
-        let mut scopes = Vec::new();
-        match (self.rule, widest) {
-            (Placement::Topology, widest) => {
-                let outermost = widest.map_or(0, |level| level.0);
-                for level in (outermost..=depth.0).rev() {
-                    scopes.extend(self.scopes_at(draft, Level(level)));
-                }
-                scopes.extend(widest.is_none().then_some(Scope::Everywhere));
+    /// How far the gang may be spread, from the nearest to the widest.
+    fn ranges(&self, draft: &Draft<'_>) -> Vec<Range> {
+        let innermost = draft.snapshot.cluster.depth().0;
+        match (self.rule, self.job.spec.topology) {
+            (Placement::Topology, Topology::Required(widest)) => {
+                (widest.0..=innermost).rev().map(|level| Range::Within(Level(level))).collect()
             }
-            (Placement::Spread | Placement::Pack, Some(level)) => scopes.extend(self.scopes_at(draft, level)),
-            (Placement::Spread | Placement::Pack, None) => scopes.push(Scope::Everywhere),
+            (Placement::Topology, Topology::Anywhere | Topology::Preferred(_)) => {
+                let levels = (0..=innermost).rev().map(|level| Range::Within(Level(level)));
+                levels.chain([Range::Everywhere]).collect()
+            }
+            (Placement::Spread | Placement::Pack, Topology::Required(level)) => vec![Range::Within(level)],
+            (Placement::Spread | Placement::Pack, _) => vec![Range::Everywhere],
         }
-        scopes
+    }
+
+    fn scopes(&self, draft: &Draft<'_>, range: Range) -> Vec<Scope> {
+        match range {
+            Range::Everywhere => vec![Scope::Everywhere],
+            Range::Within(level) => self.scopes_at(draft, level),
+        }
     }
 
     /// The scopes of one level that have room for each role by itself, the tightest first (for `spread`, the
     /// roomiest).
     fn scopes_at(&self, draft: &Draft<'_>, level: Level) -> Vec<Scope> {
         let cluster = draft.snapshot.cluster;
-        let at_node = level == cluster.depth();
-        let count = if at_node { cluster.nodes().len() } else { cluster.domain_count() };
-        let mut enough = vec![true; count];
-        let mut slack = vec![0u64; count];
-        for role in &self.job.spec.roles {
-            let mut fits = vec![0u64; count];
-            for node in cluster.nodes().ids() {
-                let at = if at_node { node.0 } else { cluster.node(node).domains[usize::from(level.0)].0 };
-                fits[at as usize] += u64::from(self.fit(draft, node, &role.shape));
-            }
-            for (at, fit) in fits.into_iter().enumerate() {
-                let need = u64::from((self.sizes)(role.gang));
-                enough[at] &= fit >= need;
-                slack[at] += fit.saturating_sub(need);
-            }
+        let mut found: Vec<(u64, Scope)> = if level == cluster.depth() {
+            let nodes = cluster.nodes().ids().map(Scope::Node);
+            nodes.filter_map(|scope| Some((self.slack(draft, scope)?, scope))).collect()
+        } else {
+            let domains = cluster.domains_at(level).map(Scope::Domain);
+            domains.filter_map(|scope| Some((self.slack(draft, scope)?, scope))).collect()
+        };
+        if self.rule == Placement::Spread {
+            found.iter_mut().for_each(|(slack, _)| *slack = u64::MAX - *slack);
         }
-        let mut found: Vec<(u64, u32)> = (0..count)
-            .filter(|at| enough[*at])
-            .map(|at| {
-                (if self.rule == Placement::Spread { u64::MAX - slack[at] } else { slack[at] }, at as u32)
-            })
-            .collect();
         let kept = found.len().min(MOST_TRIES_PER_LEVEL);
         if kept < found.len() {
             found.select_nth_unstable(kept);
             found.truncate(kept);
         }
         found.sort_unstable();
-        let scope = |at| if at_node { Scope::Node(NodeId(at)) } else { Scope::Domain(level, DomainId(at)) };
-        found.into_iter().map(|(_, at)| scope(at)).collect()
+        found.into_iter().map(|(_, scope)| scope).collect()
+    }
+
+    /// How many members more than needed a scope takes; none if some role does not fit.
+    fn slack(&self, draft: &Draft<'_>, scope: Scope) -> Option<u64> {
+        let mut slack = 0;
+        for role in &self.job.spec.roles {
+            let fit: u64 = self.fit_in(draft, scope, &role.shape);
+            slack += fit.checked_sub(u64::from((self.sizes)(role.gang)))?;
+        }
+        Some(slack)
+    }
+
+    /// How many members of a shape a scope takes.
+    fn fit_in(&self, draft: &Draft<'_>, scope: Scope, shape: &Shape) -> u64 {
+        let cluster = draft.snapshot.cluster;
+        let fit = |node: NodeId| u64::from(self.fit(draft, node, shape));
+        match scope {
+            Scope::Node(node) => fit(node),
+            Scope::Domain(domain) => cluster.nodes_in(domain).iter().map(|node| fit(*node)).sum(),
+            Scope::Everywhere => cluster.nodes().ids().map(fit).sum(),
+        }
     }
 
     fn fit(&self, draft: &Draft<'_>, node: NodeId, shape: &Shape) -> u32 {
@@ -183,10 +201,7 @@ impl Search<'_> {
         match scope {
             Scope::Node(node) => taking(node).into_iter().collect(),
             Scope::Everywhere => cluster.nodes().ids().filter_map(taking).collect(),
-            Scope::Domain(level, domain) => {
-                let inside = |node: &NodeId| cluster.node(*node).domains[usize::from(level.0)] == domain;
-                cluster.nodes().ids().filter(inside).filter_map(taking).collect()
-            }
+            Scope::Domain(domain) => cluster.nodes_in(domain).iter().copied().filter_map(taking).collect(),
         }
     }
 
@@ -259,14 +274,20 @@ impl Search<'_> {
         }
     }
 
-    fn why_not(&self, draft: &Draft<'_>) -> Reason {
-        let fits = |role: &Role| {
-            let nodes = draft.snapshot.cluster.nodes().ids();
-            nodes.map(|node| u64::from(self.fit(draft, node, &role.shape))).sum::<u64>()
-        };
-        let scarcest = self.job.spec.roles.iter().map(|role| (role, fits(role)));
-        let scarcest = scarcest.min_by_key(|(role, fit)| fit * 1000 / u64::from((self.sizes)(role.gang)));
-        let (role, fit) = scarcest.expect("a job has at least one role");
+    /// The role that lacks most, or the level at which all would fit but do not.
+    fn why_not(&self, draft: &mut Draft<'_>) -> Reason {
+        let mut scarcest: Option<(u64, u64, &Role)> = None;
+        for (role, shape) in self.job.spec.roles.iter().zip(&self.job.shapes) {
+            let fit = self.fit_in(draft, Scope::Everywhere, &role.shape);
+            if self.reach == Reach::Claimed {
+                draft.found_to_fit(*shape, fit);
+            }
+            let covered = fit.saturating_mul(1000) / u64::from((self.sizes)(role.gang));
+            if scarcest.is_none_or(|(least, _, _)| covered < least) {
+                scarcest = Some((covered, fit, role));
+            }
+        }
+        let (_, fit, role) = scarcest.expect("a job has at least one role");
         let members = (self.sizes)(role.gang);
         match self.job.spec.topology {
             Topology::Required(level) if fit >= u64::from(members) => {
@@ -276,18 +297,15 @@ impl Search<'_> {
         }
     }
 
-    /// The most members that any one domain of a level takes.
+    /// The most members that any one place of a level takes.
     fn best_at(&self, draft: &Draft<'_>, level: Level, shape: &Shape) -> u32 {
         let cluster = draft.snapshot.cluster;
-        if level == cluster.depth() {
-            return cluster.nodes().ids().map(|node| self.fit(draft, node, shape)).max().unwrap_or(0);
-        }
-        let mut fits = vec![0u32; cluster.domain_count()];
-        for node in cluster.nodes().ids() {
-            let domain = cluster.node(node).domains[usize::from(level.0)];
-            fits[domain.0 as usize] += self.fit(draft, node, shape);
-        }
-        fits.into_iter().max().unwrap_or(0)
+        let best = if level == cluster.depth() {
+            cluster.nodes().ids().map(|node| self.fit_in(draft, Scope::Node(node), shape)).max()
+        } else {
+            cluster.domains_at(level).map(|domain| self.fit_in(draft, Scope::Domain(domain), shape)).max()
+        };
+        u32::try_from(best.unwrap_or(0)).unwrap_or(u32::MAX)
     }
 }
 
