@@ -70,7 +70,7 @@ pub enum ClusterError {
 pub struct Cluster {
     /// Outermost first; the node itself is not listed.
     levels: Vec<Name>,
-    domains: IdVec<DomainId, Domain>,
+    domains: IndexSet<Domain>,
     gpu_types: IndexSet<Name>,
     nodes: IdVec<NodeId, Node>,
     #[serde(with = "by_name")]
@@ -78,7 +78,7 @@ pub struct Cluster {
     pub fabric: Fabric,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct Domain {
     level: Level,
     name: Name,
@@ -97,7 +97,7 @@ impl Cluster {
         }
         Ok(Self {
             levels: levels.iter().map(|name| Name::from(*name)).collect(),
-            domains: IdVec::new(),
+            domains: IndexSet::new(),
             gpu_types: IndexSet::new(),
             nodes: IdVec::new(),
             names: IndexMap::new(),
@@ -134,14 +134,8 @@ impl Cluster {
     }
 
     fn domain(&mut self, level: Level, name: &str, within: Option<DomainId>) -> DomainId {
-        let known =
-            self.domains.iter().rev().find(|(_, domain)| {
-                domain.level == level && domain.within == within && &*domain.name == name
-            });
-        match known {
-            Some((id, _)) => id,
-            None => self.domains.push(Domain { level, name: Name::from(name), within }),
-        }
+        let (index, _) = self.domains.insert_full(Domain { level, name: Name::from(name), within });
+        DomainId::from_index(index)
     }
 
     pub fn intern_gpu_type(&mut self, name: &str) -> GpuTypeId {
@@ -194,7 +188,7 @@ impl Cluster {
     }
 
     pub fn domain_name(&self, id: DomainId) -> &str {
-        &self.domains[id].name
+        &self.domains[id.index()].name
     }
 
     /// Everything there is, whatever its state.

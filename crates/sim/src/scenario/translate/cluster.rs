@@ -12,8 +12,6 @@ use crate::scenario::values::{Placed, Text, name, quantity_or_none, some_quantit
 
 /// More nodes than any cluster has; above it a count is a mistake.
 const MOST_NODES: u64 = 200_000;
-/// Racks and the like; the cluster finds a new one among all it has.
-const MOST_DOMAINS: u64 = 50_000;
 
 pub(super) fn cluster(spec: &ClusterSpec) -> Result<Cluster, Problem> {
     let levels = levels(spec.levels.as_deref())?;
@@ -68,9 +66,6 @@ impl Layout<'_> {
         }
         let per = self.nodes_per_domain(group, count)?;
         let domains: Vec<u64> = per.iter().map(|per| count.div_ceil(*per)).collect();
-        if self.domains.iter().chain(&domains).sum::<u64>() > MOST_DOMAINS {
-            return Err(group.problem(format!("there are more than {MOST_DOMAINS} domains above the nodes")));
-        }
         let (prefix, first) = self.numbering(shape)?;
         let mut spec = NodeSpec {
             capacity: capacity(shape)?,
