@@ -49,7 +49,7 @@ const NASTY: [&str; 24] = [
 ];
 
 fn iterations() -> u32 {
-    std::env::var("METRONOME_FUZZ").ok().and_then(|text| text.parse().ok()).unwrap_or(1500)
+    std::env::var("METRONOME_FUZZ").ok().and_then(|text| text.parse().ok()).unwrap_or(800)
 }
 
 fn below(random: &mut Pcg32, bound: usize) -> usize {
