@@ -377,7 +377,7 @@ fn deep_nesting_and_alias_bombs_are_given_up() {
     let bomb = document("Mystery", &format!("  b0: &b0 [x,x,x,x,x]\n{}", levels.join("\n")));
     for text in [deep, bomb] {
         let error = error_of(&text);
-        assert_eq!(error.message(), "it is nested too deep or its aliases grow too large");
+        assert_eq!(error.message(), "it is nested too deep or has more values than a scenario can have");
         assert!(error.position().is_some());
     }
 }

@@ -105,7 +105,7 @@ fn problem(error: &Error) -> Problem {
     problem.with_hint_if(hint)
 }
 
-const TOO_LARGE: &str = "it is nested too deep or its aliases grow too large";
+const TOO_LARGE: &str = "it is nested too deep or has more values than a scenario can have";
 
 /// An error under an alias is told as the error it is, at the place of the alias.
 fn innermost(error: &Error) -> &Error {
