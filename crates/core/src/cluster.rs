@@ -70,7 +70,9 @@ pub enum ClusterError {
 pub struct Cluster {
     /// Outermost first; the node itself is not listed.
     levels: Vec<Name>,
-    domains: IdVec<DomainId, Domain>,
+    domains: IndexSet<Domain>,
+    /// The nodes of each domain.
+    members: IdVec<DomainId, Vec<NodeId>>,
     gpu_types: IndexSet<Name>,
     nodes: IdVec<NodeId, Node>,
     #[serde(with = "by_name")]
@@ -78,12 +80,11 @@ pub struct Cluster {
     pub fabric: Fabric,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct Domain {
     level: Level,
     name: Name,
     within: Option<DomainId>,
-    nodes: Vec<NodeId>,
 }
 
 impl Cluster {
@@ -98,7 +99,8 @@ impl Cluster {
         }
         Ok(Self {
             levels: levels.iter().map(|name| Name::from(*name)).collect(),
-            domains: IdVec::new(),
+            domains: IndexSet::new(),
+            members: IdVec::new(),
             gpu_types: IndexSet::new(),
             nodes: IdVec::new(),
             names: IndexMap::new(),
@@ -131,21 +133,18 @@ impl Cluster {
             state: NodeState::Ready,
         });
         for domain in &self.nodes[id].domains {
-            self.domains[*domain].nodes.push(id);
+            self.members[*domain].push(id);
         }
         self.names.insert(name, id);
         Ok(id)
     }
 
     fn domain(&mut self, level: Level, name: &str, within: Option<DomainId>) -> DomainId {
-        let known =
-            self.domains.iter().rev().find(|(_, domain)| {
-                domain.level == level && domain.within == within && &*domain.name == name
-            });
-        match known {
-            Some((id, _)) => id,
-            None => self.domains.push(Domain { level, name: Name::from(name), within, nodes: Vec::new() }),
+        let (index, _) = self.domains.insert_full(Domain { level, name: Name::from(name), within });
+        if index == self.members.len() {
+            self.members.push(Vec::new());
         }
+        DomainId::from_index(index)
     }
 
     pub fn intern_gpu_type(&mut self, name: &str) -> GpuTypeId {
@@ -199,16 +198,17 @@ impl Cluster {
 
     /// The nodes of a domain, in order of id.
     pub fn nodes_in(&self, domain: DomainId) -> &[NodeId] {
-        &self.domains[domain].nodes
+        &self.members[domain]
     }
 
     /// The domains of a level, in order of id.
     pub fn domains_at(&self, level: Level) -> impl Iterator<Item = DomainId> {
-        self.domains.iter().filter(move |(_, domain)| domain.level == level).map(|(id, _)| id)
+        let ids = self.members.ids().zip(&self.domains);
+        ids.filter(move |(_, domain)| domain.level == level).map(|(id, _)| id)
     }
 
     pub fn domain_name(&self, id: DomainId) -> &str {
-        &self.domains[id].name
+        &self.domains[id.index()].name
     }
 
     /// Everything there is, whatever its state.

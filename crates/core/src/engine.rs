@@ -133,7 +133,6 @@ impl Engine {
 
     /// The engine whose state this was.
     pub fn restore(mut state: State) -> Self {
-        state.cluster.fabric.reindex();
         let index = Index::of(&mut state);
         Self { state, index, journal: None, recorded: 0 }
     }

@@ -15,6 +15,7 @@ use metronome_core::units::{Duration, Gpus};
 
 use crate::scenario::InputError;
 use crate::scenario::error::{Position, Problem};
+use crate::scenario::values::MOST_NODES;
 use crate::trace::parse_gpus;
 
 pub use philly::philly;
@@ -102,13 +103,20 @@ struct ImportedJob {
 }
 
 impl Imported {
-    /// Puts the jobs in the order of submission and cuts them to the limit.
+    /// Puts the jobs in the order of submission and cuts them to the limit. A file without a job is the wrong file.
     fn new(
         path: &Path,
         options: ImportOptions,
         mut jobs: Vec<ImportedJob>,
         mut report: ImportReport,
-    ) -> Self {
+    ) -> Result<Self, InputError> {
+        let refused = |message: String| Err(Problem::whole(message).in_file(&path.display().to_string()));
+        if jobs.is_empty() {
+            return refused("there are no jobs in it".into());
+        }
+        if u64::from(options.nodes.get()) > MOST_NODES {
+            return refused(format!("a cluster has at most {MOST_NODES} nodes, not {}", options.nodes));
+        }
         jobs.sort_by_key(|job| job.submit);
         let kept = options.limit.unwrap_or(usize::MAX).min(jobs.len());
         report.beyond_limit = jobs.len() - kept;
@@ -116,16 +124,8 @@ impl Imported {
         jobs.truncate(kept);
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("trace");
         let name = name.trim_end_matches(".gz").trim_end_matches(".csv").to_owned();
-        Self { report, name, source: path.to_owned(), options, jobs }
+        Ok(Self { report, name, source: path.to_owned(), options, jobs })
     }
-}
-
-/// A file without a single job is the wrong file.
-fn some_jobs(jobs: &[ImportedJob], file: &str) -> Result<(), InputError> {
-    if jobs.is_empty() {
-        return Err(Problem::whole("there are no jobs in it").in_file(file));
-    }
-    Ok(())
 }
 
 fn at_line<'a>(line: u64, file: &'a str) -> impl Fn(String) -> InputError + 'a {

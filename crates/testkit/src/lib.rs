@@ -6,3 +6,4 @@ pub mod drive;
 pub mod lines;
 pub mod measure;
 pub mod pool;
+pub mod text;

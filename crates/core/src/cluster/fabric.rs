@@ -50,6 +50,7 @@ pub enum FabricError {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "FabricText")]
 pub struct Fabric {
     switches: Vec<Name>,
     links: IdVec<LinkId, Link>,
@@ -205,15 +206,24 @@ impl Fabric {
         ways.reverse();
         ways
     }
+}
 
-    /// Makes the index of cables anew after the fabric was read back.
-    pub(crate) fn reindex(&mut self) {
-        self.above.clear();
-        let cables: Vec<(LinkId, Link)> = self.links.iter().map(|(id, link)| (id, link.clone())).collect();
-        for pair in cables.chunks_exact(2) {
-            let ((up, link), (down, _)) = (&pair[0], &pair[1]);
-            self.above.entry(link.from).or_default().push((link.to, *up, *down));
+/// What is written of a fabric: the index of cables says nothing that the links do not.
+#[derive(Deserialize)]
+struct FabricText {
+    switches: Vec<Name>,
+    links: IdVec<LinkId, Link>,
+}
+
+impl From<FabricText> for Fabric {
+    fn from(FabricText { switches, links }: FabricText) -> Self {
+        let mut above: BTreeMap<Vertex, Vec<Cable>> = BTreeMap::new();
+        let ids: Vec<LinkId> = links.ids().collect();
+        for pair in ids.chunks_exact(2) {
+            let (up, down) = (pair[0], pair[1]);
+            above.entry(links[up].from).or_default().push((links[up].to, up, down));
         }
+        Self { switches, links, above }
     }
 }
 
@@ -278,6 +288,14 @@ mod tests {
                 assert_eq!(balance, sign * i64::from(Share::WHOLE.0));
             }
         }
+    }
+
+    #[test]
+    fn a_fabric_read_back_has_the_same_paths() {
+        let fabric = clos();
+        let read: Fabric = serde_json::from_str(&serde_json::to_string(&fabric).unwrap()).unwrap();
+        assert_eq!(read, fabric);
+        assert_eq!(read.path(NodeId(0), NodeId(3)), fabric.path(NodeId(0), NodeId(3)));
     }
 
     #[test]

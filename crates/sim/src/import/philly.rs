@@ -8,7 +8,7 @@ use std::path::Path;
 use jiff::civil::DateTime;
 use metronome_core::units::Duration;
 
-use super::{Dropped, ImportOptions, ImportReport, Imported, ImportedJob, Why, at_line, gpus, some_jobs};
+use super::{Dropped, ImportOptions, ImportReport, Imported, ImportedJob, Why, at_line, gpus};
 use crate::scenario::InputError;
 use crate::scenario::error::quoted;
 use crate::trace::parse_seconds;
@@ -30,9 +30,8 @@ pub fn philly(path: &Path, options: ImportOptions) -> Result<Imported, InputErro
         }
     }
     report.blank_lines = table.blank_lines();
-    some_jobs(&jobs, &file)?;
     count_from_first(&mut jobs);
-    Ok(Imported::new(path, options, jobs, report))
+    Imported::new(path, options, jobs, report)
 }
 
 fn count_from_first(jobs: &mut [ImportedJob]) {

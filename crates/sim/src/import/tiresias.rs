@@ -1,10 +1,12 @@
 //! Tiresias' traces: `job_id,num_gpu,submit_time,iterations,model_name,duration,interval`, times in seconds.
 
+use std::collections::HashSet;
 use std::path::Path;
 
-use super::{Dropped, ImportOptions, ImportReport, Imported, ImportedJob, Why, at_line, gpus, some_jobs};
+use super::{Dropped, ImportOptions, ImportReport, Imported, ImportedJob, Why, at_line, gpus};
 use crate::scenario::InputError;
-use crate::scenario::values::whole_number;
+use crate::scenario::error::quoted;
+use crate::scenario::values::{check_name, whole_number};
 use crate::trace::parse_seconds;
 use crate::trace::table::{Cells, Column, Strangers, Table};
 
@@ -21,20 +23,25 @@ pub fn tiresias(path: &Path, options: ImportOptions) -> Result<Imported, InputEr
     let mut table = Table::open(path, COLUMNS, Strangers::Ignored)?;
     let file = table.file().to_owned();
     let (mut jobs, mut report) = (Vec::new(), ImportReport::default());
+    let mut ids = HashSet::new();
     while let Some(cells) = table.next()? {
-        match job(&cells).map_err(at_line(cells.line, &file))? {
+        let wrong = at_line(cells.line, &file);
+        match job(&cells).map_err(&wrong)? {
+            Ok(job) if !ids.insert(job.name.clone()) => {
+                return Err(wrong(format!("a second job is called {}", quoted(&job.name))));
+            }
             Ok(job) => jobs.push(job),
             Err(why) => report.dropped.push(Dropped { line: cells.line, why }),
         }
     }
     report.blank_lines = table.blank_lines();
-    some_jobs(&jobs, &file)?;
-    Ok(Imported::new(path, options, jobs, report))
+    Imported::new(path, options, jobs, report)
 }
 
 fn job(cells: &Cells<'_, 6>) -> Result<Result<ImportedJob, Why>, String> {
     let [id, num_gpu, submit, duration, iterations, model] = cells.values;
     let id = id.ok_or("job_id is empty")?;
+    check_name(id)?;
     let number = |text: Option<&str>, column: &str| {
         let text = text.ok_or_else(|| format!("{column} is empty"))?;
         parse_seconds(text).map_err(|error| format!("{column}: {error}"))

@@ -84,33 +84,50 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Spanned<Document>>, Problem> {
 
 /// The parser's error in our words where it is about our fields, in its own where it is about YAML.
 fn problem(error: &Error) -> Problem {
-    let (message, hint) = match error.without_snippet() {
-        Error::SerdeUnknownField { field, expected, .. } => {
-            let known = expected.iter().copied();
-            let message = match expected.is_empty() {
-                true => format!("unknown field {}", quoted(field)),
-                false => format!("unknown field {}; known here are {}", quoted(field), listed(known.clone())),
-            };
-            (message, did_you_mean(field, known))
-        }
-        Error::SerdeUnknownVariant { variant, expected, .. } => {
-            let known = expected.iter().copied();
-            let message =
-                format!("unknown word {}; known here are {}", quoted(variant), listed(known.clone()));
-            (message, did_you_mean(variant, known))
-        }
+    let (message, hint) = match innermost(error) {
+        Error::SerdeUnknownField { field, expected, .. } => unknown("field", field, expected),
+        Error::SerdeUnknownVariant { variant, expected, .. } => unknown("word", variant, expected),
         Error::SerdeMissingField { field, .. } => (format!("missing field `{field}`"), None),
         Error::DuplicateMappingKey { key: Some(key), .. } => {
             (format!("field {} is given twice", quoted(key)), None)
         }
-        Error::Budget { .. } => ("it is nested too deep or grows too large".into(), None),
-        other => (UserMessageFormatter.format_message(other).into_owned(), None),
+        Error::Unexpected { expected, .. } => (format!("{} is expected here", in_words(expected)), None),
+        Error::Budget { .. } | Error::AliasReplayLimitExceeded { .. } => (TOO_LARGE.into(), None),
+        other => match UserMessageFormatter.format_message(other).into_owned() {
+            message if message == "recursion limit exceeded" => (TOO_LARGE.into(), None),
+            message => (message, None),
+        },
     };
     let problem = match error.location() {
         Some(location) => Problem::at(position(location), message),
         None => Problem::whole(message),
     };
     problem.with_hint_if(hint)
+}
+
+const TOO_LARGE: &str = "it is nested too deep or has more values than a scenario can have";
+
+/// An error under an alias is told as the error it is, at the place of the alias.
+fn innermost(error: &Error) -> &Error {
+    match error.without_snippet() {
+        Error::AliasError { error, .. } => innermost(error),
+        other => other,
+    }
+}
+
+fn unknown(what: &str, name: &str, expected: &[&'static str]) -> (String, Option<String>) {
+    let known = expected.iter().copied();
+    let message = format!("unknown {what} {}; known here are {}", quoted(name), listed(known.clone()));
+    (message, did_you_mean(name, known))
+}
+
+fn in_words(event: &str) -> &str {
+    match event {
+        "sequence start" => "a list",
+        "mapping start" => "a group of fields such as {name: value}",
+        "string scalar" => "a single value",
+        other => other,
+    }
 }
 
 /// The shape of `spec` follows from `kind`, so a document is read field by field.

@@ -43,6 +43,12 @@ impl InputError {
     pub fn hint(&self) -> Option<&str> {
         self.problem.hint.as_deref()
     }
+
+    /// The same error, with a hint if it has none.
+    pub(crate) fn or_hint(mut self, hint: String) -> Self {
+        self.problem.hint.get_or_insert(hint);
+        self
+    }
 }
 
 impl fmt::Display for InputError {
@@ -88,28 +94,28 @@ impl Problem {
     }
 
     pub(crate) fn in_file(self, file: &str) -> InputError {
-        InputError { file: file.to_owned(), problem: self }
+        InputError { file: one_line(file.to_owned()), problem: self }
     }
 }
 
 /// What was read may hold anything; on a terminal it is shown as one line of printable text of bounded length.
 fn one_line(text: String) -> String {
     const LONGEST: usize = 600;
-    let clean = text.chars().all(|c| !c.is_control());
-    if clean && text.len() <= LONGEST {
+    if text.len() <= LONGEST && !text.chars().any(char::is_control) {
         return text;
     }
-    let mut shown: String = text.chars().take(LONGEST).flat_map(printable).collect();
-    if text.chars().nth(LONGEST).is_some() {
-        shown.push('…');
+    let mut shown = String::with_capacity(LONGEST + 16);
+    for c in text.chars() {
+        if shown.len() > LONGEST {
+            shown.push('…');
+            break;
+        }
+        match c.is_control() {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
     }
     shown
-}
-
-fn printable(c: char) -> impl Iterator<Item = char> {
-    let escaped = c.is_control().then(|| c.escape_default());
-    let plain = escaped.is_none().then_some(c);
-    escaped.into_iter().flatten().chain(plain)
 }
 
 /// A text from a file as it is quoted in a message: never longer than a line.

@@ -34,7 +34,7 @@ fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&
     if text.len() > LONGEST {
         return None;
     }
-    let allowed = (text.chars().count() / 3).clamp(1, 3);
+    let allowed = text.chars().count().div_ceil(3).min(3);
     known
         .into_iter()
         .filter(|name| name.len() <= LONGEST)

@@ -21,7 +21,7 @@ use super::documents::{
 };
 use super::error::{InputError, Position, Problem, quoted};
 use super::near::meant_or_known;
-use super::values::{Placed, Text, name, position};
+use super::values::{Placed, Text, check_name, name, position};
 use super::{Arrival, Scenario};
 
 const API_VERSION: &str = "metronome.dev/v1alpha1";
@@ -106,11 +106,9 @@ impl Sorted {
             let at = position(document.referenced);
             let kind = kind(&document.value, at)?.to_owned();
             let metadata = metadata(&document.value, at)?;
-            if kind != "TrainingJob" {
-                let earlier = names.insert((kind.clone(), metadata.name.value.clone()), metadata.name.at());
-                if let Some(earlier) = earlier {
-                    return Err(twice(&kind, &metadata.name, earlier));
-                }
+            let earlier = names.insert((kind.clone(), full_name(metadata)?), metadata.name.at());
+            if let Some(earlier) = earlier {
+                return Err(twice(&kind, &metadata.name, earlier));
             }
             sorted.put(document.value, at)?;
         }
@@ -184,6 +182,17 @@ fn metadata(document: &Document, at: Position) -> Result<&Metadata, Problem> {
     let metadata = document.metadata.as_ref().ok_or_else(|| at.problem("missing field `metadata`"))?;
     name(&metadata.name)?;
     Ok(metadata)
+}
+
+/// `team-a/bert`, or `bert` where there is no namespace.
+fn full_name(metadata: &Metadata) -> Result<String, Problem> {
+    let own = name(&metadata.name)?;
+    let full = match &metadata.namespace {
+        Some(namespace) => format!("{}/{own}", name(namespace)?),
+        None => own.to_owned(),
+    };
+    check_name(&full).map_err(|message| metadata.name.problem(message))?;
+    Ok(full)
 }
 
 fn twice(what: &str, name: &Text, earlier: Position) -> Problem {

@@ -12,8 +12,11 @@ use super::near::meant_or_known;
 /// A scalar exactly as written, with its place. Numbers stay text until the border gives them a unit.
 pub(crate) type Text = Spanned<String>;
 
+/// More nodes than any cluster has; above it a count is a mistake.
+pub(crate) const MOST_NODES: u64 = 200_000;
+
 /// The longest name, as in Kubernetes.
-pub(crate) const LONGEST_NAME: usize = 253;
+const LONGEST_NAME: usize = 253;
 
 pub(crate) trait Placed {
     fn at(&self) -> Position;

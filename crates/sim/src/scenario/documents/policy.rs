@@ -25,7 +25,7 @@ pub(crate) enum OrderShape {
     Srtf,
     Srsf,
     LeastAttained(LimitsShape),
-    Weighted(Spanned<WeightsShape>),
+    Weighted(Box<Spanned<WeightsShape>>),
 }
 
 #[derive(Debug, Deserialize)]

@@ -8,12 +8,7 @@ use super::links;
 use crate::scenario::documents::{ClusterSpec, NodeGroup};
 use crate::scenario::error::{Problem, quoted};
 use crate::scenario::near::{listed, meant_or_known};
-use crate::scenario::values::{Placed, Text, name, quantity_or_none, some_quantity, whole};
-
-/// More nodes than any cluster has; above it a count is a mistake.
-const MOST_NODES: u64 = 200_000;
-/// Racks and the like; the cluster finds a new one among all it has.
-const MOST_DOMAINS: u64 = 50_000;
+use crate::scenario::values::{MOST_NODES, Placed, Text, name, quantity_or_none, some_quantity, whole};
 
 pub(super) fn cluster(spec: &ClusterSpec) -> Result<Cluster, Problem> {
     let levels = levels(spec.levels.as_deref())?;
@@ -21,8 +16,7 @@ pub(super) fn cluster(spec: &ClusterSpec) -> Result<Cluster, Problem> {
         let place = spec.levels.iter().flatten().next();
         place.map_or_else(|| Problem::whole(error.to_string()), |place| place.problem(error.to_string()))
     })?;
-    let mut layout = Layout { levels, domains: Vec::new(), unnamed: 0, nodes: 0 };
-    layout.domains = vec![0; layout.levels.len()];
+    let mut layout = Layout { domains: vec![0; levels.len()], levels, unnamed: 0, nodes: 0 };
     for group in &spec.nodes {
         layout.add(group, &mut cluster)?;
     }
@@ -68,10 +62,7 @@ impl Layout<'_> {
         }
         let per = self.nodes_per_domain(group, count)?;
         let domains: Vec<u64> = per.iter().map(|per| count.div_ceil(*per)).collect();
-        if self.domains.iter().chain(&domains).sum::<u64>() > MOST_DOMAINS {
-            return Err(group.problem(format!("there are more than {MOST_DOMAINS} domains above the nodes")));
-        }
-        let (prefix, first) = self.numbering(shape)?;
+        let (prefix, first) = self.numbering(shape.name.as_ref(), count)?;
         let mut spec = NodeSpec {
             capacity: capacity(shape)?,
             gpu_type: shape.gpu_type.as_ref().map(name).transpose()?.map(str::to_owned),
@@ -89,15 +80,13 @@ impl Layout<'_> {
         Ok(())
     }
 
-    /// A group with a name counts for itself; those without one share `node`.
-    fn numbering<'a>(&mut self, shape: &'a NodeGroup) -> Result<(&'a str, u64), Problem> {
-        if let Some(given) = &shape.name {
+    /// The name of the group's nodes and the number of its first: groups without a name share `node`.
+    fn numbering<'a>(&mut self, given: Option<&'a Text>, count: u64) -> Result<(&'a str, u64), Problem> {
+        if let Some(given) = given {
             return Ok((name(given)?, 0));
         }
-        let count = shape.count.as_ref().map_or(1, |count| count.value.parse().unwrap_or(1));
-        let first = self.unnamed;
         self.unnamed += count;
-        Ok(("node", first))
+        Ok(("node", self.unnamed - count))
     }
 
     /// For each level, how many nodes of the group one domain takes; all of them where nothing is said.

@@ -10,16 +10,14 @@ use metronome_core::units::{Duration, Instant, Iterations};
 use serde_saphyr::Spanned;
 
 use super::queues::Queues;
-use super::{Named, World, needs_network, roles};
+use super::{Named, World, full_name, needs_network, roles};
 use crate::scenario::Arrival;
 use crate::scenario::documents::{
-    CheckpointShape, DeadlineShape, JobShape, Metadata, TopologyShape, TrafficShape, WorkShape,
+    CheckpointShape, DeadlineShape, JobShape, TopologyShape, TrafficShape, WorkShape,
 };
 use crate::scenario::error::{Position, Problem, quoted};
 use crate::scenario::near::meant_or_known;
-use crate::scenario::values::{
-    Placed, Text, check_name, name, quantity, quantity_or_none, some_quantity, whole, word,
-};
+use crate::scenario::values::{Placed, Text, name, quantity, quantity_or_none, some_quantity, whole, word};
 
 pub(super) const PRIORITIES: [(&str, Priority); 3] =
     [("high", Priority::HIGH), ("normal", Priority::NORMAL), ("low", Priority::LOW)];
@@ -125,17 +123,6 @@ fn ours<'a>(
             .with_hint(meant_or_known(key, [known]))),
         None => Ok(map.get(known)),
     }
-}
-
-/// `team-a/bert`, or `bert` where there is no namespace.
-fn full_name(metadata: &Metadata) -> Result<String, Problem> {
-    let own = name(&metadata.name)?;
-    let full = match &metadata.namespace {
-        Some(namespace) => format!("{}/{own}", name(namespace)?),
-        None => own.to_owned(),
-    };
-    check_name(&full).map_err(|message| metadata.name.problem(message))?;
-    Ok(full)
 }
 
 fn queue(text: Option<&Text>, queues: &Queues) -> Result<QueueId, Problem> {

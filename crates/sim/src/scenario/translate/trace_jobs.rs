@@ -37,7 +37,9 @@ pub(super) fn arrivals(
     to: &mut Vec<Arrival>,
 ) -> Result<(), InputError> {
     let mut settings = settings(spec, world).map_err(|problem| problem.in_file(origin.file))?;
-    let mut trace = Trace::open(&origin.folder.join(&file.value))?;
+    let named = format!("it is the trace of {}:{}", origin.file, file.at().line);
+    let trace = Trace::open(&origin.folder.join(&file.value));
+    let mut trace = trace.map_err(|error| error.or_hint(named))?;
     let mut names: HashSet<Name> = HashSet::new();
     let first = to.len();
     while let Some(row) = trace.next()? {

@@ -7,7 +7,7 @@ use serde_saphyr::Spanned;
 use super::{Named, Origin, World, jobs, links, needs_network, trace_jobs};
 use crate::scenario::documents::{FaultShape, JobShape, StepsShape, WorkloadSpec};
 use crate::scenario::error::{InputError, Problem};
-use crate::scenario::values::{Placed, Text, quantity, quantity_or_none, share, whole};
+use crate::scenario::values::{Placed, Text, check_name, quantity, quantity_or_none, share, whole};
 use crate::scenario::{Arrival, Costs, Fault};
 
 #[derive(Debug, Default)]
@@ -132,7 +132,9 @@ fn at_times(
     let request = jobs::spec(&template.value, workload.name(), None, template.at(), world)?;
     for (index, time) in times.value.iter().enumerate() {
         let mut request = request.clone();
-        request.spec.name = format!("{}-{index}", workload.name()).into();
+        let name = format!("{}-{index}", workload.name());
+        check_name(&name).map_err(|message| workload.at().problem(message))?;
+        request.spec.name = name.into();
         to.push(jobs::arrival(request, Instant::START + quantity(time)?));
     }
     Ok(())

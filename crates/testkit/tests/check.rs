@@ -1,0 +1,132 @@
+//! The checker says no: one wrong plan for each rule, made by hand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use metronome_core::check::Violation;
+use metronome_core::cluster::Level;
+use metronome_core::engine::{Engine, Event, Settings};
+use metronome_core::id::{IdVec, JobId, NodeId, QueueId};
+use metronome_core::job::{Capabilities, Gang, JobSpec, Topology};
+use metronome_core::plan::{Amendment, Assignment, Generation, Part};
+use metronome_core::queue::Queue;
+use metronome_core::units::Instant;
+use metronome_testkit::build::{engine, gpus, job, policy, racks};
+use metronome_testkit::drive::Driver;
+
+const NOW: Instant = Instant::START;
+
+/// So many members on each of these nodes.
+fn on(spec: &JobSpec, nodes: &[(u32, u32)]) -> Arc<Assignment> {
+    let part = |(node, members): &(u32, u32)| Part { role: 0, node: NodeId(*node), members: *members };
+    Arc::new(Assignment::whole(spec, nodes.iter().map(part).collect()).expect("a whole gang"))
+}
+
+fn change(job: JobId, to: Option<Arc<Assignment>>) -> Amendment {
+    Amendment { generation: Generation(1), changes: BTreeMap::from([(job, to)]) }
+}
+
+/// Two racks of two nodes of four GPUs, with one job waiting.
+fn waiting(spec: &JobSpec) -> (Engine, JobId) {
+    let mut engine = engine(racks(2, 2, 4), policy("volcano"));
+    let job = engine.submit(NOW, Arc::new(spec.clone()));
+    (engine, job)
+}
+
+#[test]
+fn a_right_plan_passes() {
+    let spec = job("a", 6, 10);
+    let (engine, id) = waiting(&spec);
+    assert!(engine.check(change(id, Some(on(&spec, &[(0, 4), (1, 2)])))).is_ok());
+}
+
+#[test]
+fn a_gang_is_never_split() {
+    let spec = job("a", 6, 10);
+    assert!(Assignment::whole(&spec, vec![Part { role: 0, node: NodeId(0), members: 4 }]).is_err());
+    // An assignment that was whole for another job is not for this one.
+    let (engine, id) = waiting(&spec);
+    let half = on(&job("b", 4, 10), &[(0, 4)]);
+    assert_eq!(engine.check(change(id, Some(half))), Err(Violation::SplitGang(id, 0)));
+}
+
+#[test]
+fn a_node_never_holds_more_than_it_has() {
+    let spec = job("a", 6, 10);
+    let (engine, id) = waiting(&spec);
+    let crowded = on(&spec, &[(0, 5), (1, 1)]);
+    assert_eq!(engine.check(change(id, Some(crowded))), Err(Violation::Oversubscribed(NodeId(0))));
+}
+
+#[test]
+fn what_others_hold_counts() {
+    let mut driver = Driver::new(racks(2, 2, 4), policy("volcano"));
+    driver.submit(job("first", 3, 10));
+    driver.settle();
+    let held = driver.engine.plan().get(JobId(0)).unwrap().nodes().next().unwrap();
+    let spec = job("second", 2, 10);
+    let id = driver.submit(spec.clone());
+    let beside = on(&spec, &[(held.0, 2)]);
+    assert_eq!(driver.engine.check(change(id, Some(beside))), Err(Violation::Oversubscribed(held)));
+}
+
+#[test]
+fn nobody_is_placed_on_a_node_that_is_gone() {
+    let spec = job("a", 2, 10);
+    let (mut engine, id) = waiting(&spec);
+    engine.observe(NOW, Event::NodeLost(NodeId(1)));
+    let lost = on(&spec, &[(1, 2)]);
+    assert_eq!(engine.check(change(id, Some(lost))), Err(Violation::NotEligible(id, NodeId(1))));
+}
+
+#[test]
+fn a_member_runs_only_where_it_may() {
+    let mut spec = job("a", 2, 10);
+    spec.roles[0].shape.on.nodes = Some(Arc::from([NodeId(2)]));
+    let (engine, id) = waiting(&spec);
+    assert!(engine.check(change(id, Some(on(&spec, &[(2, 2)])))).is_ok());
+    let elsewhere = on(&spec, &[(0, 2)]);
+    assert_eq!(engine.check(change(id, Some(elsewhere))), Err(Violation::NotEligible(id, NodeId(0))));
+}
+
+#[test]
+fn a_suspended_job_gets_nothing() {
+    let spec = job("a", 2, 10);
+    let (mut engine, id) = waiting(&spec);
+    engine.observe(NOW, Event::JobSuspended(id));
+    assert_eq!(engine.check(change(id, Some(on(&spec, &[(0, 2)])))), Err(Violation::NotToRun(id)));
+}
+
+#[test]
+fn a_job_that_cannot_be_stopped_is_left_alone() {
+    let mut driver = Driver::new(racks(2, 2, 4), policy("volcano"));
+    let mut spec = job("a", 2, 10);
+    spec.capabilities = Capabilities::START_ONLY;
+    let id = driver.submit(spec);
+    driver.settle();
+    assert_eq!(driver.engine.check(change(id, None)), Err(Violation::NotToBeDisturbed(id)));
+}
+
+#[test]
+fn a_required_level_is_kept() {
+    let mut spec = job("a", 6, 10);
+    spec.topology = Topology::Required(Level(0));
+    let (engine, id) = waiting(&spec);
+    assert!(engine.check(change(id, Some(on(&spec, &[(0, 3), (1, 3)])))).is_ok());
+    let apart = on(&spec, &[(0, 3), (2, 3)]);
+    assert_eq!(engine.check(change(id, Some(apart))), Err(Violation::TopologyBroken(id)));
+}
+
+#[test]
+fn a_queue_that_does_not_borrow_keeps_to_its_quota() {
+    let mut queue = Queue::open("small");
+    queue.quota = Some(gpus(4));
+    queue.borrows = false;
+    let mut engine =
+        Engine::new(racks(2, 2, 4), IdVec::from_iter([queue]), policy("volcano"), Settings::default());
+    let spec = JobSpec::workers("a", Gang::elastic(1, 8).unwrap(), gpus(1));
+    let id = engine.submit(NOW, Arc::new(spec.clone()));
+    assert!(engine.check(change(id, Some(on(&spec, &[(0, 4)])))).is_ok());
+    let beyond = on(&spec, &[(0, 4), (1, 1)]);
+    assert_eq!(engine.check(change(id, Some(beyond))), Err(Violation::QuotaExceeded(QueueId(0))));
+}
