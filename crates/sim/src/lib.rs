@@ -1,4 +1,10 @@
 //! A world with virtual time: the engine of `metronome-core`, driven by events that a queue puts in order.
 
+pub mod compare;
 pub mod outcome;
+pub mod results;
 pub mod scenario;
+pub mod world;
+
+// STAND-IN until the importers are merged; then `pub mod import;`.
+pub use world::import;
