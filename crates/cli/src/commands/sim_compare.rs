@@ -1,0 +1,86 @@
+//! `metronome sim compare`
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use metronome_sim::compare::compare;
+use metronome_sim::outcome::Outcome;
+use metronome_sim::results::{Comparison, per_job_csv};
+
+use crate::failure::Failure;
+use crate::input::{self, ScenarioFile};
+use crate::policies;
+use crate::progress::Progress;
+use crate::reply::{Format, Reply};
+use crate::table;
+
+/// Simulate a scenario under several policies and put their figures side by side
+#[derive(Debug, Args)]
+pub(crate) struct SimCompare {
+    #[command(flatten)]
+    scenario: ScenarioFile,
+    /// Policies to compare, separated by commas; `sim policies` lists them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', required = true)]
+    policies: Vec<String>,
+    /// Run each policy with the seeds 1 to N
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    seeds: u64,
+    #[command(flatten)]
+    figures: FigureOptions,
+}
+
+/// How the figures of simulations are printed.
+#[derive(Debug, Args)]
+pub(crate) struct FigureOptions {
+    /// Write one CSV row for each job of each run to FILE
+    #[arg(long, value_name = "FILE")]
+    per_job: Option<PathBuf>,
+    /// How to print the figures
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(crate) output: Format,
+    /// Leave out how long decisions took, so that equal runs print equal figures
+    #[arg(long)]
+    no_times: bool,
+}
+
+impl FigureOptions {
+    pub(crate) fn figures(&self, scenario: &str, outcomes: &[Outcome]) -> Comparison {
+        let comparison = Comparison::of(scenario, outcomes);
+        if self.no_times { comparison.without_times() } else { comparison }
+    }
+
+    /// Makes the file before the runs: a wrong path is better known early.
+    pub(crate) fn open_per_job(&self) -> Result<PerJob<'_>, Failure> {
+        let Some(path) = self.per_job.as_deref() else { return Ok(PerJob(None)) };
+        Ok(PerJob(Some((path, input::create(path)?))))
+    }
+}
+
+/// The file for one row per job, if it was asked for.
+#[derive(Debug)]
+pub(crate) struct PerJob<'a>(Option<(&'a Path, std::fs::File)>);
+
+impl PerJob<'_> {
+    pub(crate) fn write(self, outcomes: &[Outcome]) -> Result<(), Failure> {
+        let Some((path, file)) = self.0 else { return Ok(()) };
+        per_job_csv(outcomes, file).map_err(|error| input::cannot_write(path, &error))
+    }
+}
+
+pub(crate) fn run(args: &SimCompare) -> Result<Reply, Failure> {
+    let scenario = args.scenario.read()?;
+    let policies = policies::find_all(&args.policies, &scenario)?;
+    let per_job = args.figures.open_per_job()?;
+    let outcomes = {
+        let runs = policies.len() * args.seeds as usize;
+        let progress = Progress::of(runs, scenario.jobs.len());
+        compare(&scenario, &policies, args.seeds, &|at| progress.step(at.run, at.step))
+    };
+    per_job.write(&outcomes)?;
+    let comparison = args.figures.figures(&scenario.name, &outcomes);
+    Ok(match args.figures.output {
+        Format::Json => Reply::json(&comparison),
+        Format::Human => Reply::text(table::comparison(&comparison, args.seeds)),
+    })
+}

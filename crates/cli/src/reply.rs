@@ -1,0 +1,55 @@
+//! What a command has to say on standard output, and how it ends.
+
+use std::io::{ErrorKind, Write};
+
+use serde::Serialize;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// How data is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// Tables and sentences.
+    Human,
+    /// One document with a `version`, for programs.
+    Json,
+}
+
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Reply {
+    text: String,
+    exit: Exit,
+}
+
+impl Reply {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), exit: Exit::Done }
+    }
+
+    pub(crate) fn json(document: &impl Serialize) -> Self {
+        let mut text = serde_json::to_string_pretty(document).expect("figures are numbers, names are text");
+        text.push('\n');
+        Self::text(text)
+    }
+
+    pub(crate) fn nothing() -> Self {
+        Self::text("")
+    }
+
+    pub(crate) fn ending(self, exit: Exit) -> Self {
+        Self { exit, ..self }
+    }
+
+    /// A reader that has seen enough and closed the pipe, as `head` does, is no failure.
+    pub(crate) fn write(self) -> Result<Exit, Failure> {
+        let mut out = std::io::stdout().lock();
+        match out.write_all(self.text.as_bytes()).and_then(|()| out.flush()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(Failure::world("write to standard output").because(&error))
+            }
+            _ => Ok(self.exit),
+        }
+    }
+}
