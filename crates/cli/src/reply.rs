@@ -7,12 +7,12 @@ use serde::Serialize;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// How data is printed.
+/// How data is printed. The variants carry no doc comments: clap would make every help twice as long with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// Tables and sentences.
+    // Tables and sentences.
     Human,
-    /// One document with a `version`, for programs.
+    // One document with a `version`, for programs.
     Json,
 }
 

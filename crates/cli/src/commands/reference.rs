@@ -71,19 +71,23 @@ fn describe_argument(arg: &Arg) -> String {
     if let Some(help) = arg.get_help() {
         write!(text, ": {help}").expect("a string takes everything");
     }
-    if !arg.get_action().takes_values() {
-        return text;
-    }
-    let values: Vec<String> =
-        arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
-    if !values.is_empty() {
-        write!(text, " (one of {})", values.join(", ")).expect("a string takes everything");
-    }
-    let defaults: Vec<_> = arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
-    if !defaults.is_empty() {
-        write!(text, " (default {})", defaults.join(", ")).expect("a string takes everything");
+    if arg.get_action().takes_values() {
+        text.push_str(&describe_values(arg));
     }
     text
+}
+
+/// What it takes and what it is if not given, in brackets.
+fn describe_values(arg: &Arg) -> String {
+    let values: Vec<String> =
+        arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+    let defaults: Vec<_> = arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+    match (values.join(", "), defaults.join(", ")) {
+        (values, default) if values.is_empty() && default.is_empty() => String::new(),
+        (values, default) if values.is_empty() => format!(" (default {default})"),
+        (values, default) if default.is_empty() => format!(" (one of {values})"),
+        (values, default) => format!(" (one of {values}; default {default})"),
+    }
 }
 
 fn policies_page() -> String {

@@ -12,6 +12,7 @@ use crate::reply::Reply;
 /// Turn a published trace into a scenario, with the semantics of the simulator it comes from
 #[derive(Debug, Args)]
 pub(crate) struct SimImport {
+    /// Where the trace comes from
     format: TraceFormat,
     /// Trace to read
     file: PathBuf,
