@@ -23,11 +23,18 @@ pub(crate) fn lines(explanation: &Explanation, names: &impl Names) -> String {
     };
     fact("job", explanation.job.to_string());
     fact("state", format!("{}: {}", state_name(explanation.state), state_words(explanation.state)));
-    fact("submitted", submitted(explanation));
+    let over = matches!(explanation.state, State::Refused | State::Failed | State::Done);
+    let after = Duration(explanation.submitted.0);
+    fact("submitted", format!("{after} after the beginning"));
+    if !over {
+        fact("waited", explanation.waited.to_string());
+    }
     if let Some(reason) = &explanation.reason {
         fact("reason", sentence(reason, names));
     }
-    fact("need", format!("{}; free now: {}", explanation.need, explanation.free));
+    if !over {
+        fact("need", format!("{}; free now: {}", explanation.need, explanation.free));
+    }
     if let Some(position) = explanation.position {
         fact("line", place_in_line(position, explanation));
     }
@@ -35,11 +42,6 @@ pub(crate) fn lines(explanation: &Explanation, names: &impl Names) -> String {
         fact("nodes", nodes(assignment, names));
     }
     text
-}
-
-fn submitted(explanation: &Explanation) -> String {
-    let after = Duration(explanation.submitted.0);
-    format!("{after} after the beginning, waited {}", explanation.waited)
 }
 
 fn place_in_line(position: usize, explanation: &Explanation) -> String {

@@ -27,6 +27,15 @@ impl Failure {
         Self { exit: Exit::Unreachable, ..Self::input(cannot) }
     }
 
+    /// The same from an error whose own words fit after "cannot".
+    pub(crate) fn from_world(error: &dyn Error) -> Self {
+        let failure = Self::world(error.to_string());
+        match error.source() {
+            Some(source) => failure.because(source),
+            None => failure,
+        }
+    }
+
     pub(crate) fn because(mut self, error: &dyn Error) -> Self {
         let mut cause = Some(error);
         while let Some(error) = cause {
@@ -61,10 +70,7 @@ impl Failure {
 
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Self {
-        let failure = match error.source() {
-            Some(source) => Self::input(error.to_string()).because(source),
-            None => Self::input(error.to_string()),
-        };
+        let failure = Self::input(error.to_string());
         match error.hint() {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -79,12 +85,12 @@ mod tests {
     #[test]
     fn an_error_is_told_with_its_causes_and_a_hint() {
         let cause = std::io::Error::other("the disk is full");
-        let failure = Failure::world("write `out.csv`").because(&cause).hint("choose another disk");
+        let failure = Failure::world("write out.csv").because(&cause).hint("choose another disk");
         let mut told = anstream::StripStream::new(Vec::new());
         failure.write(&mut told).unwrap();
         assert_eq!(
             String::from_utf8(told.into_inner()).unwrap(),
-            "error: cannot write `out.csv`\n  caused by: the disk is full\n\nhint: choose another disk\n"
+            "error: cannot write out.csv\n  caused by: the disk is full\n\nhint: choose another disk\n"
         );
     }
 }

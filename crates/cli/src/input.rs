@@ -1,6 +1,7 @@
 //! Reading what a user names, files or standard input, with errors that say what is wrong with the name itself.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use metronome_sim::scenario::Scenario;
@@ -20,20 +21,21 @@ impl ScenarioFile {
         if self.file == Path::new("-") {
             return Ok(Scenario::read_from(std::io::stdin().lock(), "standard input", Path::new("."))?);
         }
-        must_be_readable(&self.file)?;
         Ok(Scenario::read(&self.file)?)
     }
 }
 
-/// Refuses a path that is missing or a folder, in one wording for all commands.
-pub(crate) fn must_be_readable(path: &Path) -> Result<(), Failure> {
-    let cannot = || Failure::input(format!("read `{}`", path.display()));
-    let found = std::fs::metadata(path).map_err(|error| cannot().because(&error))?;
-    if found.is_dir() {
-        let failure = cannot().because(&std::io::Error::other("it is a folder"));
-        return Err(failure.hint("name a file inside it"));
+/// Opens a file to read from, in the words that scenarios use too.
+pub(crate) fn open(path: &Path) -> Result<File, Failure> {
+    let cannot = |why: String| Failure::input(format!("read {}: {why}", path.display()));
+    let file = File::open(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => cannot("there is no such file".into()),
+        _ => cannot(error.to_string()),
+    })?;
+    match file.metadata() {
+        Ok(found) if found.is_dir() => Err(cannot("it is a folder".into())),
+        _ => Ok(file),
     }
-    Ok(())
 }
 
 /// Opens a file to write into, before the work whose result it shall take.
@@ -42,5 +44,5 @@ pub(crate) fn create(path: &Path) -> Result<File, Failure> {
 }
 
 pub(crate) fn cannot_write(path: &Path, error: &dyn std::error::Error) -> Failure {
-    Failure::world(format!("write `{}`", path.display())).because(error)
+    Failure::world(format!("write {}", path.display())).because(error)
 }

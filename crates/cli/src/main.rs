@@ -13,6 +13,8 @@ mod near;
 mod policies;
 mod progress;
 mod reply;
+#[cfg(test)]
+mod schema;
 mod table;
 
 use clap::Parser;

@@ -20,12 +20,14 @@ pub(crate) enum Format {
 #[must_use]
 pub(crate) struct Reply {
     text: String,
+    /// Words about the data, for standard error.
+    remark: Option<String>,
     exit: Exit,
 }
 
 impl Reply {
     pub(crate) fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), exit: Exit::Done }
+        Self { text: text.into(), remark: None, exit: Exit::Done }
     }
 
     pub(crate) fn json(document: &impl Serialize) -> Self {
@@ -38,12 +40,20 @@ impl Reply {
         Self::text("")
     }
 
+    pub(crate) fn remarking(self, remark: String) -> Self {
+        Self { remark: Some(remark), ..self }
+    }
+
     pub(crate) fn ending(self, exit: Exit) -> Self {
         Self { exit, ..self }
     }
 
     /// A reader that has seen enough and closed the pipe, as `head` does, is no failure.
     pub(crate) fn write(self) -> Result<Exit, Failure> {
+        if let Some(remark) = &self.remark {
+            // If nobody listens there is nobody to tell so.
+            let _ = writeln!(std::io::stderr().lock(), "{remark}");
+        }
         let mut out = std::io::stdout().lock();
         match out.write_all(self.text.as_bytes()).and_then(|()| out.flush()) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {

@@ -46,51 +46,68 @@ pub fn run(scenario: &Scenario, options: RunOptions, tick: &(dyn Fn(Step) + Sync
 
 /// Stands for `metronome_sim::scenario::InputError`.
 #[derive(Debug, thiserror::Error)]
-#[error("read `{name}`")]
+#[error("read {file}: {message}")]
 pub struct InputError {
-    name: String,
-    source: Option<std::io::Error>,
+    file: String,
+    message: String,
 }
 
 impl InputError {
     pub fn hint(&self) -> Option<&str> {
         None
     }
+
+    fn of(path: &Path) -> Self {
+        let message = match std::fs::metadata(path) {
+            Err(_) => "there is no such file",
+            Ok(found) if found.is_dir() => "it is a folder",
+            Ok(_) => "this build has no reader",
+        };
+        Self { file: path.display().to_string(), message: message.into() }
+    }
 }
 
 impl Scenario {
     pub fn read(path: &Path) -> Result<Self, InputError> {
-        Err(InputError { name: path.display().to_string(), source: std::fs::read(path).err() })
+        Err(InputError::of(path))
     }
 
     pub fn read_from(_reader: impl Read, name: &str, _base: &Path) -> Result<Self, InputError> {
-        Err(InputError { name: name.to_owned(), source: None })
+        Err(InputError { file: name.to_owned(), message: "this build has no reader".into() })
     }
 }
 
 /// Stands for `metronome_sim::import`.
 pub mod import {
     use super::{InputError, Path};
+    use std::num::NonZeroU32;
+    use std::path::PathBuf;
 
     #[derive(Clone, Copy, Debug)]
     pub struct ImportOptions {
-        pub nodes: u32,
-        pub gpus_per_node: u32,
+        pub nodes: NonZeroU32,
+        pub gpus_per_node: NonZeroU32,
         pub limit: Option<usize>,
     }
 
     #[derive(Debug)]
-    pub struct Imported;
+    pub struct Imported {
+        pub report: String,
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("write")]
+    pub struct WriteError;
 
     pub fn tiresias(path: &Path, _options: &ImportOptions) -> Result<Imported, InputError> {
-        Err(InputError { name: path.display().to_string(), source: std::fs::read(path).err() })
+        Err(InputError::of(path))
     }
 
     pub fn philly(path: &Path, _options: &ImportOptions) -> Result<Imported, InputError> {
-        Err(InputError { name: path.display().to_string(), source: std::fs::read(path).err() })
+        Err(InputError::of(path))
     }
 
-    pub fn write(_imported: &Imported, _out: &Path) -> Result<(), InputError> {
-        Ok(())
+    pub fn write(_imported: &Imported, _out: &Path) -> Result<PathBuf, WriteError> {
+        Err(WriteError)
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Explain) -> Result<Reply, Failure> {
 
 fn unknown_job(args: &Explain, past: &Past) -> Failure {
     let names = past.job_names();
-    let failure = Failure::input(format!("find a job called `{}` in `{}`", args.job, args.journal.display()));
+    let failure = Failure::input(format!("find a job called `{}` in {}", args.job, args.journal.display()));
     match nearest(&args.job, names.iter().map(|name| &**name)) {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None if args.at.is_some() => failure.hint("jobs submitted after `--at` are not known at that time"),

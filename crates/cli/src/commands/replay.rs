@@ -67,5 +67,6 @@ mod tests {
         let text = words(&Document { version: 1, decisions: 30, mismatches: &many });
         assert!(text.starts_with("30 decisions, 22 different:\n  decision 0\n"), "{text}");
         assert!(text.ends_with("  decision 19\n  … and 2 more\n"), "{text}");
+        crate::schema::assert_conforms("replay", &none);
     }
 }

@@ -84,3 +84,53 @@ pub(crate) fn run(args: &SimCompare) -> Result<Reply, Failure> {
         Format::Human => Reply::text(table::comparison(&comparison, args.seeds)),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use metronome_core::cluster::Name;
+    use metronome_core::job::Priority;
+    use metronome_core::units::{Duration, GpuTime, Gpus, Instant};
+    use metronome_sim::outcome::{Fate, JobOutcome};
+
+    fn outcome(policy: &str, fate: Fate) -> Outcome {
+        let minute = Instant::from_secs(60);
+        let job = JobOutcome {
+            name: Name::from("a"),
+            priority: Priority::HIGH,
+            submit: Instant::START,
+            start: Some(Instant::START),
+            end: Some(minute),
+            ran: Duration::MINUTE,
+            alone: Duration::MINUTE,
+            deadline: None,
+            gpus: Gpus::whole(1),
+            members: 1,
+            nodes: 1,
+            fate,
+            preemptions: 0,
+            moves: 0,
+            resizes: 0,
+            wait_reason: None,
+        };
+        Outcome {
+            policy: policy.into(),
+            seed: 1,
+            jobs: vec![job],
+            ended: minute,
+            gpu_capacity: Gpus::whole(1),
+            gpu_busy: GpuTime::gpu_seconds(60),
+            events: 3,
+            decision_nanos: vec![1000],
+        }
+    }
+
+    #[test]
+    fn figures_are_what_the_schema_says() {
+        let outcomes = [outcome("fifo", Fate::Completed), outcome("srtf", Fate::Refused)];
+        let comparison = Comparison::of("sample", &outcomes);
+        crate::schema::assert_conforms("compare", &comparison);
+        crate::schema::assert_conforms("compare", &comparison.without_times());
+        crate::schema::assert_conforms("compare", &Comparison::of("nothing", &[]));
+    }
+}

@@ -1,5 +1,6 @@
 //! `metronome sim import`
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -20,11 +21,11 @@ pub(crate) struct SimImport {
     #[arg(short, long, value_name = "SCENARIO")]
     out: PathBuf,
     /// Nodes of the cluster
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
-    nodes: u32,
+    #[arg(long, value_name = "N", default_value = "16")]
+    nodes: NonZeroU32,
     /// GPUs on each node
-    #[arg(long, value_name = "G", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
-    gpus_per_node: u32,
+    #[arg(long, value_name = "G", default_value = "8")]
+    gpus_per_node: NonZeroU32,
     /// Take the first N jobs only
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -44,6 +45,6 @@ pub(crate) fn run(args: &SimImport) -> Result<Reply, Failure> {
         TraceFormat::Tiresias => import::tiresias(&args.file, &options)?,
         TraceFormat::Philly => import::philly(&args.file, &options)?,
     };
-    import::write(&imported, &args.out)?;
-    Ok(Reply::nothing())
+    import::write(&imported, &args.out).map_err(|error| Failure::from_world(&error))?;
+    Ok(Reply::nothing().remarking(imported.report.to_string()))
 }

@@ -29,13 +29,27 @@ struct Entry {
 }
 
 pub(crate) fn run(args: &SimPolicies) -> Reply {
-    let policies: Vec<Entry> =
-        Policy::names().map(|name| Entry { name, about: policies::about(name) }).collect();
+    let document = document();
     match args.output {
-        Format::Json => Reply::json(&Document { version: 1, policies }),
+        Format::Json => Reply::json(&document),
         Format::Human => {
             let line = |entry: &Entry| format!("{:<14} {}\n", entry.name, entry.about);
-            Reply::text(policies.iter().map(line).collect::<String>())
+            Reply::text(document.policies.iter().map(line).collect::<String>())
         }
+    }
+}
+
+fn document() -> Document {
+    let policies = Policy::names().map(|name| Entry { name, about: policies::about(name) }).collect();
+    Document { version: 1, policies }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_what_the_schema_says() {
+        crate::schema::assert_conforms("policies", &document());
     }
 }

@@ -117,7 +117,8 @@ fn a_waiting_job_hears_what_it_needs_and_who_is_ahead() {
         lines(&waiting(), &Numbered),
         "job        bert\n\
          state      queued: it waits for its turn and for room\n\
-         submitted  2m after the beginning, waited 8m\n\
+         submitted  2m after the beginning\n\
+         waited     8m\n\
          reason     it needs 4 members of 1 GPU each, and only 2 would fit now\n\
          need       4 GPUs; free now: 2 GPUs\n\
          line       place 5, behind a, b, c and 1 more\n"
@@ -130,9 +131,23 @@ fn a_running_job_hears_where_it_runs() {
         lines(&running(), &Numbered),
         "job        bert\n\
          state      running: all its members run\n\
-         submitted  2m after the beginning, waited 8m\n\
+         submitted  2m after the beginning\n\
+         waited     8m\n\
          need       4 GPUs; free now: 2 GPUs\n\
          nodes      node-1 (3 members), node-7 (1 member)\n"
+    );
+}
+
+#[test]
+fn of_a_job_that_is_over_only_the_past_is_told() {
+    let reason = Some(Reason::NoMatchingNode { each: gpus(1), members: 4, fit: 2 });
+    let refused = Explanation { state: State::Refused, reason, position: None, ..waiting() };
+    assert_eq!(
+        lines(&refused, &Numbered),
+        "job        bert\n\
+         state      refused: it will not be run\n\
+         submitted  2m after the beginning\n\
+         reason     it needs 4 members of 1 GPU each, and even if all nodes were free only 2 would fit\n"
     );
 }
 
@@ -146,4 +161,11 @@ fn programs_get_the_same_facts() {
     let json = serde_json::to_value(document(&running(), &Numbered)).unwrap();
     assert_eq!(json["nodes"][0], serde_json::json!({"node": "node-1", "members": 3}));
     assert!(json["reason"].is_null());
+}
+
+#[test]
+fn what_programs_get_is_what_the_schema_says() {
+    for explanation in [waiting(), running()] {
+        crate::schema::assert_conforms("explain", &document(&explanation, &Numbered));
+    }
 }
