@@ -9,7 +9,7 @@ use crate::id::{ClassId, GpuTypeId, NodeId, QueueId, ShapeId};
 use crate::plan::Assignment;
 use crate::profile::Profile;
 use crate::progress::Progress;
-use crate::report::Reason;
+use crate::report::{Failure, Reason, State};
 use crate::units::{Duration, Gpus, Instant, Iterations, Resources, Share};
 
 /// What a member does. The order is the order in which a job's members are started.
@@ -22,7 +22,7 @@ pub enum RoleKind {
 }
 
 /// How many members a role has: all of them or nothing runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", try_from = "GangText", into = "GangText")]
 pub enum Gang {
     Rigid(Members),
@@ -30,7 +30,7 @@ pub enum Gang {
 }
 
 /// A number of members, at least one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Members(std::num::NonZeroU32);
 
@@ -287,8 +287,8 @@ pub enum Life {
     },
     /// On its way out: it holds its nodes until the world says that they are free.
     Leaving {
-        held: Arc<Assignment>,
-        next: Next,
+        held: Held,
+        exit: Exit,
     },
     /// Stopped with its work kept; waits to go on.
     Preempted,
@@ -298,35 +298,58 @@ pub enum Life {
     Done,
 }
 
-/// What becomes of a job that is leaving.
+/// What a leaving job may still hold: its nodes, or those of both ends of a move that was never heard of again.
+pub type Held = Vec<Arc<Assignment>>;
+
+/// Why a job leaves, and so what becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Next {
-    Wait,
+pub enum Exit {
+    /// It makes room and waits to go on.
+    Preempt,
+    /// Its owner wants it to pause.
     Suspend,
-    End,
+    /// Its owner wants it to end.
+    Cancel,
+    /// It is not known to have started or moved; it is cleared away and tried again.
+    Abort(Failure),
 }
 
 impl Life {
     /// The assignments whose room it physically holds.
-    pub fn holds(&self) -> impl Iterator<Item = &Arc<Assignment>> {
-        let (first, second) = match self {
-            Self::Starting(held)
-            | Self::Running(held)
-            | Self::Degraded { held, .. }
-            | Self::Leaving { held, .. } => (Some(held), None),
-            Self::Resizing { from, to } | Self::Moving { from, to } => (Some(from), Some(to)),
-            _ => (None, None),
-        };
-        first.into_iter().chain(second)
+    pub fn holds(&self) -> Held {
+        match self {
+            Self::Starting(held) | Self::Running(held) | Self::Degraded { held, .. } => vec![held.clone()],
+            Self::Resizing { from, to } | Self::Moving { from, to } => vec![from.clone(), to.clone()],
+            Self::Leaving { held, .. } => held.clone(),
+            Self::Queued
+            | Self::Preempted
+            | Self::Suspended
+            | Self::Refused(_)
+            | Self::Failed(_)
+            | Self::Done => Vec::new(),
+        }
     }
 
     pub const fn is_waiting(&self) -> bool {
         matches!(self, Self::Queued | Self::Preempted)
     }
 
-    pub const fn is_over(&self) -> bool {
-        matches!(self, Self::Refused(_) | Self::Failed(_) | Self::Done)
+    pub fn state(&self) -> State {
+        match self {
+            Self::Queued => State::Queued,
+            Self::Starting(_) => State::Starting,
+            Self::Running(_) => State::Running,
+            Self::Degraded { .. } => State::Degraded,
+            Self::Resizing { .. } => State::Resizing,
+            Self::Moving { .. } => State::Moving,
+            Self::Leaving { .. } => State::Leaving,
+            Self::Preempted => State::Preempted,
+            Self::Suspended => State::Suspended,
+            Self::Refused(_) => State::Refused,
+            Self::Failed(_) => State::Failed,
+            Self::Done => State::Done,
+        }
     }
 }
 

@@ -4,13 +4,19 @@
 //! Nothing here reads a clock, a file or a random number: time is an argument, and the same input gives the same
 //! bytes.
 
+pub mod check;
 pub mod cluster;
+pub mod decide;
+pub mod engine;
 pub mod id;
 pub mod job;
+pub mod journal;
 pub mod plan;
 pub mod policy;
 pub mod profile;
 pub mod progress;
 pub mod queue;
 pub mod report;
+pub mod room;
+pub mod snapshot;
 pub mod units;

@@ -5,6 +5,3 @@ pub mod outcome;
 pub mod results;
 pub mod scenario;
 pub mod world;
-
-// STAND-IN until the importers are merged; then `pub mod import;`.
-pub use world::import;

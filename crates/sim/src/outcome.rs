@@ -54,6 +54,10 @@ pub struct Outcome {
     /// GPU-time spent training.
     pub gpu_busy: GpuTime,
     pub events: u64,
+    /// Plans that the engine's checker refused. Anything but zero is a bug.
+    pub alarms: u64,
+    /// What the world itself caught: nodes that held too much, gangs that were not whole.
+    pub violations: Vec<String>,
     /// Wall-clock time of each decision, in nanoseconds. Never part of a committed result.
     pub decision_nanos: Vec<u64>,
 }

@@ -1,113 +1,493 @@
-//! STAND-IN, to be replaced as a whole at the merge: the signatures that `compare` and the command line are written
-//! against. Reading always fails, and running yields an outcome in which nothing happened.
+//! The world: carries out the engine's steps in virtual time and tells it what happens.
+//!
+//! All events of one instant come before the engine is polled once; what its steps change at once is heard in the
+//! same instant, in a further round. A run ends when no event can change anything any more.
 
-use std::io::Read;
-use std::path::Path;
+mod agenda;
+mod dice;
+mod training;
 
-use metronome_core::policy::Policy;
-use metronome_core::units::{GpuTime, Gpus, Instant};
+use std::sync::Arc;
+use std::time::Instant as WallClock;
 
-use crate::outcome::Outcome;
-use crate::scenario::Scenario;
+use metronome_core::engine::{Ending, Engine, Event, Settings};
+use metronome_core::id::{IdVec, JobId, NodeId};
+use metronome_core::job::{Gang, JobSpec};
+use metronome_core::journal::Journal;
+use metronome_core::plan::{Action, Assignment, Step, StepId};
+use metronome_core::policy::{Gangs, Policy};
+use metronome_core::report::Failure;
+use metronome_core::units::{Duration, Gpus, Instant, Resources};
 
-#[derive(Debug)]
+use crate::outcome::{Fate, Outcome};
+use crate::scenario::{Fault, Scenario};
+use agenda::{Agenda, Happening};
+use dice::{Dice, Fortune};
+use training::{Member, Training};
+
+/// How one simulation is run.
 pub struct RunOptions {
     pub policy: Policy,
     pub seed: u64,
     pub journal: Option<Box<dyn Journal + Send>>,
+    /// The whole plan is checked from nothing at every so-many-th decision.
+    pub full_check_every: u64,
 }
 
-/// Stands for `metronome_core::journal::Journal`.
-pub trait Journal: std::fmt::Debug {}
+impl RunOptions {
+    pub fn new(policy: Policy) -> Self {
+        Self { policy, seed: 1, journal: None, full_check_every: Settings::default().full_check_every }
+    }
+}
 
-/// How far a run is.
+impl std::fmt::Debug for RunOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunOptions")
+            .field("policy", &self.policy.name)
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Jobs that are over.
+pub struct Progress {
     pub over: usize,
-    pub jobs: usize,
+    pub total: usize,
     pub now: Instant,
 }
 
-#[allow(clippy::needless_pass_by_value)]
-pub fn run(scenario: &Scenario, options: RunOptions, tick: &(dyn Fn(Step) + Sync)) -> Outcome {
-    tick(Step { over: 0, jobs: scenario.jobs.len(), now: Instant::START });
-    Outcome {
-        policy: options.policy.name,
-        seed: options.seed,
-        jobs: Vec::new(),
-        ended: Instant::START,
-        gpu_capacity: Gpus::ZERO,
-        gpu_busy: GpuTime::default(),
-        events: 0,
-        decision_nanos: Vec::new(),
+/// Runs a scenario under one policy from the first submission to the end.
+pub fn run(scenario: &Scenario, options: RunOptions, progress: &(dyn Fn(Progress) + Sync)) -> Outcome {
+    let mut world = World::new(scenario, options);
+    while let Some(now) = world.next_instant() {
+        world.now = now;
+        world.hear_what_happens();
+        world.let_the_engine_act();
+        if world.events >= world.next_report {
+            world.next_report = world.events + EVENTS_BETWEEN_REPORTS;
+            progress(Progress { over: world.over, total: world.trainings.len(), now });
+        }
     }
+    world.outcome()
 }
 
-/// Stands for `metronome_sim::scenario::InputError`.
-#[derive(Debug, thiserror::Error)]
-#[error("read {file}: {message}")]
-pub struct InputError {
-    file: String,
-    message: String,
+const EVENTS_BETWEEN_REPORTS: u64 = 2000;
+
+/// An engine that wakes so often without anything happening in the world will do so for ever.
+const MOST_IDLE_WAKES: u32 = 10_000;
+
+struct World<'a> {
+    scenario: &'a Scenario,
+    engine: Engine,
+    now: Instant,
+    agenda: Agenda,
+    dice: Dice,
+    trainings: Vec<Training>,
+    /// For each job of the engine the training it belongs to, and which member of it it is.
+    owners: IdVec<JobId, Owner>,
+    /// What runs on each node in fact: the world's own books, to catch the engine's mistakes.
+    used: IdVec<NodeId, Resources>,
+    gone: IdVec<NodeId, bool>,
+    policy: String,
+    seed: u64,
+    split: bool,
+    events: u64,
+    next_report: u64,
+    over: usize,
+    idle_wakes: u32,
+    arrived: Vec<(usize, JobId)>,
+    decision_nanos: Vec<u64>,
+    violations: Vec<String>,
 }
 
-impl InputError {
-    pub fn hint(&self) -> Option<&str> {
-        None
-    }
+#[derive(Clone, Copy, Debug)]
+struct Owner {
+    training: usize,
+    member: usize,
+    /// The newest step seen for it: older ones are refused.
+    newest: StepId,
+}
 
-    fn of(path: &Path) -> Self {
-        let message = match std::fs::metadata(path) {
-            Err(_) => "there is no such file",
-            Ok(found) if found.is_dir() => "it is a folder",
-            Ok(_) => "this build has no reader",
+impl<'a> World<'a> {
+    fn new(scenario: &'a Scenario, options: RunOptions) -> Self {
+        let settings = Settings {
+            tick: scenario.tick,
+            step_timeout: patience(scenario),
+            full_check_every: options.full_check_every,
+            ..Settings::default()
         };
-        Self { file: path.display().to_string(), message: message.into() }
+        let policy = options.policy.name.clone();
+        let split = options.policy.gangs == Gangs::MemberByMember;
+        let mut engine =
+            Engine::new(scenario.cluster.clone(), scenario.queues.clone(), options.policy, settings);
+        if let Some(journal) = options.journal {
+            engine.keep_journal(journal);
+        }
+        let nodes = scenario.cluster.nodes().len();
+        let mut agenda = Agenda::default();
+        for (index, arrival) in scenario.jobs.iter().enumerate() {
+            agenda.add(arrival.at, Happening::Arrives(index));
+        }
+        for fault in &scenario.faults {
+            if let Fault::Node { node, at, lasts } = *fault {
+                agenda.add(at, Happening::Breaks(node));
+                if let Some(lasts) = lasts {
+                    agenda.add(at + lasts, Happening::IsBack(node));
+                }
+            }
+        }
+        Self {
+            scenario,
+            engine,
+            now: Instant::START,
+            agenda,
+            dice: Dice::new(options.seed, &scenario.faults),
+            trainings: scenario.jobs.iter().map(|arrival| Training::of(arrival, split)).collect(),
+            owners: IdVec::new(),
+            used: IdVec::filled(Resources::NONE, nodes),
+            gone: IdVec::filled(false, nodes),
+            policy,
+            seed: options.seed,
+            split,
+            events: 0,
+            next_report: EVENTS_BETWEEN_REPORTS,
+            over: 0,
+            idle_wakes: 0,
+            arrived: Vec::new(),
+            decision_nanos: Vec::new(),
+            violations: Vec::new(),
+        }
+    }
+
+    /// When something happens next; none when nothing ever will.
+    fn next_instant(&mut self) -> Option<Instant> {
+        let happens = self.agenda.next_at();
+        let wakes = self.engine.next_wake().map(|wake| wake.max(self.now));
+        self.idle_wakes = if happens.is_some() { 0 } else { self.idle_wakes + 1 };
+        if self.idle_wakes > MOST_IDLE_WAKES {
+            return None;
+        }
+        [happens, wakes].into_iter().flatten().min()
+    }
+
+    fn hear_what_happens(&mut self) {
+        while let Some(happening) = self.agenda.take(self.now) {
+            self.events += 1;
+            match happening {
+                Happening::Arrives(index) => self.arrives(index),
+                Happening::Breaks(node) => self.breaks(node),
+                Happening::IsBack(node) => self.is_back(node),
+                Happening::StepComes(step) => self.step_comes(step),
+                Happening::StepEnds { step, tells } => self.step_ends(step, tells),
+                Happening::IsTold(event) => self.engine.observe(self.now, event),
+                Happening::Finishes { training, epoch } => self.finishes(training, epoch),
+            }
+        }
+    }
+
+    fn let_the_engine_act(&mut self) {
+        let cycles = self.engine.state().cycles;
+        let clock = WallClock::now();
+        let steps = self.engine.poll(self.now);
+        if self.engine.state().cycles > cycles {
+            self.decision_nanos.push(u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        }
+        for step in steps.into_inner() {
+            self.hand_over(step);
+        }
+        for (index, job) in std::mem::take(&mut self.arrived) {
+            self.trainings[index].wait_reason = self.engine.verdict(job);
+        }
+    }
+
+    fn arrives(&mut self, index: usize) {
+        let spec = self.scenario.jobs[index].spec.clone();
+        let members = if self.split { members_of(&spec) } else { vec![spec] };
+        for (member, spec) in members.into_iter().enumerate() {
+            let job = self.engine.submit(self.now, spec);
+            let known = self.owners.push(Owner { training: index, member, newest: StepId(0) });
+            assert_eq!(known, job, "the engine numbers jobs in the order of submission");
+            self.trainings[index].members[member].job = Some(job);
+            if self.engine.life(job).is_none() {
+                let (_, ended) = self.engine.state().over.back().expect("a job that is over is remembered");
+                self.trainings[index].wait_reason = ended.reason.clone();
+                self.end(index, Fate::Refused);
+            } else {
+                self.arrived.push((index, job));
+            }
+        }
+    }
+
+    fn breaks(&mut self, node: NodeId) {
+        self.gone[node] = true;
+        let hit: Vec<usize> =
+            (0..self.trainings.len()).filter(|index| self.trainings[*index].runs_on(node)).collect();
+        for index in hit {
+            self.halt(index, Keeping::Saved);
+        }
+        self.engine.observe(self.now, Event::NodeLost(node));
+    }
+
+    fn is_back(&mut self, node: NodeId) {
+        self.gone[node] = false;
+        self.engine.observe(self.now, Event::NodeBack(node));
+    }
+
+    /// A step leaves the engine: it comes at once, late, not at all, or fails.
+    fn hand_over(&mut self, step: Step) {
+        match self.dice.fortune() {
+            Fortune::Comes => self.step_comes(step),
+            Fortune::ComesLate(by) => self.agenda.add(self.now + by, Happening::StepComes(step)),
+            Fortune::IsLost => {}
+            Fortune::Fails => {
+                self.tell(Event::StepFailed { job: step.job, step: step.id, failure: Failure::Other })
+            }
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.agenda.add(self.now, Happening::IsTold(event));
+    }
+
+    fn fail(&mut self, step: &Step, failure: Failure) {
+        self.tell(Event::StepFailed { job: step.job, step: step.id, failure });
+    }
+
+    /// A step reaches the machines. What it frees is free, and what it starts trains, when `step_ends`.
+    fn step_comes(&mut self, step: Step) {
+        let owner = self.owners[step.job];
+        if step.id < owner.newest || self.trainings[owner.training].is_over() {
+            return self.fail(&step, Failure::Stale);
+        }
+        self.owners[step.job].newest = step.id;
+        let takes = match &step.action {
+            Action::Start(to) => match self.settle(&step, owner, to) {
+                Ok(()) => self.start_cost(owner.training),
+                Err(failure) => return self.fail(&step, failure),
+            },
+            Action::Move { to, .. } | Action::Rescale { to, .. } => {
+                self.halt(owner.training, Keeping::All);
+                match self.settle(&step, owner, to) {
+                    Ok(()) => self.stop_cost(owner.training, Keeping::All) + self.start_cost(owner.training),
+                    Err(failure) => {
+                        self.train_if_complete(owner.training);
+                        return self.fail(&step, failure);
+                    }
+                }
+            }
+            Action::Preempt | Action::Suspend => {
+                self.halt(owner.training, Keeping::All);
+                self.stop_cost(owner.training, Keeping::All)
+            }
+            Action::Stop => {
+                self.halt(owner.training, Keeping::Saved);
+                self.stop_cost(owner.training, Keeping::Saved)
+            }
+        };
+        let tells = self.dice.report_delay();
+        self.agenda.add(self.now + takes, Happening::StepEnds { step, tells });
+    }
+
+    /// Puts a member on its nodes, if they are there and have room: they must, by the engine's own word.
+    fn settle(&mut self, step: &Step, owner: Owner, to: &Arc<Assignment>) -> Result<(), Failure> {
+        if to.nodes().any(|node| self.gone[node]) {
+            return Err(Failure::NodeGone);
+        }
+        let spec = &self.scenario.jobs[owner.training].spec;
+        let whole = if self.split { 1 } else { spec.members() };
+        if to.members() != whole {
+            self.violations.push(format!(
+                "{} was to run with {} of {whole} members",
+                spec.name,
+                to.members()
+            ));
+        }
+        for (node, amount) in to.takes() {
+            self.used[*node] = self.used[*node] + *amount;
+            if !self.used[*node].fits_in(self.scenario.cluster.node(*node).capacity) {
+                self.violations.push(format!("step {:?} oversubscribed {node:?} at {:?}", step.id, self.now));
+            }
+        }
+        self.trainings[owner.training].members[owner.member].on.push(to.clone());
+        Ok(())
+    }
+
+    fn step_ends(&mut self, step: Step, tells: Option<Duration>) {
+        let owner = self.owners[step.job];
+        // Whatever came after it sees to what it left behind.
+        if step.id < owner.newest || self.trainings[owner.training].is_over() {
+            return;
+        }
+        match &step.action {
+            Action::Start(to) => {
+                self.trainings[owner.training].members[owner.member].up = true;
+                self.trainings[owner.training].nodes = to.nodes().len() as u32;
+                self.train_if_complete(owner.training);
+            }
+            Action::Move { from, to } | Action::Rescale { from, to } => {
+                self.clear(owner, |on| Arc::ptr_eq(on, from) || on == from);
+                let training = &mut self.trainings[owner.training];
+                training.nodes = to.nodes().len() as u32;
+                match step.action {
+                    Action::Move { .. } => training.moves += 1,
+                    _ => training.resizes += 1,
+                }
+                self.tell_work(owner.training);
+                self.train_if_complete(owner.training);
+            }
+            Action::Preempt | Action::Suspend | Action::Stop => {
+                self.clear(owner, |_| true);
+                let training = &mut self.trainings[owner.training];
+                training.members[owner.member].up = false;
+                training.preemptions += u32::from(step.action == Action::Preempt);
+                self.tell_work(owner.training);
+            }
+        }
+        if let Some(delay) = tells {
+            let done = Event::StepDone { job: step.job, step: step.id };
+            self.agenda.add(self.now + delay, Happening::IsTold(done));
+        }
+    }
+
+    /// The engine may have counted on more or less work than was done and saved.
+    fn tell_work(&mut self, index: usize) {
+        let executed = self.trainings[index].executed(self.now);
+        let jobs: Vec<JobId> = self.trainings[index].members.iter().filter_map(|member| member.job).collect();
+        for job in jobs {
+            self.engine.observe(self.now, Event::Worked { job, executed });
+        }
+    }
+
+    /// Takes a member off those of its nodes that `which` names.
+    fn clear(&mut self, owner: Owner, which: impl Fn(&Arc<Assignment>) -> bool) {
+        let on = &mut self.trainings[owner.training].members[owner.member].on;
+        let (leaves, stays): (Vec<_>, Vec<_>) = std::mem::take(on).into_iter().partition(which);
+        *on = stays;
+        for assignment in leaves {
+            for (node, amount) in assignment.takes() {
+                self.used[*node] = self.used[*node] - *amount;
+            }
+        }
+    }
+
+    /// Training is synchronous: it goes on when every member is up.
+    fn train_if_complete(&mut self, index: usize) {
+        let now = self.now;
+        let training = &mut self.trainings[index];
+        if let Some(left) = training.go_on(now) {
+            let epoch = training.epoch;
+            self.agenda.add(now + left, Happening::Finishes { training: index, epoch });
+        }
+    }
+
+    fn halt(&mut self, index: usize, keeping: Keeping) {
+        let now = self.now;
+        self.trainings[index].halt(now, keeping == Keeping::All);
+    }
+
+    fn finishes(&mut self, index: usize, epoch: u64) {
+        if self.trainings[index].epoch != epoch || self.trainings[index].is_over() {
+            return;
+        }
+        self.halt(index, Keeping::All);
+        let jobs: Vec<JobId> = self.trainings[index].members.iter().filter_map(|member| member.job).collect();
+        self.end(index, Fate::Completed);
+        for job in jobs {
+            self.engine.observe(self.now, Event::JobEnded { job, how: Ending::Completed });
+        }
+    }
+
+    fn end(&mut self, index: usize, fate: Fate) {
+        if self.trainings[index].is_over() {
+            return;
+        }
+        for member in 0..self.trainings[index].members.len() {
+            self.clear(Owner { training: index, member, newest: StepId(0) }, |_| true);
+        }
+        self.trainings[index].end(self.now, fate);
+        self.over += 1;
+    }
+
+    fn start_cost(&self, index: usize) -> Duration {
+        let training = &self.trainings[index];
+        let restart = training.checkpointing.filter(|_| training.has_run()).map(|costs| costs.restart);
+        self.scenario.costs.start + restart.unwrap_or_default()
+    }
+
+    fn stop_cost(&self, index: usize, keeping: Keeping) -> Duration {
+        let save =
+            self.trainings[index].checkpointing.filter(|_| keeping == Keeping::All).map(|costs| costs.takes);
+        self.scenario.costs.stop + save.unwrap_or_default()
+    }
+
+    fn outcome(mut self) -> Outcome {
+        self.give_up_on_failed();
+        let (engine, now) = (&self.engine, self.now);
+        for training in &mut self.trainings {
+            let first = training.members.first().and_then(|member| member.job);
+            if !training.is_over() {
+                training.wait_reason = first.and_then(|job| engine.verdict(job));
+            }
+        }
+        let gpu_capacity: Gpus = self.scenario.cluster.nodes().values().map(|node| node.capacity.gpus).sum();
+        Outcome {
+            policy: self.policy,
+            seed: self.seed,
+            gpu_busy: self
+                .trainings
+                .iter()
+                .map(|training| training.gpu_time())
+                .fold(Default::default(), |a, b| a + b),
+            jobs: self.trainings.into_iter().map(|training| training.outcome(now)).collect(),
+            ended: now,
+            gpu_capacity,
+            events: self.events,
+            alarms: self.engine.alarms(),
+            violations: self.violations,
+            decision_nanos: self.decision_nanos,
+        }
+    }
+
+    /// Jobs that the engine has given up on after too many failed starts.
+    fn give_up_on_failed(&mut self) {
+        for index in 0..self.trainings.len() {
+            let given_up = |member: &Member| member.job.is_some_and(|job| self.engine.life(job).is_none());
+            if !self.trainings[index].is_over() && self.trainings[index].members.iter().any(given_up) {
+                self.trainings[index].end(self.now, Fate::Failed);
+            }
+        }
     }
 }
 
-impl Scenario {
-    pub fn read(path: &Path) -> Result<Self, InputError> {
-        Err(InputError::of(path))
-    }
-
-    pub fn read_from(_reader: impl Read, name: &str, _base: &Path) -> Result<Self, InputError> {
-        Err(InputError { file: name.to_owned(), message: "this build has no reader".into() })
-    }
+/// What a halted training keeps of its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeping {
+    All,
+    /// Only what was saved.
+    Saved,
 }
 
-/// Stands for `metronome_sim::import`.
-pub mod import {
-    use super::{InputError, Path};
-    use std::num::NonZeroU32;
-    use std::path::PathBuf;
-
-    #[derive(Clone, Copy, Debug)]
-    pub struct ImportOptions {
-        pub nodes: NonZeroU32,
-        pub gpus_per_node: NonZeroU32,
-        pub limit: Option<usize>,
+/// Every member as a job of its own, for schedulers that know no gangs.
+fn members_of(spec: &JobSpec) -> Vec<Arc<JobSpec>> {
+    let one = Gang::rigid(1).expect("one member is a gang");
+    let mut members = Vec::new();
+    for role in &spec.roles {
+        for _ in 0..role.gang.min() {
+            let mut member = spec.clone();
+            member.name = format!("{}-{}", spec.name, members.len()).into();
+            member.roles = vec![metronome_core::job::Role { gang: one, ..role.clone() }];
+            members.push(Arc::new(member));
+        }
     }
+    members
+}
 
-    #[derive(Debug)]
-    pub struct Imported {
-        pub report: String,
-    }
-
-    #[derive(Debug, thiserror::Error)]
-    #[error("write")]
-    pub struct WriteError;
-
-    pub fn tiresias(path: &Path, _options: &ImportOptions) -> Result<Imported, InputError> {
-        Err(InputError::of(path))
-    }
-
-    pub fn philly(path: &Path, _options: &ImportOptions) -> Result<Imported, InputError> {
-        Err(InputError::of(path))
-    }
-
-    pub fn write(_imported: &Imported, _out: &Path) -> Result<PathBuf, WriteError> {
-        Err(WriteError)
-    }
+/// How long a step may take before it counts as lost: well beyond what any step here takes by itself.
+fn patience(scenario: &Scenario) -> Duration {
+    let of_job =
+        |spec: &JobSpec| spec.checkpointing.map_or(Duration::ZERO, |costs| costs.takes + costs.restart);
+    let slowest = scenario.jobs.iter().map(|arrival| of_job(&arrival.spec)).max().unwrap_or_default();
+    let longest = slowest + scenario.costs.start + scenario.costs.stop;
+    Settings::default().step_timeout.max(longest.times(4))
 }

@@ -1,1 +1,5 @@
-//! Dev only: builders, text scenarios, properties and oracles.
+//! Dev only: builders, text scenarios and oracles. Each is written as a reader would say it, so that a test is a
+//! sentence.
+
+pub mod build;
+pub mod pool;

@@ -1,0 +1,43 @@
+//! The pipeline: from a snapshot to a plan with reasons, in six stages.
+
+mod admit;
+mod draft;
+mod interleave;
+mod migrate;
+pub(crate) mod order;
+pub(crate) mod place;
+mod size;
+
+use crate::id::JobId;
+use crate::job::Standing;
+use crate::plan::Amendment;
+use crate::policy::Policy;
+use crate::report::Report;
+use crate::snapshot::Snapshot;
+use crate::units::Instant;
+
+pub use order::Line;
+
+/// What was decided: a change of the plan, and why.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub struct Decision {
+    pub amendment: Amendment,
+    pub report: Report,
+    /// Places among equals that this pass gives.
+    pub standings: Vec<(JobId, Standing)>,
+    /// When to decide again even if nothing happens.
+    pub wake: Option<Instant>,
+}
+
+/// Decides. The same snapshot and policy give the same bytes, and deciding again on what was decided gives no
+/// change.
+pub fn decide(snapshot: &Snapshot<'_>, policy: &Policy) -> Decision {
+    let ranker = order::order(snapshot, &policy.order);
+    let sizes = size::fixed();
+    let placer = place::placer(policy.placement);
+    let mut draft = admit::admit(snapshot, policy, &ranker, sizes, placer);
+    interleave::interleave(&mut draft);
+    migrate::migrate(&mut draft);
+    draft.finish(ranker.wake())
+}

@@ -1,0 +1,152 @@
+//! Who runs now. A gang is admitted whole, placed as it is admitted, or waits with a reason; nobody ever holds half
+//! of what they need.
+
+use std::sync::Arc;
+
+use super::draft::{Draft, Reach};
+use super::order::{Line, Rank, Ranker};
+use super::place::Placer;
+use super::size::Sizes;
+use crate::id::JobId;
+use crate::job::Job;
+use crate::plan::Assignment;
+use crate::policy::{Policy, Preemption, Queueing};
+use crate::report::Reason;
+use crate::snapshot::Snapshot;
+
+/// A cycle starts at most so many jobs; the next goes on from there.
+const MOST_STARTS_PER_CYCLE: usize = 10_000;
+
+pub(super) fn admit<'a>(
+    snapshot: &'a Snapshot<'a>,
+    policy: &Policy,
+    ranker: &'a Ranker<'a>,
+    sizes: Sizes,
+    placer: Placer,
+) -> Draft<'a> {
+    let rules = Rules { snapshot, queueing: policy.queueing, sizes, placer };
+    match policy.preemption {
+        Preemption::Never => rules.fill_what_is_free(ranker),
+        Preemption::ByRank => rules.share_out_by_rank(ranker),
+    }
+}
+
+struct Rules<'a> {
+    snapshot: &'a Snapshot<'a>,
+    queueing: Queueing,
+    sizes: Sizes,
+    placer: Placer,
+}
+
+impl<'a> Rules<'a> {
+    /// Serves the line from what is free. When the first of a class does not fit, its whole class is passed over:
+    /// the room only shrinks from here on.
+    fn fill_what_is_free(&self, ranker: &'a Ranker<'a>) -> Draft<'a> {
+        let mut draft = Draft::beside_the_plan(self.snapshot);
+        let growth = self.snapshot.room.growth();
+        let in_order = self.queueing == Queueing::HeadBlocks;
+        let mut line = Line::new(ranker, |class| in_order || !class.is_closed(growth));
+        let mut starts = 0;
+        while let Some((id, class)) = line.pop() {
+            match self.admit_one(&mut draft, id, Reach::Unclaimed) {
+                Ok(()) => line.step_up(id, class),
+                Err(reason) => {
+                    draft.report.waiting.push((class, reason));
+                    if in_order {
+                        draft.report.blocked_by = Some(id);
+                        break;
+                    }
+                    continue;
+                }
+            }
+            starts += 1;
+            if starts == MOST_STARTS_PER_CYCLE {
+                draft.report.cut_short = true;
+                break;
+            }
+        }
+        draft
+    }
+
+    /// Ranks everybody together, those in the plan and those that wait, and hands the room out down the list. Who is
+    /// in the plan keeps its place if nobody ahead has taken it.
+    fn share_out_by_rank(&self, ranker: &'a Ranker<'a>) -> Draft<'a> {
+        let mut draft = Draft::afresh(self.snapshot);
+        let mut ranked = self.settle_the_immovable(&mut draft, ranker);
+        ranked.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+        let mut line = Line::new(ranker, |_| true);
+        let mut served: Vec<(JobId, bool)> = Vec::with_capacity(ranked.len());
+        loop {
+            let waiting_first = match (line.peek(), ranked.last()) {
+                (Some(waiting), Some((running, _, _))) => waiting < running,
+                (waiting, _) => waiting.is_some(),
+            };
+            if waiting_first {
+                let (id, class) = line.pop().expect("somebody was seen in the line");
+                match self.admit_one(&mut draft, id, Reach::Claimed) {
+                    Ok(()) => {
+                        served.push((id, true));
+                        line.step_up(id, class);
+                    }
+                    Err(reason) => draft.report.waiting.push((class, reason)),
+                }
+            } else {
+                let Some((_, id, assignment)) = ranked.pop() else { break };
+                draft.lift_claims(assignment);
+                let job = &self.snapshot.jobs[id];
+                let stays = (self.quota_allows(&draft, job).is_ok()
+                    && draft.keep(job.spec.queue, assignment))
+                    || self.admit_one(&mut draft, id, Reach::Claimed).is_ok();
+                if !stays {
+                    draft.unassign(id);
+                }
+                served.push((id, stays));
+            }
+        }
+        draft.standings = ranker.standings(&served);
+        draft
+    }
+
+    /// Lets those that cannot be suspended keep what they have; returns the rest with their ranks.
+    fn settle_the_immovable(
+        &self,
+        draft: &mut Draft<'a>,
+        ranker: &'a Ranker<'a>,
+    ) -> Vec<(Rank, JobId, &'a Arc<Assignment>)> {
+        let mut ranked = Vec::with_capacity(self.snapshot.plan.len());
+        for (id, assignment) in self.snapshot.plan.iter() {
+            let job = &self.snapshot.jobs[id];
+            if self.may_be_displaced(job) {
+                ranked.push((ranker.running(id, job), id, assignment));
+            } else {
+                draft.lift_claims(assignment);
+                let kept = draft.keep(job.spec.queue, assignment);
+                assert!(kept, "the plan itself never holds more than there is");
+            }
+        }
+        ranked
+    }
+
+    fn may_be_displaced(&self, job: &Job) -> bool {
+        job.spec.capabilities.suspend && job.not_before <= self.snapshot.now
+    }
+
+    /// Places a job where it disturbs nobody, or, if it may, where it disturbs those behind it least.
+    fn admit_one(&self, draft: &mut Draft<'_>, id: JobId, reach: Reach) -> Result<(), Reason> {
+        let job = &self.snapshot.jobs[id];
+        self.quota_allows(draft, job)?;
+        let mut placed = self.placer.place(draft, job, self.sizes, Reach::Unclaimed);
+        if placed.is_err() && reach == Reach::Claimed {
+            placed = self.placer.place(draft, job, self.sizes, Reach::Claimed);
+        }
+        draft.assign(id, job.spec.queue, placed?);
+        Ok(())
+    }
+
+    fn quota_allows(&self, draft: &Draft<'_>, job: &Job) -> Result<(), Reason> {
+        let queue = job.spec.queue;
+        let Some(bound) = self.snapshot.queues[queue].bound() else { return Ok(()) };
+        let (need, left) = (job.spec.least(), bound - draft.held_by(queue));
+        if need.fits_in(left) { Ok(()) } else { Err(Reason::WaitingForQuota { queue, need, left }) }
+    }
+}

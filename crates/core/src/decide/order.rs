@@ -1,0 +1,213 @@
+//! Who goes first.
+//!
+//! A rank is a number that sorts before another's. Inside a class of equal requests the order never changes while
+//! jobs wait (`place_in_class`), so only the first of each class is ranked against the others, and that is done anew
+//! at every pass: waiting time and remaining work move on.
+//!
+//! Ties are broken as a stable sort of the list of the last pass would: see `Standing`.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::Bound;
+
+use crate::id::{ClassId, JobId, QueueId};
+use crate::job::{Job, Priority, Standing};
+use crate::policy::{Order, Weights};
+use crate::snapshot::{Class, Place, Snapshot};
+use crate::units::{Duration, GpuTime, Instant, Share};
+
+/// Least goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    key: u128,
+    /// Which part of a stably sorted list equals come from.
+    section: u64,
+    standing: Standing,
+    job: JobId,
+}
+
+#[derive(Debug)]
+pub struct Ranker<'a> {
+    snapshot: &'a Snapshot<'a>,
+    order: &'a Order,
+    /// The most members among the waiting jobs of each queue (weighted order only).
+    widest: BTreeMap<QueueId, u32>,
+}
+
+pub(crate) fn order<'a>(snapshot: &'a Snapshot<'a>, order: &'a Order) -> Ranker<'a> {
+    let mut widest = BTreeMap::new();
+    if matches!(order, Order::Weighted(_)) {
+        for (_, class) in snapshot.waiting.classes() {
+            let most: &mut u32 = widest.entry(class.key.queue).or_default();
+            *most = class.members.max(*most);
+        }
+    }
+    Ranker { snapshot, order, widest }
+}
+
+/// Where a waiting job stands in its class. `now` matters not: a waiting job's work does not change.
+pub(crate) fn place_in_class(order: &Order, id: JobId, job: &Job, now: Instant) -> Place {
+    let (key, standing) = match order {
+        Order::Fifo | Order::Priority | Order::Weighted(_) => (0, Standing::default()),
+        Order::Srtf | Order::Srsf => (remaining_key(order, job, now), job.standing),
+        Order::LeastAttained { limits } => (u128::from(level(limits, job, now)), job.standing),
+    };
+    Place { key, standing, job: id }
+}
+
+/// Remaining time or service; jobs of unknown length come last.
+fn remaining_key(order: &Order, job: &Job, now: Instant) -> u128 {
+    match (job.remaining(now), order) {
+        (None, _) => u128::MAX,
+        (Some(time), Order::Srsf) => GpuTime::of(job.spec.gpus(), time).0,
+        (Some(time), _) => u128::from(time.0),
+    }
+}
+
+/// The level of attained service: how many limits it has reached.
+pub(super) fn level(limits: &[GpuTime], job: &Job, now: Instant) -> u8 {
+    let attained = job.progress.attained(now);
+    limits.iter().take_while(|limit| attained >= **limit).count() as u8
+}
+
+impl Ranker<'_> {
+    /// The rank of a waiting job.
+    fn rank_of(&self, id: JobId, class: &Class) -> Rank {
+        let snapshot = self.snapshot;
+        let job = &snapshot.jobs[id];
+        let place = place_in_class(self.order, id, job, snapshot.now);
+        let newcomer = job.standing.newcomer && job.standing.pass == snapshot.pass;
+        let (key, section) = match self.order {
+            Order::Fifo => (0, 0),
+            Order::Priority => (greater_first(job.spec.priority), 0),
+            Order::Weighted(weights) => (u128::from(u64::MAX - self.score(weights, job, class)), 0),
+            Order::Srtf | Order::Srsf if newcomer => (place.key, u64::MAX),
+            // At one instant nothing has moved since the last pass: who was served then stays ahead of its equals.
+            Order::Srtf | Order::Srsf => (place.key, u64::from(self.same_instant())),
+            Order::LeastAttained { .. } => (place.key, 1),
+        };
+        Rank { key, section, standing: place.standing, job: id }
+    }
+
+    /// The rank of a job in the plan. Its remaining work has shrunk since the last pass, so among equals it comes
+    /// from further back than those that waited, and the faster it shrinks the further.
+    pub fn running(&self, id: JobId, job: &Job) -> Rank {
+        let now = self.snapshot.now;
+        let pace = if self.same_instant() { 0 } else { job.progress.gpus().0.max(1) };
+        let (key, section, standing) = match self.order {
+            Order::Fifo | Order::Weighted(_) => (0, 0, Standing::default()),
+            Order::Priority => (greater_first(job.spec.priority), 0, Standing::default()),
+            Order::Srtf => (remaining_key(self.order, job, now), u64::from(pace > 0), job.standing),
+            Order::Srsf => (remaining_key(self.order, job, now), pace, job.standing),
+            Order::LeastAttained { limits } => {
+                let level = level(limits, job, now);
+                match level > job.standing.level {
+                    true => (u128::from(level), 2, Standing::default()),
+                    false => (u128::from(level), 0, job.standing),
+                }
+            }
+        };
+        Rank { key, section, standing, job: id }
+    }
+
+    fn same_instant(&self) -> bool {
+        self.snapshot.last_pass == Some(self.snapshot.now)
+    }
+
+    fn score(&self, weights: &Weights, job: &Job, class: &Class) -> u64 {
+        let task = priority_share(self.snapshot.priorities, job.spec.priority);
+        let most = self.widest.get(&class.key.queue).copied().unwrap_or(class.members);
+        let width = Share::ratio(u64::from(class.members), u64::from(most));
+        weights.score(job.spec.user, task, self.snapshot.now.since(job.submitted), width)
+    }
+
+    /// The places among equals after a pass in which these jobs were in the plan when their turn came, in order,
+    /// each with whether it still is.
+    pub(super) fn standings(&self, served: &[(JobId, bool)]) -> Vec<(JobId, Standing)> {
+        let (now, pass) = (self.snapshot.now, self.snapshot.pass);
+        let stand = |(place, (id, stays)): (usize, &(JobId, bool))| {
+            let job = &self.snapshot.jobs[*id];
+            let mut standing = Standing { pass, newcomer: false, place: place as u32, level: 0 };
+            if let Order::LeastAttained { limits } = self.order {
+                standing.level = level(limits, job, now);
+                let demoted = standing.level > job.standing.level;
+                // Running jobs stand ahead of the waiting in their level, so one that is preempted now stands ahead
+                // of all that waited before.
+                if !stays && !demoted {
+                    standing.pass = -pass;
+                }
+            }
+            (*id, standing)
+        };
+        match self.order {
+            Order::Srtf | Order::Srsf | Order::LeastAttained { .. } => {
+                served.iter().enumerate().map(stand).collect()
+            }
+            Order::Fifo | Order::Priority | Order::Weighted(_) => Vec::new(),
+        }
+    }
+
+    /// When the order changes by itself: the first instant at which a running job reaches a limit of its level.
+    pub(super) fn wake(&self) -> Option<Instant> {
+        let Snapshot { now, tick, .. } = *self.snapshot;
+        let running = self.snapshot.plan.iter().filter_map(|(id, _)| self.snapshot.jobs.get(id));
+        running.filter_map(|job| next_level_at(self.order, job, now, tick)).min()
+    }
+}
+
+/// When a running job reaches the limit of its level, on the next tick.
+pub(crate) fn next_level_at(order: &Order, job: &Job, now: Instant, tick: Duration) -> Option<Instant> {
+    let Order::LeastAttained { limits } = order else { return None };
+    let limit = limits.get(usize::from(level(limits, job, now)))?;
+    let left = *limit - job.progress.attained(now);
+    Some((now + left.time_on(job.progress.gpus())?).rounded_up(tick))
+}
+
+fn greater_first(priority: Priority) -> u128 {
+    (i64::from(i32::MAX) - i64::from(priority.0)) as u128
+}
+
+/// A priority as a share: its rank among those present. One priority alone is in the middle.
+pub(crate) fn priority_share(present: &BTreeMap<Priority, usize>, priority: Priority) -> Share {
+    match present.len() {
+        0 | 1 => Share(Share::WHOLE.0 / 2),
+        count => Share::ratio(present.range(..priority).count() as u64, count as u64 - 1),
+    }
+}
+
+/// Waiting jobs in the order in which they are served, class by class merged into one line.
+#[derive(Debug)]
+pub struct Line<'a> {
+    ranker: &'a Ranker<'a>,
+    firsts: BinaryHeap<Reverse<(Rank, ClassId)>>,
+}
+
+impl<'a> Line<'a> {
+    /// The line of all classes that `wanted` lets in.
+    pub fn new(ranker: &'a Ranker<'a>, wanted: impl Fn(&Class) -> bool) -> Self {
+        let classes = ranker.snapshot.waiting.classes().filter(|(_, class)| wanted(class));
+        let first = |(id, class): (ClassId, &Class)| {
+            class.line.first().map(|place| Reverse((ranker.rank_of(place.job, class), id)))
+        };
+        Self { ranker, firsts: classes.filter_map(first).collect() }
+    }
+
+    pub fn peek(&self) -> Option<&Rank> {
+        self.firsts.peek().map(|Reverse((rank, _))| rank)
+    }
+
+    /// Takes the first off the line. The next of its class comes forward only by `step_up`.
+    pub fn pop(&mut self) -> Option<(JobId, ClassId)> {
+        self.firsts.pop().map(|Reverse((rank, class))| (rank.job, class))
+    }
+
+    /// Somebody was served: the next of the class stands in line.
+    pub fn step_up(&mut self, served: JobId, id: ClassId) {
+        let Ranker { snapshot, order, .. } = self.ranker;
+        let class = snapshot.waiting.class(id).expect("the class of a waiting job");
+        let place = place_in_class(order, served, &snapshot.jobs[served], snapshot.now);
+        if let Some(next) = class.line.range((Bound::Excluded(place), Bound::Unbounded)).next() {
+            self.firsts.push(Reverse((self.ranker.rank_of(next.job, class), id)));
+        }
+    }
+}

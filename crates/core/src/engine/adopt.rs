@@ -1,0 +1,104 @@
+//! A passed plan becomes the plan; and the world's own changes of it.
+
+use std::sync::Arc;
+
+use super::Engine;
+use crate::check::Checked;
+use crate::id::{JobId, NodeId};
+use crate::job::{Life, Standing};
+use crate::plan::{Amendment, Assignment};
+use crate::report::Report;
+
+impl Engine {
+    pub(super) fn adopt(
+        &mut self,
+        amendment: Checked<Amendment>,
+        standings: Vec<(JobId, Standing)>,
+        report: Report,
+    ) {
+        let Amendment { generation, changes } = amendment.into_inner();
+        self.state.plan.generation = generation;
+        // Room is given before it is taken: an assignment may rest on what another job gives up.
+        for id in changes.keys() {
+            self.index.step_out(&mut self.state, *id);
+            self.drop_from_plan(*id);
+        }
+        for (id, standing) in standings {
+            self.state.jobs[id].standing = standing;
+        }
+        for (id, change) in changes {
+            if let Some(assignment) = change {
+                self.put_into_plan(id, assignment);
+            }
+            self.index.line_up(&mut self.state, id);
+        }
+        // Who was just put back in line was looked at in this very pass.
+        self.state.dirty = report.cut_short;
+        self.finish_pass(report);
+    }
+
+    fn put_into_plan(&mut self, id: JobId, assignment: Arc<Assignment>) {
+        self.index.hold(&self.state, id, &assignment);
+        self.index.checker.record(id, &self.state.jobs[id].spec, Some(&assignment));
+        self.state.plan.set(id, Some(assignment));
+        self.index.unsettled.insert(id);
+    }
+
+    /// Takes a job out of the plan, if it is in it; its room is free for others to be planned into.
+    pub(super) fn drop_from_plan(&mut self, id: JobId) {
+        if let Some(old) = self.state.plan.set(id, None) {
+            self.index.let_go(&self.state, id, &old);
+            self.index.checker.record(id, &self.state.jobs[id].spec, None);
+            self.index.unsettled.insert(id);
+            self.state.dirty = true;
+        }
+    }
+
+    /// Puts a job back that could not be taken off its nodes. Whoever was planned into its room and is not there yet
+    /// goes back to where it is, the youngest first. Those suffice: what is settled is held in fact, and steps never
+    /// take room that is held.
+    pub(super) fn put_back_into_plan(&mut self, id: JobId, assignment: Arc<Assignment>) {
+        self.drop_from_plan(id);
+        while let Some(node) = self.lacks_room(&assignment) {
+            let intruder = self.planned_but_not_there(node).next_back();
+            self.back_to_where_it_is(intruder.expect("what is settled leaves room for what is held"));
+        }
+        self.put_into_plan(id, assignment);
+    }
+
+    fn lacks_room(&self, assignment: &Assignment) -> Option<NodeId> {
+        let free = self.index.room.free();
+        assignment.takes().iter().find(|(node, amount)| !amount.fits_in(free[*node])).map(|(node, _)| *node)
+    }
+
+    /// Jobs that are planned onto a node and do not hold what is planned, in order of age.
+    pub(super) fn planned_but_not_there(
+        &self,
+        node: NodeId,
+    ) -> impl DoubleEndedIterator<Item = JobId> + use<> {
+        let elsewhere = |(id, planned): &(JobId, &Arc<Assignment>)| {
+            planned.touches(node) && !self.state.jobs[*id].life.holds().contains(planned)
+        };
+        let ids: Vec<JobId> = self.state.plan.iter().filter(elsewhere).map(|(id, _)| id).collect();
+        ids.into_iter()
+    }
+
+    /// Back into the line; or, if it runs and was to change places, it stays.
+    pub(super) fn back_to_where_it_is(&mut self, id: JobId) {
+        self.drop_from_plan(id);
+        if let Life::Running(held) = &self.state.jobs[id].life {
+            let held = held.clone();
+            self.put_back_into_plan(id, held);
+        }
+        self.index.line_up(&mut self.state, id);
+    }
+
+    pub(super) fn check_all_at_times(&mut self) {
+        if self.state.cycles % self.state.settings.full_check_every.max(1) == 0 {
+            let wrong = self.index.checker.check_all(&self.snapshot()).is_err();
+            let nodes = self.state.cluster.nodes().len();
+            let in_fact = crate::check::occupied(nodes, self.state.jobs.iter().map(|(_, job)| job));
+            self.state.alarms += u64::from(wrong || in_fact != self.index.occupied);
+        }
+    }
+}

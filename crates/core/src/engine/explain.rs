@@ -1,0 +1,101 @@
+//! Answers to "why?", from the state and the last decision.
+
+use super::Engine;
+use super::index::Index;
+use super::state::State;
+use crate::decide::Line;
+use crate::decide::order;
+use crate::id::JobId;
+use crate::job::{Exit, Life};
+use crate::report::{Explanation, Reason};
+
+/// How many of those ahead are named.
+const NAMED_AHEAD: usize = 5;
+
+/// The reason of a waiting job: its own, or the one its class shares.
+pub(super) fn verdict(state: &State, index: &Index, id: JobId) -> Option<Reason> {
+    let job = state.jobs.get(id)?;
+    match &job.life {
+        Life::Suspended => Some(Reason::Gated),
+        Life::Degraded { lost, .. } => Some(Reason::NodeLost { node: *lost }),
+        Life::Leaving { exit: Exit::Abort(failure), .. } => {
+            Some(Reason::StartFailed { times: job.failed_starts + 1, failure: *failure })
+        }
+        Life::Queued | Life::Preempted if state.plan.get(id).is_some() => Some(Reason::WaitingForVictims),
+        Life::Queued | Life::Preempted => match (state.blocked_by, job.class) {
+            (Some(ahead), _) if ahead != id => Some(Reason::BehindHigherPriority { ahead }),
+            (_, Some(class)) => index.waiting.class(class)?.closed.as_ref().map(|(_, reason)| reason.clone()),
+            (_, None) => {
+                let (times, failure) = (job.failed_starts, crate::report::Failure::Other);
+                Some(Reason::StartFailed { times, failure })
+            }
+        },
+        _ => None,
+    }
+}
+
+impl Engine {
+    /// Everything there is to say about a job.
+    pub fn explain(&self, id: JobId) -> Option<Explanation> {
+        let Some(job) = self.state.jobs.get(id) else { return self.explain_the_past(id) };
+        let (position, ahead) = self.position(id).unzip();
+        let names = ahead.unwrap_or_default();
+        Some(Explanation {
+            job: job.spec.name.clone(),
+            state: job.life.state(),
+            submitted: job.submitted,
+            waited: self.state.now.since(job.submitted) - job.progress.executed(self.state.now),
+            reason: self.verdict(id),
+            need: job.spec.least(),
+            free: self.index.room.total(&self.state.cluster),
+            position,
+            ahead: names.iter().map(|id| self.state.jobs[*id].spec.name.clone()).collect(),
+            assignment: self.state.plan.get(id).map(|assignment| (**assignment).clone()),
+        })
+    }
+
+    /// The job of that name: the newest one, if several had it.
+    pub fn find_job(&self, name: &str) -> Option<JobId> {
+        let live = self.state.jobs.iter().filter(|(_, job)| &*job.spec.name == name).map(|(id, _)| id).last();
+        live.or_else(|| {
+            self.state.over.iter().rev().find(|(_, ended)| &*ended.name == name).map(|(id, _)| *id)
+        })
+    }
+
+    fn explain_the_past(&self, id: JobId) -> Option<Explanation> {
+        let (_, ended) = self.state.over.iter().find(|(over, _)| *over == id)?;
+        Some(Explanation {
+            job: ended.name.clone(),
+            state: ended.state,
+            submitted: ended.submitted,
+            waited: crate::units::Duration::ZERO,
+            reason: ended.reason.clone(),
+            need: crate::units::Resources::NONE,
+            free: self.index.room.total(&self.state.cluster),
+            position: None,
+            ahead: Vec::new(),
+            assignment: None,
+        })
+    }
+
+    /// Its place in the line, from 1, and the first few ahead of it.
+    fn position(&self, id: JobId) -> Option<(usize, Vec<JobId>)> {
+        self.state.jobs.get(id)?.class?;
+        let snapshot = self.snapshot();
+        let ranker = order::order(&snapshot, &self.state.policy.order);
+        let mut line = Line::new(&ranker, |_| true);
+        let mut ahead = Vec::new();
+        let mut position = 1;
+        while let Some((next, class)) = line.pop() {
+            if next == id {
+                return Some((position, ahead));
+            }
+            if ahead.len() < NAMED_AHEAD {
+                ahead.push(next);
+            }
+            position += 1;
+            line.step_up(next, class);
+        }
+        None
+    }
+}

@@ -1,0 +1,92 @@
+//! Everything an engine knows. What can be computed from it lies in `index` and is not kept.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use super::Settings;
+use crate::cluster::{Cluster, Name};
+use crate::id::{IdVec, JobId, QueueId, Window};
+use crate::job::Job;
+use crate::plan::{Action, Plan, StepId};
+use crate::policy::Policy;
+use crate::queue::Queue;
+use crate::report::{Reason, State as JobState};
+use crate::units::Instant;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct State {
+    pub now: Instant,
+    pub settings: Settings,
+    pub policy: Policy,
+    pub cluster: Cluster,
+    pub queues: IdVec<QueueId, Queue>,
+    /// Jobs that are not over.
+    pub jobs: Window<JobId, Job>,
+    pub plan: Plan,
+    /// The step of which each job's outcome is awaited: never more than one.
+    pub under_way: BTreeMap<JobId, UnderWay>,
+    pub next_step: StepId,
+    /// The number of the next pass over the jobs, and when the last one was.
+    pub pass: i64,
+    pub last_pass: Option<Instant>,
+    /// Something changed since the last decision.
+    pub dirty: bool,
+    /// When the last decision asked to decide again.
+    pub wake: Option<Instant>,
+    pub blocked_by: Option<JobId>,
+    pub cycles: u64,
+    pub alarms: u64,
+    /// The last few jobs that are over, newest last.
+    pub over: VecDeque<(JobId, Ended)>,
+}
+
+/// A step that was handed to the world and not yet heard of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnderWay {
+    pub step: StepId,
+    pub action: Action,
+    pub deadline: Instant,
+}
+
+/// What remains of a job that is over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ended {
+    pub name: Name,
+    pub submitted: Instant,
+    pub ended: Instant,
+    pub state: JobState,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+}
+
+impl State {
+    pub(super) fn new(
+        cluster: Cluster,
+        queues: IdVec<QueueId, Queue>,
+        policy: Policy,
+        settings: Settings,
+    ) -> Self {
+        assert!(!queues.is_empty(), "there is always a default queue");
+        Self {
+            now: Instant::START,
+            settings,
+            policy,
+            cluster,
+            queues,
+            jobs: Window::new(),
+            plan: Plan::default(),
+            under_way: BTreeMap::new(),
+            next_step: StepId(1),
+            pass: 1,
+            last_pass: None,
+            dirty: false,
+            wake: None,
+            blocked_by: None,
+            cycles: 0,
+            alarms: 0,
+            over: VecDeque::new(),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Steps: what lies between the plan and what is. Room is freed before it is taken, and a step goes out only when
+//! what it takes is free in fact.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::state::UnderWay;
+use crate::check::{Checked, check_steps};
+use crate::cluster::NodeState;
+use crate::id::JobId;
+use crate::job::{Exit, Life};
+use crate::plan::{Action, Assignment, Step, StepId, action_towards};
+use crate::report::Failure;
+
+impl Engine {
+    /// The steps that can be carried out now, assumed from here on to be under way.
+    pub(super) fn ready_steps(&mut self) -> Checked<Vec<Step>> {
+        let mut steps = Vec::new();
+        let unsettled: Vec<JobId> = self.index.unsettled.iter().copied().collect();
+        for freeing in [true, false] {
+            for id in &unsettled {
+                if let Some(action) =
+                    self.next_action(*id).filter(|action| action.takes().is_none() == freeing)
+                {
+                    steps.push(self.issue(*id, action));
+                }
+            }
+        }
+        for id in unsettled {
+            if self.is_settled(id) {
+                self.index.unsettled.remove(&id);
+            }
+        }
+        let spec = |id| self.state.jobs.get(id).map(|job| job.spec.clone());
+        check_steps(&self.state.cluster, spec, &self.index.occupied, steps).unwrap_or_else(|violation| {
+            panic!("steps were made only for free room, but {violation}");
+        })
+    }
+
+    fn next_action(&self, id: JobId) -> Option<Action> {
+        let job = self.state.jobs.get(id)?;
+        if self.state.under_way.contains_key(&id) {
+            return None;
+        }
+        match &job.life {
+            Life::Degraded { .. } => Some(Action::Stop),
+            Life::Leaving { exit: Exit::Preempt, .. } => Some(Action::Preempt),
+            Life::Leaving { exit: Exit::Suspend, .. } => Some(Action::Suspend),
+            Life::Leaving { exit: Exit::Cancel | Exit::Abort(_), .. } => Some(Action::Stop),
+            life => {
+                let intended = self.state.plan.get(id);
+                action_towards(life, intended, job.spec.capabilities, |to| self.has_room(to))
+            }
+        }
+    }
+
+    fn has_room(&self, to: &Assignment) -> bool {
+        to.takes().iter().all(|(node, amount)| {
+            let here = self.state.cluster.node(*node);
+            here.state == NodeState::Ready && (self.index.occupied[*node] + *amount).fits_in(here.capacity)
+        })
+    }
+
+    fn issue(&mut self, id: JobId, action: Action) -> Step {
+        let step = self.state.next_step;
+        self.state.next_step = StepId(step.0 + 1);
+        let deadline = self.state.now + self.state.settings.step_timeout;
+        self.state.under_way.insert(id, UnderWay { step, action: action.clone(), deadline });
+        self.index.deadlines.insert((deadline, id));
+        self.assume(id, &action);
+        Step { id: step, generation: self.state.plan.generation, job: id, action }
+    }
+
+    /// The life that a job has while a step is under way. What it will take counts as held from now on.
+    fn assume(&mut self, id: JobId, action: &Action) {
+        if let Some(to) = action.takes() {
+            self.index.occupy(to);
+        }
+        let life = &mut self.state.jobs[id].life;
+        let next = match (&*life, action) {
+            (_, Action::Start(to)) => Life::Starting(to.clone()),
+            (_, Action::Move { from, to }) => Life::Moving { from: from.clone(), to: to.clone() },
+            (_, Action::Rescale { from, to }) => Life::Resizing { from: from.clone(), to: to.clone() },
+            (Life::Running(held), Action::Preempt) => {
+                Life::Leaving { held: vec![Arc::clone(held)], exit: Exit::Preempt }
+            }
+            (unchanged, Action::Stop | Action::Suspend | Action::Preempt) => unchanged.clone(),
+        };
+        *life = next;
+    }
+
+    /// Nothing is to be done about it until something happens to it.
+    fn is_settled(&self, id: JobId) -> bool {
+        let Some(job) = self.state.jobs.get(id) else { return true };
+        self.state.under_way.contains_key(&id)
+            || match (&job.life, self.state.plan.get(id)) {
+                (Life::Running(held), Some(planned)) => held == planned,
+                (Life::Queued | Life::Preempted, planned) => planned.is_none(),
+                (Life::Suspended, _) => true,
+                _ => false,
+            }
+    }
+
+    /// Gives up waiting for steps past their deadline; true if there were any. A start that was not heard of is
+    /// cleared away, because it may have happened; anything else is asked for again.
+    pub(super) fn expire_steps(&mut self) -> bool {
+        let mut any = false;
+        while let Some((at, id)) =
+            self.index.deadlines.first().copied().filter(|(at, _)| *at <= self.state.now)
+        {
+            self.index.deadlines.remove(&(at, id));
+            self.state.under_way.remove(&id);
+            self.index.unsettled.insert(id);
+            any = true;
+            let life = &self.state.jobs[id].life;
+            if matches!(life, Life::Starting(_) | Life::Moving { .. } | Life::Resizing { .. }) {
+                let held = life.holds();
+                self.drop_from_plan(id);
+                self.state.jobs[id].life = Life::Leaving { held, exit: Exit::Abort(Failure::TimedOut) };
+            }
+        }
+        any
+    }
+}

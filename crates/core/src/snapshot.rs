@@ -1,0 +1,140 @@
+//! An immutable view of the engine's state at one instant: what `decide` sees.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use indexmap::IndexMap;
+
+use crate::cluster::Cluster;
+use crate::id::{ClassId, IdVec, JobId, QueueId, ShapeId, Window};
+use crate::job::{Gang, Job, Priority, RoleKind, Standing, Topology};
+use crate::plan::Plan;
+use crate::queue::Queue;
+use crate::report::Reason;
+use crate::room::Room;
+use crate::units::{Duration, Instant, Resources, Share};
+
+/// Borrowed: taking one costs nothing. Steps under way are counted as done, so `plan` is what the next decision
+/// starts from. What has changed since the last one is part of it (`room.growth`, the classes still closed), so
+/// deciding stays a function and looks only at what is new.
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot<'a> {
+    pub now: Instant,
+    pub cluster: &'a Cluster,
+    pub queues: &'a IdVec<QueueId, Queue>,
+    pub jobs: &'a Window<JobId, Job>,
+    pub plan: &'a Plan,
+    pub room: &'a Room,
+    pub waiting: &'a Waiting,
+    /// What each queue holds in the plan.
+    pub held: &'a IdVec<QueueId, Resources>,
+    /// Priorities present, with the number of jobs of each.
+    pub priorities: &'a BTreeMap<Priority, usize>,
+    /// The number of this pass over the jobs, and when the last one was.
+    pub pass: i64,
+    pub last_pass: Option<Instant>,
+    /// Wake-ups fall on multiples of this.
+    pub tick: Duration,
+}
+
+/// What the scheduler looks at in a waiting job beside its place in line: jobs that agree in it fit together or
+/// not at all.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClassKey {
+    pub queue: QueueId,
+    pub priority: Priority,
+    pub user: Share,
+    pub topology: Topology,
+    pub roles: Vec<(RoleKind, ShapeId, Gang)>,
+}
+
+/// A place in the line of one class; it does not change while the job waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub key: u128,
+    pub standing: Standing,
+    pub job: JobId,
+}
+
+#[derive(Clone, Debug)]
+pub struct Class {
+    pub key: ClassKey,
+    pub members: u32,
+    pub line: BTreeSet<Place>,
+    /// Why its first could not be placed, and the room's growth then. While the room has not grown since, nothing
+    /// in the class needs a second look.
+    pub closed: Option<(u64, Reason)>,
+}
+
+impl Class {
+    pub fn is_closed(&self, growth: u64) -> bool {
+        self.closed.as_ref().is_some_and(|(then, _)| *then == growth)
+    }
+}
+
+/// Jobs that wait, class by class.
+#[derive(Clone, Debug, Default)]
+pub struct Waiting {
+    known: IndexMap<ClassKey, ClassId>,
+    slots: IdVec<ClassId, Option<Class>>,
+    vacant: Vec<ClassId>,
+    jobs: usize,
+}
+
+impl Waiting {
+    /// The number of jobs that wait.
+    pub fn len(&self) -> usize {
+        self.jobs
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.jobs == 0
+    }
+
+    pub fn class(&self, id: ClassId) -> Option<&Class> {
+        self.slots.get(id)?.as_ref()
+    }
+
+    pub fn classes(&self) -> impl Iterator<Item = (ClassId, &Class)> {
+        self.slots.iter().filter_map(|(id, class)| Some((id, class.as_ref()?)))
+    }
+
+    pub(crate) fn join(&mut self, key: ClassKey, place: Place) -> ClassId {
+        let id = match self.known.get(&key) {
+            Some(id) => *id,
+            None => self.found(key),
+        };
+        let class = self.slots[id].as_mut().expect("a known class exists");
+        self.jobs += usize::from(class.line.insert(place));
+        id
+    }
+
+    fn found(&mut self, key: ClassKey) -> ClassId {
+        let members = key.roles.iter().map(|(_, _, gang)| gang.min()).sum();
+        let class = Some(Class { key: key.clone(), members, line: BTreeSet::new(), closed: None });
+        let id = match self.vacant.pop() {
+            Some(id) => {
+                self.slots[id] = class;
+                id
+            }
+            None => self.slots.push(class),
+        };
+        self.known.insert(key, id);
+        id
+    }
+
+    pub(crate) fn leave(&mut self, id: ClassId, place: Place) {
+        let class = self.slots[id].as_mut().expect("a job waits in a class that exists");
+        self.jobs -= usize::from(class.line.remove(&place));
+        if class.line.is_empty() {
+            self.known.swap_remove(&class.key);
+            self.slots[id] = None;
+            self.vacant.push(id);
+        }
+    }
+
+    pub(crate) fn close(&mut self, id: ClassId, growth: u64, reason: Reason) {
+        if let Some(class) = self.slots[id].as_mut() {
+            class.closed = Some((growth, reason));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What will happen, in order: by time, then by kind, then by the order in which it was added.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use metronome_core::engine::Event;
+use metronome_core::id::NodeId;
+use metronome_core::plan::Step;
+use metronome_core::units::{Duration, Instant};
+
+#[derive(Clone, Debug)]
+pub(super) enum Happening {
+    Breaks(NodeId),
+    IsBack(NodeId),
+    /// A step reaches the machines.
+    StepComes(Step),
+    /// It has taken effect. The engine hears of it after `tells`, if ever.
+    StepEnds {
+        step: Step,
+        tells: Option<Duration>,
+    },
+    /// The engine hears of something.
+    IsTold(Event),
+    Finishes {
+        training: usize,
+        epoch: u64,
+    },
+    Arrives(usize),
+}
+
+impl Happening {
+    /// The order at one instant: machines first, then what leaves, then what comes.
+    fn turn(&self) -> u8 {
+        match self {
+            Self::Breaks(_) => 0,
+            Self::IsBack(_) => 1,
+            Self::Finishes { .. } => 2,
+            Self::StepComes(_) => 3,
+            Self::StepEnds { .. } => 4,
+            Self::IsTold(_) => 5,
+            Self::Arrives(_) => 6,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Agenda {
+    entries: BinaryHeap<Reverse<Entry>>,
+    added: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    at: Instant,
+    turn: u8,
+    number: u64,
+    happening: Happening,
+}
+
+impl Entry {
+    fn key(&self) -> (Instant, u8, u64) {
+        (self.at, self.turn, self.number)
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl Agenda {
+    pub(super) fn add(&mut self, at: Instant, happening: Happening) {
+        let (turn, number) = (happening.turn(), self.added);
+        self.added += 1;
+        self.entries.push(Reverse(Entry { at, turn, number, happening }));
+    }
+
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.entries.peek().map(|Reverse(entry)| entry.at)
+    }
+
+    /// The next thing to happen, if it is due.
+    pub(super) fn take(&mut self, now: Instant) -> Option<Happening> {
+        if self.next_at()? > now {
+            return None;
+        }
+        self.entries.pop().map(|Reverse(entry)| entry.happening)
+    }
+}

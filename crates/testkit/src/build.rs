@@ -1,0 +1,99 @@
+//! Clusters, jobs and scenarios in a line each.
+
+use std::sync::Arc;
+
+use metronome_core::cluster::{Cluster, NodeSpec};
+use metronome_core::engine::{Engine, Settings};
+use metronome_core::id::IdVec;
+use metronome_core::job::{Capabilities, Checkpointing, Gang, JobSpec};
+use metronome_core::policy::Policy;
+use metronome_core::queue::Queue;
+use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources};
+use metronome_sim::outcome::Outcome;
+use metronome_sim::scenario::{Arrival, Costs, Fault, Scenario};
+use metronome_sim::world::{self, RunOptions};
+
+pub fn gpus(count: u64) -> Resources {
+    Resources { gpus: Gpus::whole(count), ..Resources::NONE }
+}
+
+/// A GPU member as it is asked for in practice: CPU and memory beside.
+pub fn gpu_member(count: u64) -> Resources {
+    Resources { cpu: Cpu::cores(4 * count), memory: Memory::gib(16 * count), gpus: Gpus::whole(count) }
+}
+
+/// `racks` racks of `per_rack` nodes with `gpus` GPUs each.
+pub fn racks(racks: u32, per_rack: u32, gpus: u64) -> Cluster {
+    let mut cluster = Cluster::new(&["rack"]).expect("one level");
+    for node in 0..racks * per_rack {
+        let spec = NodeSpec {
+            name: format!("node-{node}"),
+            capacity: Resources {
+                cpu: Cpu::cores(16 * gpus),
+                memory: Memory::gib(128 * gpus),
+                gpus: Gpus::whole(gpus),
+            },
+            gpu_type: None,
+            domains: vec![format!("rack-{}", node / per_rack)],
+        };
+        cluster.add_node(&spec).expect("names differ");
+    }
+    cluster
+}
+
+/// One node that stands for a pool of GPUs.
+pub fn pool(gpus: u64) -> Cluster {
+    racks(1, 1, gpus)
+}
+
+/// `members` workers of one GPU each that take `seconds`; stopped and started again for nothing.
+pub fn job(name: &str, members: u64, seconds: u64) -> JobSpec {
+    let gang = Gang::rigid(members).expect("a positive number of members");
+    let mut spec = JobSpec::workers(name, gang, gpus(1));
+    spec.work.alone = Some(Duration::from_secs(seconds));
+    preemptible(spec)
+}
+
+pub fn preemptible(mut spec: JobSpec) -> JobSpec {
+    spec.capabilities = Capabilities::CHECKPOINTED;
+    spec.checkpointing = Some(Checkpointing::default());
+    spec
+}
+
+pub fn policy(name: &str) -> Policy {
+    Policy::named(name).expect("a policy of that name")
+}
+
+pub fn scenario(cluster: Cluster, jobs: impl IntoIterator<Item = (u64, JobSpec)>) -> Scenario {
+    let arrival = |(at, spec)| Arrival { at: Instant::from_secs(at), spec: Arc::new(spec) };
+    Scenario {
+        name: "test".into(),
+        cluster,
+        queues: IdVec::from_iter([Queue::open("default")]),
+        policies: Vec::new(),
+        jobs: jobs.into_iter().map(arrival).collect(),
+        tick: Duration::SECOND,
+        costs: Costs::default(),
+        faults: Vec::new(),
+    }
+}
+
+/// With steps that fail, come late or get lost, each so often in a thousand.
+pub fn with_bad_steps(mut scenario: Scenario, fail: u32, late: u32, lost: u32, delay: Duration) -> Scenario {
+    use metronome_core::units::Share;
+    let share = |thousandths: u32| Share(thousandths * 1000);
+    scenario.faults.push(Fault::Steps { fail: share(fail), late: share(late), lost: share(lost), delay });
+    scenario
+}
+
+/// Runs a scenario with every check on.
+pub fn run(scenario: &Scenario, policy: Policy, seed: u64) -> Outcome {
+    let options = RunOptions { seed, full_check_every: 1, ..RunOptions::new(policy) };
+    world::run(scenario, options, &|_| {})
+}
+
+/// An engine with one queue, every check on.
+pub fn engine(cluster: Cluster, policy: Policy) -> Engine {
+    let settings = Settings { full_check_every: 1, ..Settings::default() };
+    Engine::new(cluster, IdVec::from_iter([Queue::open("default")]), policy, settings)
+}
