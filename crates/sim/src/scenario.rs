@@ -1,5 +1,14 @@
 //! A scenario: a cluster, queues, policies and the jobs that arrive, as YAML documents say them.
 
+mod documents;
+pub(crate) mod error;
+pub(crate) mod near;
+pub(crate) mod source;
+mod translate;
+pub(crate) mod values;
+
+use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 use metronome_core::cluster::Cluster;
@@ -8,6 +17,8 @@ use metronome_core::job::JobSpec;
 use metronome_core::policy::Policy;
 use metronome_core::queue::Queue;
 use metronome_core::units::{Duration, Instant, Share};
+
+pub use error::{InputError, Position};
 
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -23,6 +34,21 @@ pub struct Scenario {
     pub tick: Duration,
     pub costs: Costs,
     pub faults: Vec<Fault>,
+}
+
+impl Scenario {
+    /// Reads a file of YAML documents; a trace is looked for beside it.
+    pub fn read(path: &Path) -> Result<Self, InputError> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Self::read_from(source::open(path)?, &path.display().to_string(), folder)
+    }
+
+    /// Reads documents from anywhere: `name` is what errors call it, relative paths start from `folder`.
+    pub fn read_from(reader: impl Read, name: &str, folder: &Path) -> Result<Self, InputError> {
+        let text = source::text(reader, name)?;
+        let documents = documents::parse(&text).map_err(|problem| problem.in_file(name))?;
+        translate::scenario(documents, translate::Origin { file: name, folder })
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -1,0 +1,50 @@
+//! Tiresias' traces: `job_id,num_gpu,submit_time,iterations,model_name,duration,interval`, times in seconds.
+
+use std::path::Path;
+
+use super::{Dropped, ImportOptions, ImportReport, Imported, ImportedJob, Why, at_line, gpus, some_jobs};
+use crate::scenario::InputError;
+use crate::scenario::values::whole_number;
+use crate::trace::parse_seconds;
+use crate::trace::table::{Cells, Column, Strangers, Table};
+
+const COLUMNS: [Column; 6] = [
+    Column::required("job_id"),
+    Column::required("num_gpu"),
+    Column::required("submit_time"),
+    Column::required("duration"),
+    Column::optional("iterations"),
+    Column::optional("model_name"),
+];
+
+pub fn tiresias(path: &Path, options: ImportOptions) -> Result<Imported, InputError> {
+    let mut table = Table::open(path, COLUMNS, Strangers::Ignored)?;
+    let file = table.file().to_owned();
+    let (mut jobs, mut report) = (Vec::new(), ImportReport::default());
+    while let Some(cells) = table.next()? {
+        match job(&cells).map_err(at_line(cells.line, &file))? {
+            Ok(job) => jobs.push(job),
+            Err(why) => report.dropped.push(Dropped { line: cells.line, why }),
+        }
+    }
+    report.blank_lines = table.blank_lines();
+    some_jobs(&jobs, &file)?;
+    Ok(Imported::new(path, options, jobs, report))
+}
+
+fn job(cells: &Cells<'_, 6>) -> Result<Result<ImportedJob, Why>, String> {
+    let [id, num_gpu, submit, duration, iterations, model] = cells.values;
+    let id = id.ok_or("job_id is empty")?;
+    let number = |text: Option<&str>, column: &str| {
+        let text = text.ok_or_else(|| format!("{column} is empty"))?;
+        parse_seconds(text).map_err(|error| format!("{column}: {error}"))
+    };
+    let (submit, duration) = (number(submit, "submit_time")?, number(duration, "duration")?);
+    let Some(gpus) = gpus(num_gpu.unwrap_or("0"))? else { return Ok(Err(Why::NoGpus)) };
+    if duration.is_zero() {
+        return Ok(Err(Why::NoDuration));
+    }
+    let iterations = iterations.map(|text| whole_number(text, 1..=1_000_000_000_000)).transpose()?;
+    let model = model.map(str::to_owned);
+    Ok(Ok(ImportedJob { name: id.to_owned(), submit, gpus, duration, iterations, model }))
+}

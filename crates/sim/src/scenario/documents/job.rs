@@ -1,0 +1,120 @@
+//! `TrainingJob`: the same shape in every world.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_saphyr::Spanned;
+
+use crate::scenario::values::Text;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct JobShape {
+    pub(crate) queue: Option<Text>,
+    pub(crate) priority_class_name: Option<Text>,
+    pub(crate) suspend: Option<bool>,
+    pub(crate) roles: Option<Spanned<Vec<Spanned<RoleShape>>>>,
+    // One role of workers, said without `roles`.
+    pub(crate) members: Option<Text>,
+    pub(crate) min_members: Option<Text>,
+    pub(crate) max_members: Option<Text>,
+    pub(crate) resources: Option<ResourcesShape>,
+    pub(crate) template: Option<Spanned<IgnoredAny>>,
+    /// For `local`: a simulated member runs nothing.
+    #[expect(dead_code, reason = "its shape is checked, its words are not used here")]
+    command: Option<Vec<Text>>,
+    pub(crate) model: Option<Text>,
+    pub(crate) work: Option<Spanned<WorkShape>>,
+    pub(crate) deadline: Option<Spanned<DeadlineShape>>,
+    pub(crate) on_miss: Option<Text>,
+    pub(crate) topology: Option<Spanned<TopologyShape>>,
+    pub(crate) traffic: Option<Spanned<TrafficShape>>,
+    pub(crate) checkpoint: Option<CheckpointShape>,
+    pub(crate) progress: Option<ProgressShape>,
+    pub(crate) backoff_limit: Option<Text>,
+    pub(crate) ttl_seconds_after_finished: Option<Text>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct RoleShape {
+    pub(crate) name: Text,
+    pub(crate) members: Option<Text>,
+    pub(crate) min_members: Option<Text>,
+    pub(crate) max_members: Option<Text>,
+    pub(crate) resources: Option<ResourcesShape>,
+    pub(crate) template: Option<Spanned<IgnoredAny>>,
+    #[expect(dead_code, reason = "its shape is checked, its words are not used here")]
+    command: Option<Vec<Text>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResourcesShape {
+    pub(crate) cpu: Option<Text>,
+    pub(crate) memory: Option<Text>,
+    #[serde(rename = "nvidia.com/gpu")]
+    pub(crate) gpus: Option<Text>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct WorkShape {
+    pub(crate) iterations: Option<Text>,
+    pub(crate) duration: Option<Text>,
+    pub(crate) target: Option<Spanned<TargetShape>>,
+    pub(crate) max_iterations: Option<Text>,
+}
+
+/// The simulator has no loss curve: a target is read, and the work is what `maxIterations` bounds.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(dead_code, reason = "its shape is checked, its words are not used here")]
+pub(crate) struct TargetShape {
+    metric: Text,
+    at_most: Option<Text>,
+    at_least: Option<Text>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct DeadlineShape {
+    pub(crate) after: Option<Text>,
+    pub(crate) at: Option<Text>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct TopologyShape {
+    pub(crate) preferred: Option<Text>,
+    pub(crate) required: Option<Text>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct TrafficShape {
+    pub(crate) period: Text,
+    #[serde(default)]
+    pub(crate) phases: Vec<PhaseShape>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct PhaseShape {
+    pub(crate) offset: Option<Text>,
+    pub(crate) length: Text,
+    pub(crate) rate: Text,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct CheckpointShape {
+    pub(crate) every: Option<Text>,
+    pub(crate) takes: Option<Text>,
+    pub(crate) restart: Option<Text>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ProgressShape {
+    pub(crate) from: Text,
+}

@@ -1,0 +1,225 @@
+//! From documents to a scenario: names become ids, texts become units, and whatever does not fit together is said
+//! with its place.
+
+mod cluster;
+mod fit;
+mod jobs;
+mod links;
+mod policies;
+mod queues;
+mod roles;
+mod trace_jobs;
+mod workload;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_saphyr::Spanned;
+
+use super::documents::{
+    ClusterSpec, Document, JobShape, Metadata, PolicySpec, QueueSpec, Spec, WorkloadSpec,
+};
+use super::error::{InputError, Position, Problem, quoted};
+use super::near::meant_or_known;
+use super::values::{Placed, Text, name, position};
+use super::{Arrival, Scenario};
+
+const API_VERSION: &str = "metronome.dev/v1alpha1";
+const KINDS: [&str; 5] = ["Cluster", "Workload", "TrainingJob", "Queue", "Policy"];
+
+/// Where the documents come from: what an error names, and what a relative path starts from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin<'a> {
+    pub(super) file: &'a str,
+    pub(super) folder: &'a Path,
+}
+
+pub(super) fn scenario(
+    documents: Vec<Spanned<Document>>,
+    origin: Origin<'_>,
+) -> Result<Scenario, InputError> {
+    let in_file = |problem: Problem| problem.in_file(origin.file);
+    let sorted = Sorted::from(documents).map_err(in_file)?;
+    let cluster_document = sorted.cluster.ok_or_else(|| in_file(missing_cluster()))?;
+    let cluster = cluster::cluster(&cluster_document.spec).map_err(in_file)?;
+    let queues = queues::queues(&sorted.queues).map_err(in_file)?;
+    let policies = policies::policies(&sorted.policies).map_err(in_file)?;
+
+    let world = World { cluster: &cluster, queues: &queues, fit: fit::Fit::of(&cluster) };
+    let mut jobs = Vec::new();
+    for document in &sorted.jobs {
+        jobs.push(jobs::declared(document, &world).map_err(in_file)?);
+    }
+    let workload = sorted.workload.as_ref();
+    let settings = workload::settings(workload, &cluster).map_err(in_file)?;
+    if let Some(document) = workload {
+        workload::arrivals(document, &world, origin, &mut jobs)?;
+    }
+    check_jobs(&jobs).map_err(in_file)?;
+    jobs.sort_by_key(|job| job.at);
+
+    let name = workload.map_or_else(|| stem(origin.file), |document| document.name().to_owned());
+    let workload::Settings { tick, costs, faults } = settings;
+    Ok(Scenario { name, cluster, queues: queues.into_list(), policies, jobs, tick, costs, faults })
+}
+
+/// What jobs refer to.
+#[derive(Debug)]
+struct World<'a> {
+    cluster: &'a metronome_core::cluster::Cluster,
+    queues: &'a queues::Queues,
+    fit: fit::Fit,
+}
+
+/// A document whose kind is known.
+#[derive(Debug)]
+struct Named<T> {
+    metadata: Metadata,
+    spec: T,
+}
+
+impl<T> Named<T> {
+    fn name(&self) -> &str {
+        &self.metadata.name.value
+    }
+
+    fn at(&self) -> Position {
+        self.metadata.name.at()
+    }
+}
+
+/// The documents by kind, in the order of appearance.
+#[derive(Debug, Default)]
+struct Sorted {
+    cluster: Option<Named<ClusterSpec>>,
+    workload: Option<Named<WorkloadSpec>>,
+    jobs: Vec<Named<JobShape>>,
+    queues: Vec<Named<QueueSpec>>,
+    policies: Vec<Named<PolicySpec>>,
+}
+
+impl Sorted {
+    fn from(documents: Vec<Spanned<Document>>) -> Result<Self, Problem> {
+        let mut sorted = Self::default();
+        let mut names: BTreeMap<(String, String), Position> = BTreeMap::new();
+        for document in documents {
+            let at = position(document.referenced);
+            let kind = kind(&document.value, at)?.to_owned();
+            let metadata = metadata(&document.value, at)?;
+            if kind != "TrainingJob" {
+                let earlier = names.insert((kind.clone(), metadata.name.value.clone()), metadata.name.at());
+                if let Some(earlier) = earlier {
+                    return Err(twice(&kind, &metadata.name, earlier));
+                }
+            }
+            sorted.put(document.value, at)?;
+        }
+        Ok(sorted)
+    }
+
+    fn put(&mut self, document: Document, at: Position) -> Result<(), Problem> {
+        let Document { kind, metadata: Some(metadata), spec, .. } = document else {
+            return Err(at.problem("missing field `metadata`"));
+        };
+        match spec {
+            Spec::Cluster(spec) => only(&mut self.cluster, metadata, *spec, "Cluster"),
+            Spec::Workload(spec) => only(&mut self.workload, metadata, *spec, "Workload"),
+            Spec::TrainingJob(spec) => {
+                self.jobs.push(Named { metadata, spec: *spec });
+                Ok(())
+            }
+            Spec::Queue(spec) => {
+                self.queues.push(Named { metadata, spec: *spec });
+                Ok(())
+            }
+            Spec::Policy(spec) => {
+                self.policies.push(Named { metadata, spec: *spec });
+                Ok(())
+            }
+            Spec::BeforeKind(spec) => Err(spec
+                .problem("`spec` comes before `kind`")
+                .with_hint("write `kind` first: it says what the fields of `spec` are")),
+            Spec::Missing | Spec::OfUnknownKind => {
+                let kind = kind.map_or_else(String::new, |kind| format!(" of this {}", kind.value));
+                Err(at.problem(format!("missing field `spec`{kind}")))
+            }
+        }
+    }
+}
+
+fn only<T>(place: &mut Option<Named<T>>, metadata: Metadata, spec: T, kind: &str) -> Result<(), Problem> {
+    if let Some(first) = place {
+        let message = format!("a second {kind}; the first is at line {}", first.at().line);
+        return Err(metadata.name.problem(message).with_hint(format!("a scenario has one {kind}")));
+    }
+    *place = Some(Named { metadata, spec });
+    Ok(())
+}
+
+fn kind(document: &Document, at: Position) -> Result<&str, Problem> {
+    let hint = format!("every document begins with apiVersion: {API_VERSION}");
+    let Some(version) = &document.api_version else {
+        return Err(at.problem("missing field `apiVersion`").with_hint(hint));
+    };
+    if version.value != API_VERSION {
+        let message = format!("unknown apiVersion {}", quoted(&version.value));
+        return Err(version.problem(message).with_hint(hint));
+    }
+    let Some(kind) = &document.kind else {
+        let hint = format!("known are {}", KINDS.join(", "));
+        return Err(at.problem("missing field `kind`").with_hint(hint));
+    };
+    if kind.value == "Fabric" {
+        let hint = "in a scenario the links are a part of the Cluster: links: {node: 100Gbps}";
+        return Err(kind.problem("a Fabric describes a Kubernetes cluster").with_hint(hint));
+    }
+    if !KINDS.contains(&kind.value.as_str()) {
+        let message = format!("unknown kind {}", quoted(&kind.value));
+        return Err(kind.problem(message).with_hint(meant_or_known(&kind.value, KINDS)));
+    }
+    Ok(&kind.value)
+}
+
+fn metadata(document: &Document, at: Position) -> Result<&Metadata, Problem> {
+    let metadata = document.metadata.as_ref().ok_or_else(|| at.problem("missing field `metadata`"))?;
+    name(&metadata.name)?;
+    Ok(metadata)
+}
+
+fn twice(what: &str, name: &Text, earlier: Position) -> Problem {
+    name.problem(format!(
+        "a second {what} called {}; the first is at line {}",
+        quoted(&name.value),
+        earlier.line
+    ))
+}
+
+fn missing_cluster() -> Problem {
+    Problem::whole("there is no Cluster in it")
+        .with_hint("add a document of kind Cluster: it says what there is")
+}
+
+/// No two jobs share a name, wherever they come from, and there is at least one.
+fn check_jobs(jobs: &[Arrival]) -> Result<(), Problem> {
+    if jobs.is_empty() {
+        let hint = "add a TrainingJob, or a Workload whose arrivals name a trace";
+        return Err(Problem::whole("there are no jobs in it").with_hint(hint));
+    }
+    let mut names: Vec<&str> = jobs.iter().map(|job| &*job.spec.name).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(Problem::whole(format!("two jobs are called {}", quoted(pair[0])))),
+        None => Ok(()),
+    }
+}
+
+/// `lab` for `experiments/lab.yaml`; standard input is what it is called.
+fn stem(file: &str) -> String {
+    let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str());
+    stem.unwrap_or(file).to_owned()
+}
+
+/// What is written, understood, and not yet simulated.
+fn needs_network(placed: &impl Placed, what: &str) -> Problem {
+    placed.problem(format!("`{what}` needs the network model, which this version does not have"))
+}

@@ -1,0 +1,90 @@
+//! Policies: changes to one that is built in.
+
+use metronome_core::policy::{Gangs, Order, Placement, Policy, Preemption, Queueing, Weights};
+use metronome_core::units::{GpuTime, Share};
+use serde_saphyr::Spanned;
+
+use super::Named;
+use crate::scenario::documents::{OrderShape, PolicySpec, WeightsShape};
+use crate::scenario::error::{Problem, quoted};
+use crate::scenario::near::meant_or_known;
+use crate::scenario::values::{Placed, Text, share, some_quantity, whole, word};
+
+const GANGS: [(&str, Gangs); 2] = [("whole", Gangs::Whole), ("memberByMember", Gangs::MemberByMember)];
+const QUEUEING: [(&str, Queueing); 2] = [("headBlocks", Queueing::HeadBlocks), ("skip", Queueing::Skip)];
+const PREEMPTION: [(&str, Preemption); 2] = [("never", Preemption::Never), ("byRank", Preemption::ByRank)];
+const PLACEMENT: [(&str, Placement); 3] =
+    [("spread", Placement::Spread), ("pack", Placement::Pack), ("topology", Placement::Topology)];
+
+const DEFAULT_BASE: &str = "metronome";
+
+pub(super) fn policies(documents: &[Named<PolicySpec>]) -> Result<Vec<Policy>, Problem> {
+    documents.iter().map(policy).collect()
+}
+
+fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
+    let PolicySpec { base, order: ranks, gangs, queueing, preemption, placement } = &document.spec;
+    let base = match base {
+        Some(base) => Policy::named(&base.value).ok_or_else(|| unknown_base(base))?,
+        None => Policy::named(DEFAULT_BASE).expect("the default is in the table"),
+    };
+    Ok(Policy {
+        name: document.name().to_owned(),
+        order: ranks.as_ref().map_or(Ok(base.order), order)?,
+        gangs: gangs.as_ref().map_or(Ok(base.gangs), |text| word(text, "word for gangs", &GANGS))?,
+        queueing: queueing.as_ref().map_or(Ok(base.queueing), |text| word(text, "queueing", &QUEUEING))?,
+        preemption: preemption
+            .as_ref()
+            .map_or(Ok(base.preemption), |text| word(text, "preemption", &PREEMPTION))?,
+        placement: placement
+            .as_ref()
+            .map_or(Ok(base.placement), |text| word(text, "placement", &PLACEMENT))?,
+    })
+}
+
+fn unknown_base(base: &Text) -> Problem {
+    base.problem(format!("there is no built-in policy {}", quoted(&base.value)))
+        .with_hint(meant_or_known(&base.value, Policy::names().collect::<Vec<_>>()))
+}
+
+fn order(shape: &OrderShape) -> Result<Order, Problem> {
+    Ok(match shape {
+        OrderShape::Fifo => Order::Fifo,
+        OrderShape::Priority => Order::Priority,
+        OrderShape::Srtf => Order::Srtf,
+        OrderShape::Srsf => Order::Srsf,
+        OrderShape::LeastAttained(shape) => Order::LeastAttained { limits: limits(&shape.limits)? },
+        OrderShape::Weighted(shape) => Order::Weighted(weights(shape)?),
+    })
+}
+
+/// Limits in whole GPU-seconds, rising from level to level.
+fn limits(written: &Spanned<Vec<Text>>) -> Result<Vec<GpuTime>, Problem> {
+    const MOST: usize = 16;
+    if written.value.is_empty() || written.value.len() > MOST {
+        return Err(written.problem(format!("there are 1 to {MOST} limits")));
+    }
+    let mut limits: Vec<GpuTime> = Vec::new();
+    for text in &written.value {
+        let limit = GpuTime::gpu_seconds(whole(text, 1..=1_000_000_000_000)?);
+        if limits.last().is_some_and(|last| *last >= limit) {
+            return Err(text.problem("the limits rise from level to level"));
+        }
+        limits.push(limit);
+    }
+    Ok(limits)
+}
+
+/// What is not given weighs nothing: a sum that is not 1 then says that something was forgotten.
+fn weights(written: &Spanned<WeightsShape>) -> Result<Weights, Problem> {
+    let WeightsShape { user, task, wait, width, window } = &written.value;
+    if [user, task, wait, width, window].iter().all(|field| field.is_none()) {
+        return Ok(Weights::DEFAULT);
+    }
+    let window = window
+        .as_ref()
+        .map_or(Ok(Weights::DEFAULT.window()), |window| some_quantity(window, "the waiting window"))?;
+    let given = |text: &Option<Text>| text.as_ref().map_or(Ok(Share::NONE), share);
+    Weights::new(given(user)?, given(task)?, given(wait)?, given(width)?, window)
+        .map_err(|error| written.problem(error.to_string()))
+}

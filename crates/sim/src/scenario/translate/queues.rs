@@ -1,0 +1,132 @@
+//! Queues: parents exist and lead to the root, and users have their standing.
+
+use std::collections::BTreeMap;
+
+use metronome_core::cluster::Name;
+use metronome_core::id::{Id, IdVec, QueueId};
+use metronome_core::queue::{Queue, QueueUser};
+use metronome_core::units::{Cpu, Gpus, Memory, Resources, Share};
+
+use super::Named;
+use crate::scenario::documents::{QueueSpec, ResourcesShape};
+use crate::scenario::error::{Problem, quoted};
+use crate::scenario::near::meant_or_known;
+use crate::scenario::values::{Placed, Text, name, quantity, whole, word};
+
+/// What is above all queues; it needs no document and cannot have one.
+const ROOT: &str = "root";
+const DEFAULT: &str = "default";
+
+/// Standing of a user that no queue names.
+pub(super) const NORMAL_USER: Share = Share(500_000);
+
+const STANDINGS: [(&str, Share); 3] = [("high", Share::WHOLE), ("normal", NORMAL_USER), ("low", Share::NONE)];
+
+#[derive(Debug)]
+pub(super) struct Queues {
+    list: IdVec<QueueId, Queue>,
+    ids: BTreeMap<Name, QueueId>,
+}
+
+impl Queues {
+    pub(super) fn find(&self, name: &str) -> Option<QueueId> {
+        self.ids.get(name).copied()
+    }
+
+    pub(super) fn near(&self, name: &str) -> String {
+        meant_or_known(name, self.list.values().map(|queue| &*queue.name))
+    }
+
+    /// How much a user counts there.
+    pub(super) fn standing(&self, queue: QueueId, user: Option<&str>) -> Share {
+        let users = &self.list[queue].users;
+        let named = user.and_then(|user| users.iter().find(|known| &*known.name == user));
+        named.map_or(NORMAL_USER, |user| user.priority)
+    }
+
+    pub(super) fn into_list(self) -> IdVec<QueueId, Queue> {
+        self.list
+    }
+}
+
+/// Queue 0 is `default`, declared or not; the others follow in the order of appearance.
+pub(super) fn queues(documents: &[Named<QueueSpec>]) -> Result<Queues, Problem> {
+    let mut ids = BTreeMap::from([(Name::from(DEFAULT), QueueId(0))]);
+    for document in documents {
+        if document.name() == ROOT {
+            let message = format!("`{ROOT}` is above all queues and has no document");
+            return Err(document.metadata.name.problem(message));
+        }
+        let next = QueueId::from_index(ids.len());
+        ids.entry(Name::from(document.name())).or_insert(next);
+    }
+    let mut list: IdVec<QueueId, Queue> = (0..ids.len()).map(|_| Queue::open(DEFAULT)).collect();
+    let mut queues = Queues { list: IdVec::new(), ids };
+    for document in documents {
+        list[queues.ids[document.name()]] = queue(document, &queues)?;
+    }
+    queues.list = list;
+    check_parents(documents, &queues)?;
+    Ok(queues)
+}
+
+fn queue(document: &Named<QueueSpec>, queues: &Queues) -> Result<Queue, Problem> {
+    let spec = &document.spec;
+    let parent = spec.parent.as_ref().filter(|parent| parent.value != ROOT);
+    Ok(Queue {
+        name: Name::from(document.name()),
+        parent: parent.map(|parent| find_parent(parent, queues)).transpose()?,
+        weight: spec.weight.as_ref().map_or(Ok(1), |weight| whole(weight, 1..=1_000_000))? as u32,
+        quota: spec.quota.as_ref().map(quota).transpose()?,
+        lends: spec.lends.unwrap_or(true),
+        borrows: spec.borrows.unwrap_or(true),
+        users: spec
+            .users
+            .iter()
+            .map(|user| standing(&user.name, user.priority.as_ref()))
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+fn find_parent(parent: &Text, queues: &Queues) -> Result<QueueId, Problem> {
+    queues.find(&parent.value).ok_or_else(|| {
+        let known = queues.ids.keys().map(|name| &**name).chain([ROOT]);
+        parent
+            .problem(format!("there is no queue {}", quoted(&parent.value)))
+            .with_hint(meant_or_known(&parent.value, known))
+    })
+}
+
+fn standing(user: &Text, priority: Option<&Text>) -> Result<QueueUser, Problem> {
+    let priority = priority.map_or(Ok(NORMAL_USER), |text| word(text, "priority", &STANDINGS))?;
+    Ok(QueueUser { name: Name::from(name(user)?), priority })
+}
+
+/// What a quota does not name is not bounded by it.
+fn quota(shape: &ResourcesShape) -> Result<Resources, Problem> {
+    const UNBOUNDED: u64 = u64::MAX;
+    Ok(Resources {
+        cpu: shape.cpu.as_ref().map_or(Ok(Cpu(UNBOUNDED)), quantity)?,
+        memory: shape.memory.as_ref().map_or(Ok(Memory(UNBOUNDED)), quantity)?,
+        gpus: shape.gpus.as_ref().map_or(Ok(Gpus(UNBOUNDED)), quantity)?,
+    })
+}
+
+/// Every queue reaches the root in as many steps as there are queues, or never.
+fn check_parents(documents: &[Named<QueueSpec>], queues: &Queues) -> Result<(), Problem> {
+    let mut sound = vec![false; queues.list.len()];
+    for document in documents {
+        let mut path = Vec::new();
+        let mut next = queues.find(document.name());
+        while let Some(queue) = next.filter(|queue| !sound[queue.index()]) {
+            if path.len() > queues.list.len() {
+                let place = document.spec.parent.as_ref().map_or_else(|| document.at(), Placed::at);
+                return Err(place.problem(format!("queue {} is above itself", quoted(document.name()))));
+            }
+            path.push(queue);
+            next = queues.list[queue].parent;
+        }
+        path.into_iter().for_each(|queue| sound[queue.index()] = true);
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Traces: jobs as rows of a CSV, read one by one.
+//!
+//! The header is `job,submit_s,gpus,duration_s` and optionally `model,iterations,priority,user,queue,deadline_s,
+//! min_gpus,max_gpus`, in any order. `model` is accepted and not used: the duration says what it would.
+
+mod guard;
+pub(crate) mod table;
+
+use std::path::Path;
+
+use metronome_core::job::Priority;
+use metronome_core::units::{Duration, Gpus, Iterations, QuantityError};
+
+use crate::scenario::InputError;
+use crate::scenario::error::{Position, Problem, quoted};
+use crate::scenario::values::{check_name, whole_number};
+use table::{Cells, Column, Strangers, Table};
+
+const COLUMNS: [Column; 12] = [
+    Column::required("job"),
+    Column::required("submit_s"),
+    Column::required("gpus"),
+    Column::required("duration_s"),
+    Column::optional("model"),
+    Column::optional("iterations"),
+    Column::optional("priority"),
+    Column::optional("user"),
+    Column::optional("queue"),
+    Column::optional("deadline_s"),
+    Column::optional("min_gpus"),
+    Column::optional("max_gpus"),
+];
+
+/// One job, as its row says it; names are not yet looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row<'a> {
+    pub line: u64,
+    pub job: &'a str,
+    pub submit: Duration,
+    pub gpus: Gpus,
+    pub duration: Duration,
+    pub iterations: Option<Iterations>,
+    pub priority: Option<Priority>,
+    pub user: Option<&'a str>,
+    pub queue: Option<&'a str>,
+    /// Counted from submission.
+    pub deadline: Option<Duration>,
+    pub min_gpus: Option<Gpus>,
+    pub max_gpus: Option<Gpus>,
+}
+
+/// A trace that is being read.
+#[derive(Debug)]
+pub struct Trace {
+    table: Table<12>,
+}
+
+impl Trace {
+    pub fn open(path: &Path) -> Result<Self, InputError> {
+        Ok(Self { table: Table::open(path, COLUMNS, Strangers::Refused)? })
+    }
+
+    pub fn file(&self) -> &str {
+        self.table.file()
+    }
+
+    /// The next job, in the order of the file.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a row borrows from the reader, which no iterator allows"
+    )]
+    pub fn next(&mut self) -> Result<Option<Row<'_>>, InputError> {
+        let file = self.table.file().to_owned();
+        let Some(cells) = self.table.next()? else { return Ok(None) };
+        row(&cells)
+            .map(Some)
+            .map_err(|message| Problem::at(Position::line(cells.line), message).in_file(&file))
+    }
+}
+
+fn row<'a>(cells: &Cells<'a, 12>) -> Result<Row<'a>, String> {
+    let [job, submit, gpus, duration, _model, iterations, priority, user, queue, deadline, min, max] =
+        cells.values;
+    let job = job.unwrap_or_default();
+    check_name(job)?;
+    let duration = seconds(duration, "duration_s")?.unwrap_or_default();
+    if duration.is_zero() {
+        return Err(format!("job {} has no duration", quoted(job)));
+    }
+    Ok(Row {
+        line: cells.line,
+        job,
+        submit: seconds(submit, "submit_s")?.ok_or_else(|| "submit_s is empty".to_owned())?,
+        gpus: gpu_count(gpus, "gpus")?.ok_or_else(|| "gpus is empty".to_owned())?,
+        duration,
+        iterations: iterations
+            .map(|text| named("iterations", whole_number(text, 1..=1_000_000_000_000)))
+            .transpose()?
+            .map(Iterations),
+        priority: priority.map(priority_of).transpose()?,
+        user,
+        queue,
+        deadline: seconds(deadline, "deadline_s")?,
+        min_gpus: gpu_count(min, "min_gpus")?,
+        max_gpus: gpu_count(max, "max_gpus")?,
+    })
+}
+
+fn named<T>(column: &str, result: Result<T, String>) -> Result<T, String> {
+    result.map_err(|message| format!("{column}: {message}"))
+}
+
+fn seconds(text: Option<&str>, column: &str) -> Result<Option<Duration>, String> {
+    text.map(|text| parse_seconds(text).map_err(|error| format!("{column}: {error}"))).transpose()
+}
+
+/// Seconds with or without decimals, exact to the nanosecond.
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, QuantityError> {
+    // A unit would change the meaning: `5m` is no number of seconds.
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
+    if !plain {
+        return Err(QuantityError::NotANumber(text.chars().take(40).collect()));
+    }
+    format!("{text}s").parse()
+}
+
+fn gpu_count(text: Option<&str>, column: &str) -> Result<Option<Gpus>, String> {
+    text.map(|text| named(column, parse_gpus(text))).transpose()
+}
+
+/// More than nothing, and no more than any cluster has.
+pub(crate) fn parse_gpus(text: &str) -> Result<Gpus, String> {
+    const MOST: Gpus = Gpus::whole(1_000_000);
+    let gpus: Gpus = text.parse().map_err(|error: QuantityError| error.to_string())?;
+    if gpus.is_zero() {
+        return Err("a job has more than 0 GPUs".into());
+    }
+    if gpus > MOST {
+        return Err(format!("{} is more than {MOST} GPUs", quoted(text)));
+    }
+    Ok(gpus)
+}
+
+fn priority_of(text: &str) -> Result<Priority, String> {
+    match text {
+        "high" => Ok(Priority::HIGH),
+        "normal" => Ok(Priority::NORMAL),
+        "low" => Ok(Priority::LOW),
+        other => Err(format!("priority: {} is none of high, normal, low", quoted(other))),
+    }
+}

@@ -1,0 +1,133 @@
+//! Public traces become scenarios, and what is written is what is read back.
+
+use std::fs;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use metronome_core::job::Capabilities;
+use metronome_core::units::{Duration, Gpus, Instant};
+use metronome_sim::import::{self, Dropped, ImportOptions, Imported, Why};
+use metronome_sim::scenario::{InputError, Scenario};
+
+fn options(nodes: u32, gpus_per_node: u32) -> ImportOptions {
+    let count = |number| NonZeroU32::new(number).expect("more than nothing");
+    ImportOptions { nodes: count(nodes), gpus_per_node: count(gpus_per_node), limit: None }
+}
+
+/// A public trace, or nothing where the folder of data is absent.
+fn data(file: &str) -> Option<PathBuf> {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let path = std::env::var_os("METRONOME_DATA").map_or(default, PathBuf::from).join(file);
+    if !path.exists() {
+        eprintln!("skipped: {file} is not in the folder of data (METRONOME_DATA)");
+        return None;
+    }
+    Some(path)
+}
+
+fn written(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("source.csv");
+    fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+fn read_back(imported: &Imported) -> Scenario {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("scenario.yaml");
+    import::write(imported, &out).unwrap();
+    Scenario::read(&out).unwrap()
+}
+
+#[test]
+fn tiresias_sixty_jobs_are_read_back_as_they_were() {
+    let Some(path) = data("tiresias/60_job.csv") else { return };
+    let imported = import::tiresias(&path, options(1, 64)).unwrap();
+    assert_eq!(imported.report.to_string(), "60 jobs");
+    let scenario = read_back(&imported);
+    assert_eq!((scenario.name.as_str(), scenario.jobs.len()), ("60_job", 60));
+    assert_eq!(scenario.tick, Duration::SECOND);
+    assert_eq!(scenario.cluster.capacity().gpus, Gpus::whole(64));
+    let second = &scenario.jobs[1];
+    assert_eq!((&*second.spec.name, second.at), ("1", Instant::from_secs(30)));
+    assert_eq!((second.spec.gpus(), second.spec.members()), (Gpus::whole(8), 1));
+    assert_eq!(second.spec.work.alone, Some(Duration::from_secs(147)));
+    assert_eq!(second.spec.capabilities, Capabilities::CHECKPOINTED);
+}
+
+#[test]
+fn all_of_philly_is_read_back_in_the_order_of_submission() {
+    let Some(path) = data("philly/philly.csv.gz") else { return };
+    let imported = import::philly(&path, options(64, 8)).unwrap();
+    assert_eq!(imported.report.to_string(), "82247 jobs; dropped: 1 blank line");
+    let scenario = read_back(&imported);
+    assert_eq!((scenario.name.as_str(), scenario.jobs.len()), ("philly", 82_247));
+    assert_eq!(scenario.jobs[0].at, Instant::START);
+    assert!(scenario.jobs.is_sorted_by_key(|job| job.at));
+    let last = scenario.jobs.last().unwrap();
+    // From 2017-09-04 10:30:41 to 2017-12-22 08:02:11.
+    assert_eq!(last.at, Instant::from_secs(109 * 86_400 - 2 * 3600 - 28 * 60 - 30));
+    let widest = scenario.jobs.iter().map(|job| job.spec.members()).max();
+    assert_eq!(widest, Some(16), "128 GPUs on nodes of 8");
+}
+
+#[test]
+fn rows_that_are_no_jobs_are_counted_and_named() {
+    let text = "timestamp,duration,num_gpus,cluster\n\
+        2017-10-09 07:00:10,5.5,12,a\n\
+        2017-10-09 07:00:00,0.0,1,a\n\
+        2017-10-09 07:00:00,9.0,0,a\n\
+        2017-10-09 07:00:01,7,4,a\n\
+        \n";
+    let (_folder, path) = written(text);
+    let imported = import::philly(&path, options(4, 8)).unwrap();
+    let dropped = vec![Dropped { line: 3, why: Why::NoDuration }, Dropped { line: 4, why: Why::NoGpus }];
+    assert_eq!(imported.report.dropped, dropped);
+    assert_eq!((imported.report.jobs, imported.report.blank_lines), (2, 1));
+
+    let scenario = read_back(&imported);
+    let seen: Vec<_> =
+        scenario.jobs.iter().map(|job| (&*job.spec.name, job.at, job.spec.members())).collect();
+    let expected = vec![("philly-4", Instant::START, 1), ("philly-1", Instant::from_secs(9), 2)];
+    assert_eq!(seen, expected, "12 GPUs are a member of 8 and one of 4");
+    assert_eq!(scenario.jobs[1].spec.gpus(), Gpus::whole(12));
+    assert_eq!(scenario.jobs[1].spec.work.alone, Some(Duration::from_millis(5500)));
+}
+
+#[test]
+fn a_limit_keeps_the_first_by_submission() {
+    let text = "job_id,num_gpu,submit_time,duration\nb,1,20,5\na,1,10,5\nc,1,30,5\n";
+    let (_folder, path) = written(text);
+    let imported = import::tiresias(&path, ImportOptions { limit: Some(2), ..options(1, 4) }).unwrap();
+    assert_eq!(imported.report.to_string(), "2 jobs; dropped: 1 job beyond the limit");
+    let names: Vec<_> = read_back(&imported).jobs.iter().map(|job| job.spec.name.to_string()).collect();
+    assert_eq!(names, ["a", "b"]);
+}
+
+#[test]
+fn the_trace_being_imported_is_never_overwritten() {
+    let (folder, path) = written("job_id,num_gpu,submit_time,duration\na,1,10,5\n");
+    let imported = import::tiresias(&path, options(1, 4)).unwrap();
+    let error = import::write(&imported, &folder.path().join("source.yaml")).unwrap_err();
+    assert!(error.to_string().ends_with("source.csv: it is the trace that is being imported"), "{error}");
+    let error = import::write(&imported, &folder.path().join("out.csv")).unwrap_err();
+    assert!(error.to_string().ends_with("out.csv: the trace beside it would have the same name"), "{error}");
+    assert!(import::write(&imported, &folder.path().join("out.yaml")).is_ok());
+}
+
+#[test]
+fn a_wrong_row_is_named_by_its_line() {
+    let cases = [
+        ("timestamp,duration,num_gpus\nyesterday,5,1\n", 2, "is not a time such as"),
+        ("timestamp,duration,num_gpus\n2017-10-09 07:00:10,-5,1\n", 2, "duration: `-5s` is negative"),
+        ("timestamp,duration,num_gpus\n2017-10-09 07:00:10,5,NaN\n", 2, "`NaN` is not a number with a unit"),
+        ("timestamp,duration,num_gpus\n2017-10-09 07:00:10,5\n", 2, "the row has 2 fields instead of 3"),
+        ("timestamp,num_gpus\n2017-10-09 07:00:10,5\n", 1, "column `duration` is missing"),
+    ];
+    for (text, line, message) in cases {
+        let (_folder, path) = written(text);
+        let error: InputError = import::philly(&path, options(1, 8)).unwrap_err();
+        assert_eq!(error.position().map(|position| position.line), Some(line), "{error}");
+        assert!(error.message().contains(message), "{error}");
+    }
+}
