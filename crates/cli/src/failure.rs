@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io::Write;
 
-use metronome_sim::world::InputError; // STAND-IN path: becomes metronome_sim::scenario::InputError
+use metronome_sim::scenario::InputError;
 use owo_colors::OwoColorize;
 
 use crate::exit::Exit;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use metronome_sim::world::Step;
+use metronome_sim::world;
 
 /// Jobs that are over, summed up over all runs.
 #[derive(Debug)]
@@ -23,9 +23,9 @@ impl Progress {
         Self { bar, over: (0..runs).map(|_| AtomicUsize::new(0)).collect() }
     }
 
-    pub(crate) fn step(&self, run: usize, step: Step) {
-        let before = self.over[run].swap(step.over, Ordering::Relaxed);
-        self.bar.inc(step.over.saturating_sub(before) as u64);
+    pub(crate) fn step(&self, run: usize, at: world::Progress) {
+        let before = self.over[run].swap(at.over, Ordering::Relaxed);
+        self.bar.inc(at.over.saturating_sub(before) as u64);
     }
 }
 

@@ -48,6 +48,11 @@ impl Reply {
         Self { exit, ..self }
     }
 
+    #[cfg(test)]
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
     /// A reader that has seen enough and closed the pipe, as `head` does, is no failure.
     pub(crate) fn write(self) -> Result<Exit, Failure> {
         if let Some(remark) = &self.remark {

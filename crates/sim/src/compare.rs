@@ -7,14 +7,14 @@ use metronome_core::policy::Policy;
 
 use crate::outcome::Outcome;
 use crate::scenario::Scenario;
-use crate::world::{self, RunOptions, Step};
+use crate::world::{self, RunOptions};
 
 /// How far one run of a comparison is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Which run, counted from 0 in the order of the outcomes.
     pub run: usize,
-    pub step: Step,
+    pub at: world::Progress,
 }
 
 /// Outcomes by policy as given, then by seed from 1 to `seeds`.
@@ -29,8 +29,8 @@ pub fn compare(
     runs.into_par_iter()
         .enumerate()
         .map(|(run, (policy, seed))| {
-            let options = RunOptions { policy: policy.clone(), seed, journal: None };
-            world::run(scenario, options, &|step| progress(Progress { run, step }))
+            let options = RunOptions { seed, ..RunOptions::new(policy.clone()) };
+            world::run(scenario, options, &|at| progress(Progress { run, at }))
         })
         .collect()
 }

@@ -8,6 +8,7 @@ use metronome_sim::compare::compare;
 use metronome_sim::outcome::Outcome;
 use metronome_sim::results::{Comparison, per_job_csv};
 
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{self, ScenarioFile};
 use crate::policies;
@@ -75,14 +76,29 @@ pub(crate) fn run(args: &SimCompare) -> Result<Reply, Failure> {
     let outcomes = {
         let runs = policies.len() * args.seeds as usize;
         let progress = Progress::of(runs, scenario.jobs.len());
-        compare(&scenario, &policies, args.seeds, &|at| progress.step(at.run, at.step))
+        compare(&scenario, &policies, args.seeds, &|at| progress.step(at.run, at.at))
     };
     per_job.write(&outcomes)?;
     let comparison = args.figures.figures(&scenario.name, &outcomes);
-    Ok(match args.figures.output {
+    let reply = match args.figures.output {
         Format::Json => Reply::json(&comparison),
         Format::Human => Reply::text(table::comparison(&comparison, args.seeds)),
-    })
+    };
+    Ok(watched(reply, &outcomes))
+}
+
+/// A scheduler that was caught breaking a rule has fallen short, whatever its figures.
+pub(crate) fn watched(reply: Reply, outcomes: &[Outcome]) -> Reply {
+    let alarms: u64 = outcomes.iter().map(|outcome| outcome.alarms).sum();
+    let violations: Vec<&String> = outcomes.iter().flat_map(|outcome| &outcome.violations).collect();
+    if alarms == 0 && violations.is_empty() {
+        return reply;
+    }
+    let first = violations.first().map(|first| format!(", first: {first}")).unwrap_or_default();
+    let caught = violations.len();
+    reply.ending(Exit::FellShort).remarking(format!(
+        "rules were broken, which is a bug: {alarms} plans refused by the checker, {caught} caught by the world{first}"
+    ))
 }
 
 #[cfg(test)]
@@ -121,8 +137,18 @@ mod tests {
             gpu_capacity: Gpus::whole(1),
             gpu_busy: GpuTime::gpu_seconds(60),
             events: 3,
+            alarms: 0,
+            violations: Vec::new(),
             decision_nanos: vec![1000],
         }
+    }
+
+    #[test]
+    fn a_broken_rule_is_told_and_ends_with_one() {
+        let sound = outcome("fifo", Fate::Completed);
+        assert_eq!(watched(Reply::nothing(), std::slice::from_ref(&sound)).exit(), Exit::Done);
+        let broken = Outcome { violations: vec!["n0 held too much".into()], ..sound };
+        assert_eq!(watched(Reply::nothing(), &[broken]).exit(), Exit::FellShort);
     }
 
     #[test]

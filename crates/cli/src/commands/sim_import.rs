@@ -42,8 +42,8 @@ enum TraceFormat {
 pub(crate) fn run(args: &SimImport) -> Result<Reply, Failure> {
     let options = ImportOptions { nodes: args.nodes, gpus_per_node: args.gpus_per_node, limit: args.limit };
     let imported = match args.format {
-        TraceFormat::Tiresias => import::tiresias(&args.file, &options)?,
-        TraceFormat::Philly => import::philly(&args.file, &options)?,
+        TraceFormat::Tiresias => import::tiresias(&args.file, options)?,
+        TraceFormat::Philly => import::philly(&args.file, options)?,
     };
     import::write(&imported, &args.out).map_err(|error| Failure::from_world(&error))?;
     Ok(Reply::nothing().remarking(imported.report.to_string()))

@@ -5,15 +5,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use metronome_core::journal::Journal;
+use metronome_core::policy::Policy;
 use metronome_sim::outcome::{Fate, JobOutcome, Outcome};
 use metronome_sim::scenario::Scenario;
 use metronome_sim::world::{self, RunOptions};
 
-use crate::commands::sim_compare::FigureOptions;
+use crate::commands::sim_compare::{FigureOptions, watched};
 use crate::explain::sentence;
 use crate::failure::Failure;
 use crate::input::ScenarioFile;
-use crate::journal;
+use crate::journal::JournalFile;
 use crate::policies;
 use crate::progress::Progress;
 use crate::reply::{Format, Reply};
@@ -41,18 +43,23 @@ pub(crate) fn run(args: &SimRun) -> Result<Reply, Failure> {
     let scenario = args.scenario.read()?;
     let policy = policies::find(&args.policy, &scenario)?;
     let per_job = args.figures.open_per_job()?;
-    let journal = args.journal.as_deref().map(journal::create).transpose()?;
-    let options = RunOptions { policy, seed: args.seed, journal };
-    let outcome = {
-        let progress = Progress::of(1, scenario.jobs.len());
-        world::run(&scenario, options, &|step| progress.step(0, step))
-    };
-    per_job.write(std::slice::from_ref(&outcome))?;
-    let comparison = args.figures.figures(&scenario.name, std::slice::from_ref(&outcome));
-    Ok(match args.figures.output {
+    let journal = args.journal.as_deref().map(JournalFile::create).transpose()?;
+    let outcomes = [simulate(&scenario, policy, args.seed, journal.clone())];
+    journal.map_or(Ok(()), JournalFile::finish)?;
+    per_job.write(&outcomes)?;
+    let comparison = args.figures.figures(&scenario.name, &outcomes);
+    let reply = match args.figures.output {
         Format::Json => Reply::json(&comparison),
-        Format::Human => Reply::text(table::single(&comparison) + &left_behind(&scenario, &outcome)),
-    })
+        Format::Human => Reply::text(table::single(&comparison) + &left_behind(&scenario, &outcomes[0])),
+    };
+    Ok(watched(reply, &outcomes))
+}
+
+fn simulate(scenario: &Scenario, policy: Policy, seed: u64, journal: Option<JournalFile>) -> Outcome {
+    let progress = Progress::of(1, scenario.jobs.len());
+    let journal = journal.map(|file| Box::new(file) as Box<dyn Journal + Send>);
+    let options = RunOptions { seed, journal, ..RunOptions::new(policy) };
+    world::run(scenario, options, &|at| progress.step(0, at))
 }
 
 /// The jobs that did not complete, with the reason each gave last.
