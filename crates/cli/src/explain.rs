@@ -10,7 +10,7 @@ use std::fmt::Write;
 use metronome_core::id::NodeId;
 use metronome_core::plan::Assignment;
 use metronome_core::report::{Explanation, Failure, Reason, State};
-use metronome_core::units::{Duration, Resources};
+use metronome_core::units::{Cpu, Duration, Gpus, Memory, Resources};
 
 use crate::names::Names;
 
@@ -102,12 +102,14 @@ pub(crate) fn sentence(reason: &Reason, names: &impl Names) -> String {
     match reason {
         Reason::Gated => "its owner has not released it yet".into(),
         Reason::ExceedsQuota { queue, need, quota } => {
+            let quota = bounded(*quota);
             format!("it needs {need}, and queue `{}` may never hold more than {quota}", names.queue(*queue))
         }
         Reason::NoMatchingNode { each, members, fit } => {
             format!("it needs {}, and even if all nodes were free {} fit", gang(*members, *each), few(*fit))
         }
         Reason::WaitingForQuota { queue, need, left } => {
+            let left = bounded(*left);
             format!("it needs {need}, and queue `{}` has {left} left of its quota", names.queue(*queue))
         }
         Reason::InsufficientResources { each, members, fit } => {
@@ -133,6 +135,17 @@ pub(crate) fn sentence(reason: &Reason, names: &impl Names) -> String {
         Reason::SchedulerError => {
             "the last plan broke a rule and was thrown away: a bug, please report it".into()
         }
+    }
+}
+
+/// A quota without what it does not bound: that is kept as more than there can ever be.
+fn bounded(quota: Resources) -> Resources {
+    const UNBOUNDED: u64 = u64::MAX / 2;
+    let known = |amount: u64| if amount > UNBOUNDED { 0 } else { amount };
+    Resources {
+        cpu: Cpu(known(quota.cpu.0)),
+        memory: Memory(known(quota.memory.0)),
+        gpus: Gpus(known(quota.gpus.0)),
     }
 }
 

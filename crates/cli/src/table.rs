@@ -8,11 +8,20 @@ use metronome_sim::results::{Comparison, Figures, PolicySummary};
 pub(crate) fn comparison(comparison: &Comparison, seeds: u64) -> String {
     let means = if seeds > 1 { format!("; means over {seeds} seeds") } else { String::new() };
     let jobs = submitted(comparison);
-    format!(
-        "{}: {jobs} jobs, times in seconds{means}\n\n{}\n",
-        comparison.scenario,
-        rows(&comparison.summary)
-    )
+    let head = format!("{}: {jobs} jobs, times in seconds{means}", comparison.scenario);
+    let notes: String = comparison.summary.iter().filter_map(never_completed).collect();
+    let gap = if notes.is_empty() { "" } else { "\n" };
+    format!("{head}\n\n{}\n{gap}{notes}", rows(&comparison.summary))
+}
+
+/// Where jobs never completed, low times are no merit; the table alone would not say so.
+fn never_completed(summary: &PolicySummary) -> Option<String> {
+    let jobs = &summary.figures.jobs;
+    let never = jobs.unfinished + jobs.failed;
+    (never > 0.0).then(|| {
+        let (policy, never, all) = (&summary.policy, count(never), count(jobs.submitted));
+        format!("{policy}: {never} of {all} jobs never completed; their times count up to the end of the run only\n")
+    })
 }
 
 /// The figures of one run, one below the other.
@@ -23,9 +32,13 @@ pub(crate) fn single(comparison: &Comparison) -> String {
     let mut table = empty_table();
     table.add_row([cell("jobs submitted"), right(submitted(comparison))]);
     for (name, value) in NAMES.iter().zip(values(&summary.figures)) {
-        table.add_row([cell(&name.replace('\n', " ")), right(value)]);
+        table.add_row([cell(&on_one_line(name)), right(value)]);
     }
     head + &trimmed(&table) + "\n"
+}
+
+fn on_one_line(name: &str) -> String {
+    name.replace("-\n", "").replace('\n', " ")
 }
 
 fn submitted(comparison: &Comparison) -> String {
@@ -158,6 +171,16 @@ mod tests {
         let expected = ["srtf", "59.5", "0", "0", "178.417", "55", "1234.5", "3271", "-", "-", "0", "0", "-"];
         assert_eq!(cells, expected);
         assert!(text.starts_with("sample: 60 jobs, times in seconds; means over 2 seeds\n\n"), "{text}");
+    }
+
+    #[test]
+    fn times_of_jobs_that_never_completed_come_with_a_warning() {
+        let mut stuck = sample();
+        stuck.summary[0].figures.jobs.unfinished = 7.0;
+        let warning = "srtf: 7 of 60 jobs never completed; their times count up to the end of the run only\n";
+        let text = comparison(&stuck, 1);
+        assert!(text.ends_with(warning), "{text}");
+        assert!(!comparison(&sample(), 1).contains("never completed"));
     }
 
     #[test]

@@ -7,7 +7,6 @@ fn sessions_without_a_scenario_go_as_recorded() {
 }
 
 #[test]
-#[ignore = "needs the reader and the world: remove this line at the merge"]
 fn sessions_with_a_scenario_go_as_recorded() {
     trycmd::TestCases::new().case("tests/cmd/world/*.md").case("tests/cmd/world/*.toml");
 }

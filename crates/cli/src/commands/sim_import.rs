@@ -46,5 +46,5 @@ pub(crate) fn run(args: &SimImport) -> Result<Reply, Failure> {
         TraceFormat::Philly => import::philly(&args.file, options)?,
     };
     import::write(&imported, &args.out).map_err(|error| Failure::from_world(&error))?;
-    Ok(Reply::nothing().remarking(imported.report.to_string()))
+    Ok(Reply::nothing().remarking(format!("{}: {}", args.out.display(), imported.report)))
 }

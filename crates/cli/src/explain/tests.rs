@@ -51,6 +51,14 @@ fn every_reason_is_a_sentence() {
             "it needs 4 GPUs, and queue `queue-2` has nothing left of its quota",
         ),
         (
+            Reason::WaitingForQuota {
+                queue,
+                need: gpus(4),
+                left: Resources { cpu: Cpu(u64::MAX - 8000), memory: Memory(u64::MAX), gpus: Gpus::whole(2) },
+            },
+            "it needs 4 GPUs, and queue `queue-2` has 2 GPUs left of its quota",
+        ),
+        (
             Reason::InsufficientResources { each: gpus(2), members: 4, fit: 3 },
             "it needs 4 members of 2 GPUs each, and only 3 would fit now",
         ),
