@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::cluster::{Cluster, NodeState};
 use crate::id::{IdVec, JobId, NodeId, QueueId};
-use crate::job::{Job, JobSpec, Life, Topology};
+use crate::job::{Exit, Job, JobSpec, Life, Topology};
 use crate::plan::{Amendment, Assignment, Step};
 use crate::snapshot::Snapshot;
 use crate::units::Resources;
@@ -261,20 +261,15 @@ fn keeps_topology(
     if apart > 1 { Err(Violation::TopologyBroken(id)) } else { Ok(()) }
 }
 
+/// A job that makes room may be planned elsewhere already; one that leaves for any other reason may not.
 fn is_to_run(id: JobId, job: &Job) -> Result<(), Violation> {
-    match job.life {
-        Life::Queued
-        | Life::Preempted
-        | Life::Starting(_)
-        | Life::Running(_)
-        | Life::Moving { .. }
-        | Life::Resizing { .. }
-            if !job.spec.suspended =>
-        {
-            Ok(())
-        }
-        _ => Err(Violation::NotToRun(id)),
-    }
+    let runs = match job.life {
+        Life::Queued | Life::Preempted | Life::Starting(_) | Life::Running(_) => true,
+        Life::Moving { .. } | Life::Resizing { .. } | Life::Leaving { exit: Exit::Preempt, .. } => true,
+        Life::Leaving { .. } | Life::Degraded { .. } | Life::Suspended => false,
+        Life::Refused(_) | Life::Failed(_) | Life::Done => false,
+    };
+    if runs && !job.spec.suspended { Ok(()) } else { Err(Violation::NotToRun(id)) }
 }
 
 /// Whoever waits may be planned anew; whoever has nodes must allow to be taken off them.

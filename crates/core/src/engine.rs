@@ -246,7 +246,7 @@ impl Engine {
                 Decided { amendment, blocked_by, refused: None }
             }
             Err(violation) => {
-                self.state.alarms += 1;
+                self.alarm(violation.to_string());
                 self.state.dirty = false;
                 self.finish_pass(report);
                 Decided::refusal(violation)
@@ -301,9 +301,9 @@ impl Engine {
         &self.state.policy
     }
 
-    /// Plans that broke a rule since the beginning. Anything but zero is a bug.
-    pub fn alarms(&self) -> u64 {
-        self.state.alarms
+    fn alarm(&mut self, what: String) {
+        self.state.alarms += 1;
+        self.state.last_alarm = Some(what);
     }
 
     pub fn life(&self, job: JobId) -> Option<&Life> {

@@ -56,6 +56,7 @@ pub struct Outcome {
     pub events: u64,
     /// Plans that the engine's checker refused. Anything but zero is a bug.
     pub alarms: u64,
+    pub last_alarm: Option<String>,
     /// What the world itself caught: nodes that held too much, gangs that were not whole.
     pub violations: Vec<String>,
     /// Wall-clock time of each decision, in nanoseconds. Never part of a committed result.

@@ -179,7 +179,7 @@ impl<'a> World<'a> {
                 Happening::Breaks(node) => self.breaks(node),
                 Happening::IsBack(node) => self.is_back(node),
                 Happening::StepComes(step) => self.step_comes(step),
-                Happening::StepEnds { step, tells } => self.step_ends(step, tells),
+                Happening::StepEnds { step, tells } => self.step_ends(&step, tells),
                 Happening::IsTold(event) => self.engine.observe(self.now, event),
                 Happening::Finishes { training, epoch } => self.finishes(training, epoch),
             }
@@ -240,10 +240,20 @@ impl<'a> World<'a> {
             Fortune::Comes => self.step_comes(step),
             Fortune::ComesLate(by) => self.agenda.add(self.now + by, Happening::StepComes(step)),
             Fortune::IsLost => {}
-            Fortune::Fails => {
-                self.tell(Event::StepFailed { job: step.job, step: step.id, failure: Failure::Other })
-            }
+            Fortune::Fails => self.step_fails(step),
         }
+    }
+
+    /// A step fails at the machines: everything is as it was, and older steps are void. What is happening already
+    /// cannot fail to happen.
+    fn step_fails(&mut self, step: Step) {
+        let owner = self.owners[step.job];
+        let leaves = matches!(step.action, Action::Preempt | Action::Suspend);
+        if leaves && !self.trainings[owner.training].is_training() {
+            return self.step_comes(step);
+        }
+        self.owners[step.job].newest = step.id;
+        self.fail(&step, if leaves { Failure::WouldNotStop } else { Failure::Other });
     }
 
     fn tell(&mut self, event: Event) {
@@ -313,7 +323,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    fn step_ends(&mut self, step: Step, tells: Option<Duration>) {
+    fn step_ends(&mut self, step: &Step, tells: Option<Duration>) {
         let owner = self.owners[step.job];
         // Whatever came after it sees to what it left behind.
         if step.id < owner.newest || self.trainings[owner.training].is_over() {
@@ -443,7 +453,8 @@ impl<'a> World<'a> {
             ended: now,
             gpu_capacity,
             events: self.events,
-            alarms: self.engine.alarms(),
+            alarms: self.engine.state().alarms,
+            last_alarm: self.engine.state().last_alarm.clone(),
             violations: self.violations,
             decision_nanos: self.decision_nanos,
         }

@@ -2,4 +2,5 @@
 //! sentence.
 
 pub mod build;
+pub mod measure;
 pub mod pool;

@@ -1,6 +1,7 @@
 //! Who runs now. A gang is admitted whole, placed as it is admitted, or waits with a reason; nobody ever holds half
 //! of what they need.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::draft::{Draft, Reach};
@@ -73,7 +74,7 @@ impl<'a> Rules<'a> {
     fn share_out_by_rank(&self, ranker: &'a Ranker<'a>) -> Draft<'a> {
         let mut draft = Draft::afresh(self.snapshot);
         let mut ranked = self.settle_the_immovable(&mut draft, ranker);
-        ranked.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+        ranked.sort_unstable_by_key(|(rank, _, _)| Reverse(*rank));
         let mut line = Line::new(ranker, |_| true);
         let mut served: Vec<(JobId, bool)> = Vec::with_capacity(ranked.len());
         loop {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Engine;
-use crate::check::Checked;
+use crate::check::{Checked, occupied};
 use crate::id::{JobId, NodeId};
 use crate::job::{Life, Standing};
 use crate::plan::{Amendment, Assignment};
@@ -93,12 +93,17 @@ impl Engine {
         self.index.line_up(&mut self.state, id);
     }
 
+    /// Every so often the whole plan, and what jobs hold in fact, are added up from nothing.
     pub(super) fn check_all_at_times(&mut self) {
-        if self.state.cycles % self.state.settings.full_check_every.max(1) == 0 {
-            let wrong = self.index.checker.check_all(&self.snapshot()).is_err();
-            let nodes = self.state.cluster.nodes().len();
-            let in_fact = crate::check::occupied(nodes, self.state.jobs.iter().map(|(_, job)| job));
-            self.state.alarms += u64::from(wrong || in_fact != self.index.occupied);
+        if !self.state.cycles.is_multiple_of(self.state.settings.full_check_every.max(1)) {
+            return;
+        }
+        if let Err(violation) = self.index.checker.check_all(&self.snapshot()) {
+            self.alarm(violation.to_string());
+        }
+        let nodes = self.state.cluster.nodes().len();
+        if occupied(nodes, self.state.jobs.iter().map(|(_, job)| job)) != self.index.occupied {
+            self.alarm("the count of what jobs hold has gone astray".into());
         }
     }
 }

@@ -37,7 +37,9 @@ pub struct State {
     pub wake: Option<Instant>,
     pub blocked_by: Option<JobId>,
     pub cycles: u64,
+    /// Plans that broke a rule, and what the last one broke. Anything but zero is a bug.
     pub alarms: u64,
+    pub last_alarm: Option<String>,
     /// The last few jobs that are over, newest last.
     pub over: VecDeque<(JobId, Ended)>,
 }
@@ -86,6 +88,7 @@ impl State {
             blocked_by: None,
             cycles: 0,
             alarms: 0,
+            last_alarm: None,
             over: VecDeque::new(),
         }
     }

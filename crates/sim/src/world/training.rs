@@ -81,6 +81,10 @@ impl Training {
         self.end.is_some()
     }
 
+    pub(super) fn is_training(&self) -> bool {
+        self.since.is_some()
+    }
+
     pub(super) fn has_run(&self) -> bool {
         self.start.is_some()
     }
