@@ -7,6 +7,8 @@ mod needs;
 mod shell;
 mod test;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -28,11 +30,18 @@ enum Command {
     Fence,
 }
 
-fn main() -> anyhow::Result<()> {
-    match Cli::parse().command {
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
         Command::Test(options) => test::run(&options),
         Command::Codegen(options) => codegen::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Fence => fence::run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }

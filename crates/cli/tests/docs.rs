@@ -66,6 +66,11 @@ fn every_example_can_be_simulated() {
             .arg(&example)
             .output()
             .unwrap();
-        assert!(output.status.success(), "{}: {}", example.display(), String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}: {}",
+            example.display(),
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 }
