@@ -90,14 +90,14 @@ pub(crate) fn run(args: &SimCompare) -> Result<Reply, Failure> {
 /// A scheduler that was caught breaking a rule has fallen short, whatever its figures.
 pub(crate) fn watched(reply: Reply, outcomes: &[Outcome]) -> Reply {
     let alarms: u64 = outcomes.iter().map(|outcome| outcome.alarms).sum();
-    let violations: Vec<&String> = outcomes.iter().flat_map(|outcome| &outcome.violations).collect();
-    if alarms == 0 && violations.is_empty() {
+    let violations: usize = outcomes.iter().map(|outcome| outcome.violations.len()).sum();
+    if alarms == 0 && violations == 0 {
         return reply;
     }
-    let first = violations.first().map(|first| format!(", first: {first}")).unwrap_or_default();
-    let caught = violations.len();
+    let told = outcomes.iter().flat_map(|outcome| outcome.violations.first().or(outcome.last_alarm.as_ref()));
+    let example = told.map(|what| format!(": {what}")).next().unwrap_or_default();
     reply.ending(Exit::FellShort).remarking(format!(
-        "rules were broken, which is a bug: {alarms} plans refused by the checker, {caught} caught by the world{first}"
+        "rules were broken, which is a bug ({alarms} plans refused by the checker, {violations} caught by the world){example}"
     ))
 }
 
@@ -138,6 +138,7 @@ mod tests {
             gpu_busy: GpuTime::gpu_seconds(60),
             events: 3,
             alarms: 0,
+            last_alarm: None,
             violations: Vec::new(),
             decision_nanos: vec![1000],
         }

@@ -57,6 +57,7 @@ fn outcome(seed: u64, jobs: Vec<JobOutcome>, ended: u64) -> Outcome {
         gpu_busy: busy,
         events: 0,
         alarms: 0,
+        last_alarm: None,
         violations: Vec::new(),
         decision_nanos: vec![3_000_000, 1_000_000, 2_000_000, 4_000_000],
     }
