@@ -28,7 +28,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn check() -> Result<()> {
+fn check() -> Result<()> {
     let mut stale = Vec::new();
     for (page, path) in PAGES {
         let committed = fs::read_to_string(shell::root()?.join(path)).unwrap_or_default();
@@ -40,8 +40,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// The profile is that of the tests, so that nothing is built twice.
 fn print(page: &str) -> Result<String> {
-    let run = ["cargo", "run", "--quiet", "--profile", "test", "--package", "metronome-cli", "--"];
+    let run = ["cargo", "run", "--quiet", "--package", "metronome-cli", "--"];
     shell::output(&[&run[..], &["reference", page]].concat())
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::needs::NEEDS;
-use crate::{codegen, fence, shell};
+use crate::{fence, shell};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -38,7 +38,6 @@ const STAGES: &[Stage] = &[
     Stage { name: "unit tests", tool: None, depth: Depth::QuickOnly, run: unit_tests },
     Stage { name: "tests", tool: None, depth: Depth::Full, run: tests },
     Stage { name: "examples in documentation", tool: None, depth: Depth::Full, run: doc_tests },
-    Stage { name: "generated reference", tool: None, depth: Depth::Full, run: |_| codegen::check() },
 ];
 
 /// What the tests find around them.
