@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::check::Checked;
+use crate::check::{Checked, Violation};
 use crate::cluster::{Cluster, NodeSpec, NodeState};
 use crate::decide::{Decision, decide};
 use crate::id::{IdVec, JobId, NodeId, QueueId};
 use crate::job::{JobSpec, Life};
 use crate::journal::{Decided, Journal, Polled, Record, VERSION};
-use crate::plan::{Plan, Step, StepId};
+use crate::plan::{Amendment, Plan, Step, StepId};
 use crate::policy::Policy;
 use crate::progress::Sample;
 use crate::queue::Queue;
@@ -238,7 +238,7 @@ impl Engine {
         self.state.dirty = report.cut_short;
         self.state.wake = wake;
         let blocked_by = report.blocked_by;
-        match self.index.checker.check(&self.snapshot(), amendment) {
+        match self.check(amendment) {
             Ok(checked) => {
                 let amendment = Checked::clone(&checked).into_inner();
                 self.adopt(checked, standings, report);
@@ -270,6 +270,11 @@ impl Engine {
             last_pass: self.state.last_pass,
             tick: self.state.settings.tick,
         }
+    }
+
+    /// Whether the checker would pass this change of the plan now.
+    pub fn check(&self, amendment: Amendment) -> Result<Checked<Amendment>, Violation> {
+        self.index.checker.check(&self.snapshot(), amendment)
     }
 
     fn finish_pass(&mut self, report: Report) {

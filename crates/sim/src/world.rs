@@ -32,11 +32,14 @@ pub struct RunOptions {
     pub journal: Option<Box<dyn Journal + Send>>,
     /// The whole plan is checked from nothing at every so-many-th decision.
     pub full_check_every: u64,
+    /// A state record is written to the journal after so many others.
+    pub state_record_every: u64,
 }
 
 impl RunOptions {
     pub fn new(policy: Policy) -> Self {
-        Self { policy, seed: 1, journal: None, full_check_every: Settings::default().full_check_every }
+        let Settings { full_check_every, state_record_every, .. } = Settings::default();
+        Self { policy, seed: 1, journal: None, full_check_every, state_record_every }
     }
 }
 
@@ -115,6 +118,7 @@ impl<'a> World<'a> {
             tick: scenario.tick,
             step_timeout: patience(scenario),
             full_check_every: options.full_check_every,
+            state_record_every: options.state_record_every,
             ..Settings::default()
         };
         let policy = options.policy.name.clone();

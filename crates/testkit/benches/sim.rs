@@ -46,14 +46,24 @@ fn run_all() {
     for share in SHARES {
         lines.push(run_apart(64, 8, share, "fifo-skip"));
     }
-    println!("\n{:<10} {:<10} {:>7} {:>12} {:>12} {:>8} {:>12} {:>9} {:>8}", "cluster", "policy", "jobs", "mean JCT s", "makespan s", "run s", "events/s", "p99 ms", "MiB");
+    println!(
+        "\n{:<10} {:<10} {:>7} {:>12} {:>12} {:>8} {:>12} {:>9} {:>8}",
+        "cluster", "policy", "jobs", "mean JCT s", "makespan s", "run s", "events/s", "p99 ms", "MiB"
+    );
     for line in &lines {
         let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
         let figure = |key: &str| line[key].as_f64().unwrap_or(f64::NAN);
         println!(
             "{:<10} {:<10} {:>7} {:>12.1} {:>12.0} {:>8.2} {:>12.0} {:>9.3} {:>8.0}",
-            text("cluster"), text("policy"), figure("jobs"), figure("jct_mean_s"), figure("makespan_s"),
-            figure("run_s"), figure("events_per_s"), figure("decision_p99_ms"), figure("peak_mib"),
+            text("cluster"),
+            text("policy"),
+            figure("jobs"),
+            figure("jct_mean_s"),
+            figure("makespan_s"),
+            figure("run_s"),
+            figure("events_per_s"),
+            figure("decision_p99_ms"),
+            figure("peak_mib"),
         );
     }
 }
@@ -94,7 +104,9 @@ fn imported(nodes: NonZeroU32, gpus_per_node: NonZeroU32, limit: usize, folder: 
 
 fn line(outcome: &Outcome, cluster: &str, read_s: f64, run_s: f64) -> serde_json::Value {
     let completed: Vec<_> = outcome.jobs.iter().filter(|job| job.fate == Fate::Completed).collect();
-    let jct = |job: &&metronome_sim::outcome::JobOutcome| job.end.expect("it completed").since(job.submit).as_secs_f64();
+    let jct = |job: &&metronome_sim::outcome::JobOutcome| {
+        job.end.expect("it completed").since(job.submit).as_secs_f64()
+    };
     let mut decisions = outcome.decision_nanos.clone();
     decisions.sort_unstable();
     let p99 = decisions.get(decisions.len() * 99 / 100).copied().unwrap_or(0);

@@ -2,5 +2,7 @@
 //! sentence.
 
 pub mod build;
+pub mod drive;
+pub mod lines;
 pub mod measure;
 pub mod pool;

@@ -6,7 +6,7 @@ use super::state::State;
 use crate::check::{self, Checker};
 use crate::decide::order::place_in_class;
 use crate::id::{IdVec, JobId, NodeId, QueueId};
-use crate::job::{Job, Priority};
+use crate::job::{Job, Life, Priority};
 use crate::plan::Assignment;
 use crate::room::Room;
 use crate::snapshot::{ClassKey, Waiting};
@@ -41,6 +41,7 @@ impl Index {
             ..Self::default()
         };
         let ids: Vec<JobId> = state.jobs.iter().map(|(id, _)| id).collect();
+        let dirty = state.dirty;
         for id in ids {
             index.welcome(state, id);
             if let Some(assignment) = state.plan.get(id).cloned() {
@@ -48,9 +49,22 @@ impl Index {
                 index.checker.record(id, &state.jobs[id].spec, Some(&assignment));
             }
             index.line_up(state, id);
-            index.unsettled.insert(id);
+            index.resume(state, id);
         }
+        // Standing in line again is no news.
+        state.dirty = dirty;
         index
+    }
+
+    /// A job that would not go is asked again after its back-off; about any other there may be something to do.
+    fn resume(&mut self, state: &State, id: JobId) {
+        let job = &state.jobs[id];
+        let leaves = matches!(job.life, Life::Leaving { .. } | Life::Degraded { .. });
+        if leaves && !state.under_way.contains_key(&id) && job.not_before > state.now {
+            self.back_offs.insert((job.not_before, id));
+        } else {
+            self.unsettled.insert(id);
+        }
     }
 
     /// Counts a job that the state has.
@@ -94,12 +108,13 @@ impl Index {
         state.dirty = true;
     }
 
-    /// Takes a job out of the line, if it stands there.
+    /// Takes a job out of the line, if it stands there. Those behind it may have waited for nothing else.
     pub(super) fn step_out(&mut self, state: &mut State, id: JobId) {
         let job = &mut state.jobs[id];
         if let Some(class) = job.class.take() {
             let place = place_in_class(&state.policy.order, id, job, state.now);
             self.waiting.leave(class, place);
+            state.dirty = true;
         }
     }
 

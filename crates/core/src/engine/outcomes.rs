@@ -259,7 +259,7 @@ impl Engine {
             // These must happen in the end: they are tried again.
             (_, Life::Leaving { .. } | Life::Degraded { .. }) => {
                 let later = self.state.now + self.state.settings.back_off;
-                self.state.jobs[id].not_before = later;
+                self.not_before(id, later);
                 self.index.unsettled.remove(&id);
                 self.index.back_offs.insert((later, id));
             }
@@ -268,10 +268,15 @@ impl Engine {
     }
 
     fn stays_on(&mut self, id: JobId, held: Arc<Assignment>) {
-        let job = &mut self.state.jobs[id];
-        job.life = Life::Running(held.clone());
-        job.not_before = self.state.now + self.state.settings.cool_down;
+        self.state.jobs[id].life = Life::Running(held.clone());
+        self.not_before(id, self.state.now + self.state.settings.cool_down);
         self.put_back_into_plan(id, held);
+    }
+
+    /// From when on a job may be started, or disturbed; a back-off that was under way is void.
+    fn not_before(&mut self, id: JobId, later: Instant) {
+        let before = std::mem::replace(&mut self.state.jobs[id].not_before, later);
+        self.index.back_offs.remove(&(before, id));
     }
 
     /// A start failed: the job tries again later, and gives up when it has failed too often.
@@ -283,7 +288,8 @@ impl Engine {
             let reason = Reason::StartFailed { times: job.failed_starts, failure };
             return self.over(id, Life::Failed(reason));
         }
-        job.not_before = now + back_off.times(1 << (job.failed_starts - 1).min(6));
+        let later = now + back_off.times(1 << (job.failed_starts - 1).min(6));
+        self.not_before(id, later);
         self.back_to_waiting(id);
     }
 

@@ -1,0 +1,167 @@
+//! Truths about every decision, over random sequences of events.
+
+use metronome_core::check::occupied;
+use metronome_core::cluster::Level;
+use metronome_core::decide::decide;
+use metronome_core::engine::{Engine, State};
+use metronome_core::job::{Gang, JobSpec, Life, Priority, Role, RoleKind, Topology};
+use metronome_core::policy::{Order, Policy};
+use metronome_core::units::{Duration, Share};
+use metronome_testkit::build::{gpu_member, gpus, policy, preemptible, racks};
+use metronome_testkit::drive::{Driver, Op};
+use proptest::prelude::*;
+
+fn policies() -> impl Strategy<Value = Policy> {
+    prop::sample::select(Policy::names().collect::<Vec<_>>()).prop_map(policy)
+}
+
+fn jobs() -> impl Strategy<Value = JobSpec> {
+    let shape = prop_oneof![(1u64..5).prop_map(gpus), (1u64..5).prop_map(gpu_member)];
+    let gang = prop_oneof![
+        (1u64..6).prop_map(|members| Gang::rigid(members).unwrap()),
+        (1u64..4, 0u64..4).prop_map(|(min, more)| Gang::elastic(min, min + more).unwrap()),
+    ];
+    let topology = prop_oneof![
+        4 => Just(Topology::Anywhere),
+        1 => Just(Topology::Preferred(Level(0))),
+        1 => (0u8..2).prop_map(|level| Topology::Required(Level(level))),
+    ];
+    (shape, gang, topology, 1u64..500, -1i32..2, 0u32..3, any::<bool>(), any::<bool>()).prop_map(
+        |(each, gang, topology, seconds, urgency, user, servers, stays)| {
+            let mut spec = JobSpec::workers("job", gang, each);
+            spec.work.alone = Some(Duration::from_secs(seconds));
+            spec.topology = topology;
+            spec.priority = Priority(urgency * 100);
+            spec.user = Share(user * 500_000);
+            if servers {
+                let mut server: Role = spec.roles[0].clone();
+                server.kind = RoleKind::Ps;
+                server.gang = Gang::rigid(1).unwrap();
+                server.shape.each = gpu_member(0);
+                server.shape.each.cpu = metronome_core::units::Cpu::cores(2);
+                spec.roles.insert(0, server);
+            }
+            if stays { spec } else { preemptible(spec) }
+        },
+    )
+}
+
+fn ops() -> impl Strategy<Value = Op> {
+    let which = 0usize..8;
+    prop_oneof![
+        6 => jobs().prop_map(|spec| Op::Submit(Box::new(spec))),
+        1 => which.clone().prop_map(Op::Cancel),
+        1 => which.clone().prop_map(Op::Suspend),
+        1 => which.clone().prop_map(Op::Resume),
+        4 => which.clone().prop_map(Op::End),
+        8 => which.clone().prop_map(Op::StepSucceeds),
+        2 => which.clone().prop_map(Op::StepFails),
+        1 => which.clone().prop_map(Op::NodeGoes),
+        2 => which.prop_map(Op::NodeComes),
+        4 => (0u64..120).prop_map(|seconds| Op::Pass(Duration::from_secs(seconds))),
+    ]
+}
+
+fn driver(policy: Policy) -> Driver {
+    Driver::new(racks(2, 3, 4), policy)
+}
+
+/// An engine that knows the same and has everything still to find out.
+fn restored(engine: &Engine) -> Engine {
+    let text = serde_json::to_string(engine.state()).unwrap();
+    Engine::restore(serde_json::from_str::<State>(&text).unwrap())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_plan_passes_the_check_and_the_books_are_right(
+        policy in policies(), ops in prop::collection::vec(ops(), 1..80)
+    ) {
+        let mut driver = driver(policy);
+        for op in &ops {
+            driver.apply(op);
+            driver.poll();
+            let state = driver.engine.state();
+            prop_assert_eq!(state.alarms, 0, "{:?}", state.last_alarm);
+            let used = occupied(state.cluster.nodes().len(), state.jobs.iter().map(|(_, job)| job));
+            for (node, used) in used.iter() {
+                prop_assert!(used.fits_in(state.cluster.node(node).capacity));
+            }
+        }
+    }
+
+    #[test]
+    fn deciding_again_on_what_was_decided_changes_nothing(
+        policy in policies(), ops in prop::collection::vec(ops(), 1..60)
+    ) {
+        let mut driver = driver(policy);
+        for op in &ops {
+            driver.apply(op);
+            driver.poll();
+            let again = decide(&driver.engine.snapshot(), driver.engine.policy());
+            prop_assert_eq!(again.amendment.changes.len(), 0, "{:?}", again.amendment);
+        }
+    }
+
+    #[test]
+    fn looking_only_at_what_changed_decides_as_looking_at_everything(
+        policy in policies(), ops in prop::collection::vec(ops(), 1..60)
+    ) {
+        let mut driver = driver(policy);
+        for op in &ops {
+            driver.apply(op);
+            let warm = decide(&driver.engine.snapshot(), driver.engine.policy());
+            let cold_engine = restored(&driver.engine);
+            let cold = decide(&cold_engine.snapshot(), cold_engine.policy());
+            prop_assert_eq!(warm.amendment, cold.amendment);
+            prop_assert_eq!(warm.standings, cold.standings);
+            driver.poll();
+        }
+    }
+
+    #[test]
+    fn the_order_in_which_one_instant_is_heard_does_not_matter(
+        policy in policies(),
+        before in prop::collection::vec(ops(), 1..60),
+        nodes in Just(vec![0usize, 1, 2, 3, 4, 5]).prop_shuffle(),
+        gone in prop::collection::vec(any::<bool>(), 6),
+    ) {
+        let decided = |order: &[usize]| {
+            let mut driver = driver(policy.clone());
+            for op in &before {
+                driver.apply(op);
+                driver.poll();
+            }
+            for node in order {
+                driver.apply(&if gone[*node] { Op::NodeGoes(*node) } else { Op::NodeComes(*node) });
+            }
+            decide(&driver.engine.snapshot(), driver.engine.policy()).amendment
+        };
+        prop_assert_eq!(decided(&[0, 1, 2, 3, 4, 5]), decided(&nodes));
+    }
+
+    #[test]
+    fn in_order_of_submission_nobody_starts_before_those_ahead(
+        specs in prop::collection::vec(jobs(), 2..20), ends in prop::collection::vec(0usize..8, 40)
+    ) {
+        let mut driver = driver(policy("fifo"));
+        prop_assert_eq!(&driver.engine.policy().order, &Order::Fifo);
+        let ids: Vec<_> = specs.into_iter().map(|spec| driver.submit(spec)).collect();
+        let mut started = Vec::new();
+        for end in ends {
+            driver.settle();
+            for id in &ids {
+                if matches!(driver.engine.life(*id), Some(Life::Running(_))) && !started.contains(id) {
+                    started.push(*id);
+                }
+            }
+            driver.apply(&Op::End(end));
+        }
+        let mut in_order = started.clone();
+        in_order.sort();
+        prop_assert_eq!(&started, &in_order);
+        prop_assert!(driver.engine.state().jobs.is_empty(), "everybody was served in the end");
+    }
+}
