@@ -134,7 +134,7 @@ fn doc_tests(surroundings: &Surroundings) -> Result<()> {
 }
 
 fn cargo_test(kinds: &[&str], surroundings: &Surroundings) -> Result<()> {
-    let line = [&["cargo", "test", "--quiet", "--workspace"], kinds].concat();
+    let line = [&["cargo", "test", "--quiet", "--workspace", "--no-fail-fast"], kinds].concat();
     let data = surroundings.data.as_ref().map(|folder| ("METRONOME_DATA", folder.display().to_string()));
     shell::run_with(&line, data.as_slice())
 }
