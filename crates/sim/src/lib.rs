@@ -1,7 +1,9 @@
 //! A world with virtual time: the engine of `metronome-core`, driven by events that a queue puts in order.
 
+pub mod compare;
 pub mod import;
 pub mod outcome;
+pub mod results;
 pub mod scenario;
 pub mod trace;
 pub mod world;

@@ -1,0 +1,47 @@
+//! The commands and their arguments. The texts here are also the reference: see `commands/reference.rs`.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{
+    completions::Completions, explain::Explain, reference::Reference, replay::Replay,
+    sim_compare::SimCompare, sim_import::SimImport, sim_policies::SimPolicies, sim_run::SimRun,
+};
+
+/// A scheduler for distributed training jobs on shared clusters
+#[derive(Debug, Parser)]
+#[command(name = "metronome", version, max_term_width = 100, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Simulate a cluster, its jobs and a policy in virtual time
+    #[command(subcommand, arg_required_else_help = true)]
+    Sim(Sim),
+    Explain(Explain),
+    Replay(Replay),
+    Completions(Completions),
+    #[command(hide = true)]
+    Reference(Reference),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sim {
+    Run(SimRun),
+    Compare(SimCompare),
+    Import(SimImport),
+    Policies(SimPolicies),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,27 @@
+//! One file for each command: its arguments and what it does with them. A command returns what it has to say.
+
+pub(crate) mod completions;
+pub(crate) mod explain;
+pub(crate) mod reference;
+pub(crate) mod replay;
+pub(crate) mod sim_compare;
+pub(crate) mod sim_import;
+pub(crate) mod sim_policies;
+pub(crate) mod sim_run;
+
+use crate::args::{Command, Sim};
+use crate::failure::Failure;
+use crate::reply::Reply;
+
+pub(crate) fn run(command: Command) -> Result<Reply, Failure> {
+    match command {
+        Command::Sim(Sim::Run(args)) => sim_run::run(&args),
+        Command::Sim(Sim::Compare(args)) => sim_compare::run(&args),
+        Command::Sim(Sim::Import(args)) => sim_import::run(&args),
+        Command::Sim(Sim::Policies(args)) => Ok(sim_policies::run(&args)),
+        Command::Explain(args) => explain::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Completions(args) => Ok(completions::run(&args)),
+        Command::Reference(args) => Ok(reference::run(&args)),
+    }
+}

@@ -1,0 +1,152 @@
+//! `metronome reference`, hidden: pages of `docs/reference/` made from the definitions themselves, so that they
+//! cannot disagree. `cargo xtask codegen` writes them.
+
+use std::fmt::Write;
+
+use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
+
+use metronome_core::policy::{Gangs, Order, Placement, Policy, Preemption, Queueing};
+
+use crate::args::Cli;
+use crate::policies;
+use crate::reply::Reply;
+
+#[derive(Debug, Args)]
+pub(crate) struct Reference {
+    page: Page,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Page {
+    Cli,
+    Policies,
+}
+
+pub(crate) fn run(args: &Reference) -> Reply {
+    Reply::text(match args.page {
+        Page::Cli => cli_page(),
+        Page::Policies => policies_page(),
+    })
+}
+
+const MADE: &str = "<!-- Written by `cargo xtask codegen`: do not edit. -->\n\n";
+
+fn cli_page() -> String {
+    let mut root = Cli::command();
+    root.build();
+    let mut text = format!("{MADE}# Command line\n\n");
+    text.push_str("Data goes to standard output, words and progress to standard error.\n\n");
+    text.push_str("Exit codes: 0 done; 1 a check or experiment fell short; 2 wrong use or bad input; ");
+    text.push_str("3 the world refused or was unreachable.\n");
+    describe_below(&root, &mut text);
+    text
+}
+
+/// Commands that do something have a section; groups of commands have not.
+fn describe_below(command: &Command, text: &mut String) {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help")
+    {
+        match below.has_subcommands() {
+            true => describe_below(below, text),
+            false => describe(below, text),
+        }
+    }
+}
+
+fn describe(command: &Command, text: &mut String) {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let usage = command.clone().render_usage().to_string().replace("Usage: ", "");
+    let name = command.get_bin_name().unwrap_or(command.get_name());
+    write!(text, "\n## `{name}`\n\n{about}.\n\n```text\n{usage}\n```\n\n").expect("a string");
+    for arg in command.get_arguments().filter(|arg| arg.get_id() != "help" && !arg.is_hide_set()) {
+        writeln!(text, "- {}", describe_argument(arg)).expect("a string takes everything");
+    }
+}
+
+fn describe_argument(arg: &Arg) -> String {
+    let mut text = format!("`{}`", arg.to_string().trim());
+    if let Some(short) = arg.get_short() {
+        text = format!("`-{short}`, {text}");
+    }
+    if let Some(help) = arg.get_help() {
+        write!(text, ": {help}").expect("a string takes everything");
+    }
+    if arg.get_action().takes_values() {
+        text.push_str(&describe_values(arg));
+    }
+    text
+}
+
+/// What it takes and what it is if not given, in brackets.
+fn describe_values(arg: &Arg) -> String {
+    let values: Vec<String> =
+        arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+    let defaults: Vec<_> = arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+    match (values.join(", "), defaults.join(", ")) {
+        (values, default) if values.is_empty() && default.is_empty() => String::new(),
+        (values, default) if values.is_empty() => format!(" (default {default})"),
+        (values, default) if default.is_empty() => format!(" (one of {values})"),
+        (values, default) => format!(" (one of {values}; default {default})"),
+    }
+}
+
+fn policies_page() -> String {
+    let mut text = format!("{MADE}# Policies\n\nThe names that `--policy` and `--policies` take.\n\n");
+    text.push_str(
+        "| policy | does | order | gangs | when the first does not fit | preemption | placement |\n",
+    );
+    text.push_str("|---|---|---|---|---|---|---|\n");
+    for policy in Policy::names().filter_map(Policy::named) {
+        let cells = [
+            format!("`{}`", policy.name),
+            policies::about(&policy.name).to_owned(),
+            order(&policy.order).to_owned(),
+            gangs(policy.gangs).to_owned(),
+            queueing(policy.queueing).to_owned(),
+            preemption(policy.preemption).to_owned(),
+            placement(policy.placement).to_owned(),
+        ];
+        writeln!(text, "| {} |", cells.join(" | ")).expect("a string takes everything");
+    }
+    text
+}
+
+fn order(order: &Order) -> &'static str {
+    match order {
+        Order::Fifo => "submission",
+        Order::Priority => "priority, then submission",
+        Order::Srtf => "remaining time",
+        Order::Srsf => "remaining service",
+        Order::LeastAttained { .. } => "attained service, in levels",
+        Order::Weighted(_) => "combined priority",
+    }
+}
+
+fn gangs(gangs: Gangs) -> &'static str {
+    match gangs {
+        Gangs::Whole => "whole",
+        Gangs::MemberByMember => "member by member",
+    }
+}
+
+fn queueing(queueing: Queueing) -> &'static str {
+    match queueing {
+        Queueing::HeadBlocks => "everybody behind waits",
+        Queueing::Skip => "whoever fits goes ahead",
+    }
+}
+
+fn preemption(preemption: Preemption) -> &'static str {
+    match preemption {
+        Preemption::Never => "never",
+        Preemption::ByRank => "by rank",
+    }
+}
+
+fn placement(placement: Placement) -> &'static str {
+    match placement {
+        Placement::Spread => "spread",
+        Placement::Pack => "packed",
+        Placement::Topology => "by topology",
+    }
+}

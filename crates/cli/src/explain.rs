@@ -1,0 +1,179 @@
+//! An explanation in words: one line for each fact, the reason as a sentence that says what is needed against what
+//! there is.
+
+mod document;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write;
+
+use metronome_core::id::NodeId;
+use metronome_core::plan::Assignment;
+use metronome_core::report::{Explanation, Failure, Reason, State};
+use metronome_core::units::{Cpu, Duration, Gpus, Memory, Resources};
+
+use crate::names::Names;
+
+pub(crate) use document::document;
+
+pub(crate) fn lines(explanation: &Explanation, names: &impl Names) -> String {
+    let mut text = String::new();
+    let mut fact = |what: &str, words: String| {
+        writeln!(text, "{what:<10} {words}").expect("a string takes everything");
+    };
+    fact("job", explanation.job.to_string());
+    fact("state", format!("{}: {}", state_name(explanation.state), state_words(explanation.state)));
+    let over = matches!(explanation.state, State::Refused | State::Failed | State::Done);
+    let after = Duration(explanation.submitted.0);
+    fact("submitted", format!("{after} after the beginning"));
+    if !over {
+        fact("waited", explanation.waited.to_string());
+    }
+    if let Some(reason) = &explanation.reason {
+        fact("reason", sentence(reason, names));
+    }
+    if !over {
+        fact("need", format!("{}; free now: {}", explanation.need, explanation.free));
+    }
+    if let Some(position) = explanation.position {
+        fact("line", place_in_line(position, explanation));
+    }
+    if let Some(assignment) = &explanation.assignment {
+        fact("nodes", nodes(assignment, names));
+    }
+    text
+}
+
+fn place_in_line(position: usize, explanation: &Explanation) -> String {
+    if explanation.ahead.is_empty() {
+        return format!("place {position}, nobody ahead");
+    }
+    let more = (position - 1).saturating_sub(explanation.ahead.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("place {position}, behind {}{more}", explanation.ahead.join(", "))
+}
+
+fn nodes(assignment: &Assignment, names: &impl Names) -> String {
+    let on = |(node, members)| format!("{} ({})", names.node(node), count(members, "member"));
+    members_by_node(assignment).map(on).collect::<Vec<_>>().join(", ")
+}
+
+fn members_by_node(assignment: &Assignment) -> impl Iterator<Item = (NodeId, u32)> {
+    let on = |node| assignment.parts().iter().filter(move |part| part.node == node).map(|part| part.members);
+    assignment.nodes().map(move |node| (node, on(node).sum()))
+}
+
+pub(crate) fn state_name(state: State) -> &'static str {
+    match state {
+        State::Queued => "queued",
+        State::Starting => "starting",
+        State::Running => "running",
+        State::Degraded => "degraded",
+        State::Resizing => "resizing",
+        State::Moving => "moving",
+        State::Leaving => "leaving",
+        State::Preempted => "preempted",
+        State::Suspended => "suspended",
+        State::Refused => "refused",
+        State::Failed => "failed",
+        State::Done => "done",
+    }
+}
+
+fn state_words(state: State) -> &'static str {
+    match state {
+        State::Queued => "it waits for its turn and for room",
+        State::Starting => "it has its nodes, and its members are being started",
+        State::Running => "all its members run",
+        State::Degraded => "a node under it is gone; what is left of it is being stopped",
+        State::Resizing => "its number of members is being changed",
+        State::Moving => "it is on its way to other nodes",
+        State::Leaving => "it is being stopped and holds its nodes until it has",
+        State::Preempted => "it was stopped with its work kept, and waits to go on",
+        State::Suspended => "its owner has taken it off the line",
+        State::Refused => "it will not be run",
+        State::Failed => "it will not be tried again",
+        State::Done => "its work is complete",
+    }
+}
+
+/// The reason as a sentence without a capital or a full stop.
+pub(crate) fn sentence(reason: &Reason, names: &impl Names) -> String {
+    match reason {
+        Reason::Gated => "its owner has not released it yet".into(),
+        Reason::ExceedsQuota { queue, need, quota } => {
+            let quota = bounded(*quota);
+            format!("it needs {need}, and queue `{}` may never hold more than {quota}", names.queue(*queue))
+        }
+        Reason::NoMatchingNode { each, members, fit } => {
+            format!("it needs {}, and even if all nodes were free {} fit", gang(*members, *each), few(*fit))
+        }
+        Reason::WaitingForQuota { queue, need, left } => {
+            let left = bounded(*left);
+            format!("it needs {need}, and queue `{}` has {left} left of its quota", names.queue(*queue))
+        }
+        Reason::InsufficientResources { each, members, fit } => {
+            format!("it needs {}, and {} fit now", gang(*members, *each), few(*fit))
+        }
+        Reason::TopologyUnsatisfied { level, members, best } => {
+            let (level, members) = (names.level(*level), count(*members, "member"));
+            format!("its {members} must share one {level}, and {} fit into the best {level} now", few(*best))
+        }
+        Reason::WaitingForVictims => "its place is chosen, and others have yet to leave it".into(),
+        Reason::BehindHigherPriority { ahead } => {
+            let ahead = names.job(*ahead).map_or("a job".into(), |name| format!("`{name}`"));
+            format!("the line is served in order, and {ahead} ahead of it still waits")
+        }
+        Reason::StartFailed { times, failure } => {
+            format!(
+                "starting it failed {}, the last time because {}",
+                count(*times, "time"),
+                because(*failure)
+            )
+        }
+        Reason::NodeLost { node } => format!("node `{}` under it is gone", names.node(*node)),
+        Reason::SchedulerError => {
+            "the last plan broke a rule and was thrown away: a bug, please report it".into()
+        }
+    }
+}
+
+/// A quota without what it does not bound: that is kept as more than there can ever be.
+fn bounded(quota: Resources) -> Resources {
+    const UNBOUNDED: u64 = u64::MAX / 2;
+    let known = |amount: u64| if amount > UNBOUNDED { 0 } else { amount };
+    Resources {
+        cpu: Cpu(known(quota.cpu.0)),
+        memory: Memory(known(quota.memory.0)),
+        gpus: Gpus(known(quota.gpus.0)),
+    }
+}
+
+fn gang(members: u32, each: Resources) -> String {
+    match members {
+        1 => format!("one member of {each}"),
+        _ => format!("{members} members of {each} each"),
+    }
+}
+
+fn few(fit: u32) -> String {
+    match fit {
+        0 => "none would".into(),
+        _ => format!("only {fit} would"),
+    }
+}
+
+fn because(failure: Failure) -> &'static str {
+    match failure {
+        Failure::Stale => "a newer step came first",
+        Failure::NodeGone => "a node was gone",
+        Failure::NoRoom => "there was no room",
+        Failure::WouldNotStop => "the job would not let go",
+        Failure::TimedOut => "nothing was heard in time",
+        Failure::Other => "the world gave no reason",
+    }
+}
+
+fn count(number: u32, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}

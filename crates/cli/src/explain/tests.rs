@@ -1,0 +1,179 @@
+//! Golden words for every reason, and for whole explanations.
+
+use std::sync::Arc;
+
+use metronome_core::cluster::{Level, Name};
+use metronome_core::id::{JobId, NodeId, QueueId};
+use metronome_core::job::{Gang, JobSpec};
+use metronome_core::plan::{Assignment, Part};
+use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources};
+
+use super::*;
+
+/// A world in which things are called by their number.
+struct Numbered;
+
+impl Names for Numbered {
+    fn job(&self, id: JobId) -> Option<Name> {
+        (id.0 < 100).then(|| Arc::from(format!("job-{}", id.0)))
+    }
+    fn node(&self, id: NodeId) -> Name {
+        Arc::from(format!("node-{}", id.0))
+    }
+    fn queue(&self, id: QueueId) -> Name {
+        Arc::from(format!("queue-{}", id.0))
+    }
+    fn level(&self, level: Level) -> Name {
+        Arc::from(if level.0 == 0 { "rack" } else { "node" })
+    }
+}
+
+fn gpus(count: u64) -> Resources {
+    Resources { gpus: Gpus::whole(count), ..Resources::NONE }
+}
+
+#[test]
+fn every_reason_is_a_sentence() {
+    let queue = QueueId(2);
+    let each = Resources { gpus: Gpus::whole(1), cpu: Cpu::cores(8), memory: Memory::gib(32) };
+    let table = [
+        (Reason::Gated, "its owner has not released it yet"),
+        (
+            Reason::ExceedsQuota { queue, need: gpus(16), quota: gpus(8) },
+            "it needs 16 GPUs, and queue `queue-2` may never hold more than 8 GPUs",
+        ),
+        (
+            Reason::NoMatchingNode { each, members: 4, fit: 2 },
+            "it needs 4 members of 1 GPU, 8 CPUs, 32Gi each, and even if all nodes were free only 2 would fit",
+        ),
+        (
+            Reason::WaitingForQuota { queue, need: gpus(4), left: Resources::NONE },
+            "it needs 4 GPUs, and queue `queue-2` has nothing left of its quota",
+        ),
+        (
+            Reason::WaitingForQuota {
+                queue,
+                need: gpus(4),
+                left: Resources { cpu: Cpu(u64::MAX - 8000), memory: Memory(u64::MAX), gpus: Gpus::whole(2) },
+            },
+            "it needs 4 GPUs, and queue `queue-2` has 2 GPUs left of its quota",
+        ),
+        (
+            Reason::InsufficientResources { each: gpus(2), members: 4, fit: 3 },
+            "it needs 4 members of 2 GPUs each, and only 3 would fit now",
+        ),
+        (
+            Reason::InsufficientResources { each: gpus(2), members: 1, fit: 0 },
+            "it needs one member of 2 GPUs, and none would fit now",
+        ),
+        (
+            Reason::TopologyUnsatisfied { level: Level(0), members: 8, best: 6 },
+            "its 8 members must share one rack, and only 6 would fit into the best rack now",
+        ),
+        (Reason::WaitingForVictims, "its place is chosen, and others have yet to leave it"),
+        (
+            Reason::BehindHigherPriority { ahead: JobId(3) },
+            "the line is served in order, and `job-3` ahead of it still waits",
+        ),
+        (
+            Reason::BehindHigherPriority { ahead: JobId(300) },
+            "the line is served in order, and a job ahead of it still waits",
+        ),
+        (
+            Reason::StartFailed { times: 2, failure: Failure::NodeGone },
+            "starting it failed 2 times, the last time because a node was gone",
+        ),
+        (Reason::NodeLost { node: NodeId(4) }, "node `node-4` under it is gone"),
+        (Reason::SchedulerError, "the last plan broke a rule and was thrown away: a bug, please report it"),
+    ];
+    for (reason, words) in table {
+        assert_eq!(sentence(&reason, &Numbered), words);
+    }
+}
+
+fn waiting() -> Explanation {
+    Explanation {
+        job: Arc::from("bert"),
+        state: State::Queued,
+        submitted: Instant::from_secs(120),
+        waited: Duration::from_secs(480),
+        reason: Some(Reason::InsufficientResources { each: gpus(1), members: 4, fit: 2 }),
+        need: gpus(4),
+        free: gpus(2),
+        position: Some(5),
+        ahead: vec![Arc::from("a"), Arc::from("b"), Arc::from("c")],
+        assignment: None,
+    }
+}
+
+fn running() -> Explanation {
+    let spec = JobSpec::workers("bert", Gang::rigid(4).unwrap(), gpus(1));
+    let part = |node, members| Part { role: 0, node: NodeId(node), members };
+    Explanation {
+        state: State::Running,
+        reason: None,
+        position: None,
+        ahead: Vec::new(),
+        assignment: Some(Assignment::whole(&spec, vec![part(7, 1), part(1, 3)]).unwrap()),
+        ..waiting()
+    }
+}
+
+#[test]
+fn a_waiting_job_hears_what_it_needs_and_who_is_ahead() {
+    assert_eq!(
+        lines(&waiting(), &Numbered),
+        "job        bert\n\
+         state      queued: it waits for its turn and for room\n\
+         submitted  2m after the beginning\n\
+         waited     8m\n\
+         reason     it needs 4 members of 1 GPU each, and only 2 would fit now\n\
+         need       4 GPUs; free now: 2 GPUs\n\
+         line       place 5, behind a, b, c and 1 more\n"
+    );
+}
+
+#[test]
+fn a_running_job_hears_where_it_runs() {
+    assert_eq!(
+        lines(&running(), &Numbered),
+        "job        bert\n\
+         state      running: all its members run\n\
+         submitted  2m after the beginning\n\
+         waited     8m\n\
+         need       4 GPUs; free now: 2 GPUs\n\
+         nodes      node-1 (3 members), node-7 (1 member)\n"
+    );
+}
+
+#[test]
+fn of_a_job_that_is_over_only_the_past_is_told() {
+    let reason = Some(Reason::NoMatchingNode { each: gpus(1), members: 4, fit: 2 });
+    let refused = Explanation { state: State::Refused, reason, position: None, ..waiting() };
+    assert_eq!(
+        lines(&refused, &Numbered),
+        "job        bert\n\
+         state      refused: it will not be run\n\
+         submitted  2m after the beginning\n\
+         reason     it needs 4 members of 1 GPU each, and even if all nodes were free only 2 would fit\n"
+    );
+}
+
+#[test]
+fn programs_get_the_same_facts() {
+    let json = serde_json::to_value(document(&waiting(), &Numbered)).unwrap();
+    assert_eq!(json["reason"]["name"], "InsufficientResources");
+    assert_eq!(json["submitted_s"], 120.0);
+    assert_eq!(json["need"]["gpus"], 4.0);
+    assert_eq!(json["ahead"][2], "c");
+    let json = serde_json::to_value(document(&running(), &Numbered)).unwrap();
+    assert_eq!(json["nodes"][0], serde_json::json!({"node": "node-1", "members": 3}));
+    assert!(json["reason"].is_null());
+}
+
+#[test]
+fn what_programs_get_is_what_the_schema_says() {
+    for explanation in [waiting(), running()] {
+        crate::schema::assert_conforms("explain", &document(&explanation, &Numbered));
+    }
+}

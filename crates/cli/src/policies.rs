@@ -1,0 +1,63 @@
+//! Policies by name: those of the scenario first, then the built-in ones.
+
+use metronome_core::policy::Policy;
+use metronome_sim::scenario::Scenario;
+
+use crate::failure::Failure;
+use crate::near::nearest;
+
+/// What each built-in policy does, in one line.
+pub(crate) const ABOUT: &[(&str, &str)] = &[
+    ("metronome", "user, urgency, waiting and width as one priority; gangs whole, on the fewest nodes"),
+    ("kubernetes", "pod by pod, spread over the nodes: gangs may deadlock, and the result says so"),
+    ("coscheduling", "scores nodes as `kubernetes` does, but places gangs whole"),
+    ("volcano", "by priority; gangs whole, packed onto full nodes"),
+    ("fifo", "in order of submission; the head of the line blocks everybody behind it"),
+    ("fifo-skip", "in order of submission; whoever fits goes ahead"),
+    ("srtf", "shortest remaining time first, with preemption"),
+    ("srsf", "smallest remaining service (time × GPUs) first, with preemption"),
+    ("tiresias", "least attained service in three levels, with preemption; durations are not known to it"),
+];
+
+pub(crate) fn about(name: &str) -> &'static str {
+    ABOUT.iter().find(|(known, _)| *known == name).map_or("", |(_, about)| about)
+}
+
+/// The policy of that name.
+pub(crate) fn find(name: &str, scenario: &Scenario) -> Result<Policy, Failure> {
+    let own = scenario.policies.iter().find(|policy| policy.name == name).cloned();
+    own.or_else(|| Policy::named(name)).ok_or_else(|| unknown(name, scenario))
+}
+
+/// Each of the policies named, in that order.
+pub(crate) fn find_all(names: &[String], scenario: &Scenario) -> Result<Vec<Policy>, Failure> {
+    if let Some(at) = (1..names.len()).find(|at| names[..*at].contains(&names[*at])) {
+        return Err(Failure::input(format!("compare policy `{}` with itself", names[at]))
+            .hint("name each policy once; `--seeds` runs it several times"));
+    }
+    names.iter().map(|name| find(name, scenario)).collect()
+}
+
+fn unknown(name: &str, scenario: &Scenario) -> Failure {
+    let mut known: Vec<&str> = scenario.policies.iter().map(|policy| policy.name.as_str()).collect();
+    for built_in in Policy::names() {
+        known.push(built_in);
+    }
+    let list = format!("there are {}", known.join(", "));
+    let hint = match nearest(name, known) {
+        Some(near) => format!("did you mean `{near}`? {list}"),
+        None => list,
+    };
+    Failure::input(format!("find a policy called `{name}`")).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_is_described_in_the_order_of_the_table() {
+        let described: Vec<&str> = ABOUT.iter().map(|(name, _)| *name).collect();
+        assert_eq!(described, Policy::names().collect::<Vec<_>>());
+    }
+}

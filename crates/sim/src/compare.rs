@@ -1,0 +1,67 @@
+//! Runs every policy with every seed on one scenario, several at a time, in an order that does not depend on which
+//! of them is done first.
+
+use rayon::prelude::*;
+
+use metronome_core::policy::Policy;
+
+use crate::outcome::Outcome;
+use crate::scenario::Scenario;
+use crate::world::{self, RunOptions};
+
+/// How far one run of a comparison is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Which run, counted from 0 in the order of the outcomes.
+    pub run: usize,
+    pub at: world::Progress,
+}
+
+/// Outcomes by policy as given, then by seed from 1 to `seeds`.
+pub fn compare(
+    scenario: &Scenario,
+    policies: &[Policy],
+    seeds: u64,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Vec<Outcome> {
+    let runs: Vec<(&Policy, u64)> =
+        policies.iter().flat_map(|policy| (1..=seeds).map(move |seed| (policy, seed))).collect();
+    runs.into_par_iter()
+        .enumerate()
+        .map(|(run, (policy, seed))| {
+            let options = RunOptions { seed, ..RunOptions::new(policy.clone()) };
+            world::run(scenario, options, &|at| progress(Progress { run, at }))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use metronome_core::cluster::Cluster;
+    use metronome_core::id::IdVec;
+    use metronome_core::units::Duration;
+
+    use crate::scenario::Costs;
+
+    fn nothing_to_do() -> Scenario {
+        Scenario {
+            name: "empty".into(),
+            cluster: Cluster::new(&[]).unwrap(),
+            queues: IdVec::filled(metronome_core::queue::Queue::open("default"), 1),
+            policies: Vec::new(),
+            jobs: Vec::new(),
+            tick: Duration::ZERO,
+            costs: Costs::default(),
+            faults: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn outcomes_come_by_policy_then_seed() {
+        let policies = ["srtf", "fifo"].map(|name| Policy::named(name).unwrap());
+        let outcomes = compare(&nothing_to_do(), &policies, 2, &|_| {});
+        let order: Vec<_> = outcomes.iter().map(|outcome| (outcome.policy.as_str(), outcome.seed)).collect();
+        assert_eq!(order, [("srtf", 1), ("srtf", 2), ("fifo", 1), ("fifo", 2)]);
+    }
+}

@@ -1,0 +1,82 @@
+//! Figures from outcomes: what `sim compare` prints, as a table or as JSON.
+//!
+//! Every figure is defined here, once:
+//!
+//! - A job that was refused is counted, and has no other figure.
+//! - `jct` runs from submission to completion. A job that never completes counts with the end of the run, also one
+//!   that failed: giving up is no gain.
+//! - `queueing` is all the time from submission to a job's own end in which it did not train.
+//! - `slowdown` is, over completed jobs, the time a job trained over the time its work takes alone. Waiting, saving
+//!   and starting again are not in it; work that was lost and done twice is.
+//! - `makespan` is the last end minus the first submission.
+//! - `gpu_utilisation` is GPU-time spent training over capacity, from the first start to the last end.
+//! - Percentiles are by nearest rank, the median too. What nothing was measured for is `null`.
+
+mod figures;
+mod measure;
+mod per_job;
+mod statistics;
+mod summary;
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::Outcome;
+
+pub use figures::{
+    ByPriority, Class, Deadlines, Decisions, Figures, JctSeconds, Jobs, QueueingSeconds, Slowdown,
+    Utilisation,
+};
+pub use per_job::{per_job_csv, reason_name};
+
+/// The document of `sim compare --output json`. A change that removes or renames a key raises `version`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    pub version: u32,
+    pub scenario: String,
+    /// One entry for each run, by policy, then seed.
+    pub results: Vec<RunResult>,
+    /// One entry for each policy: means over its seeds.
+    pub summary: Vec<PolicySummary>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    pub policy: String,
+    pub seed: u64,
+    #[serde(flatten)]
+    pub figures: Figures<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PolicySummary {
+    pub policy: String,
+    #[serde(flatten)]
+    pub figures: Figures<f64>,
+}
+
+impl Comparison {
+    pub const VERSION: u32 = 1;
+
+    pub fn of(scenario: &str, outcomes: &[Outcome]) -> Self {
+        let results: Vec<RunResult> = outcomes.iter().map(RunResult::of).collect();
+        let summary = summary::by_policy(&results);
+        Self { version: Self::VERSION, scenario: scenario.to_owned(), results, summary }
+    }
+
+    /// The same without wall-clock times: equal inputs then give equal bytes, on any machine.
+    #[must_use]
+    pub fn without_times(mut self) -> Self {
+        self.results.iter_mut().for_each(|result| result.figures.decisions.forget_times());
+        self.summary.iter_mut().for_each(|summary| summary.figures.decisions.forget_times());
+        self
+    }
+}
+
+impl RunResult {
+    pub fn of(outcome: &Outcome) -> Self {
+        Self { policy: outcome.policy.clone(), seed: outcome.seed, figures: measure::figures(outcome) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! The shape of the figures. Counts are whole numbers in a run and means in a summary, hence `C`; the keys are the
+//! same in both. Names are a contract with scripts: see `docs/reference/compare.schema.json`.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures<C> {
+    pub jobs: Jobs<C>,
+    pub jct_s: JctSeconds,
+    pub makespan_s: Option<f64>,
+    pub queueing_s: QueueingSeconds,
+    pub slowdown: Slowdown,
+    /// Not modelled yet.
+    pub link_utilisation: Utilisation,
+    pub gpu_utilisation: Utilisation,
+    /// Not modelled yet.
+    pub cpu_allocated_utilisation: Utilisation,
+    pub deadlines: Deadlines<C>,
+    pub by_priority: ByPriority,
+    pub moves: C,
+    pub resizes: C,
+    pub preemptions: C,
+    pub decisions: Decisions<C>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Jobs<C> {
+    pub submitted: C,
+    pub completed: C,
+    pub refused: C,
+    pub failed: C,
+    /// Those of the unfinished that held what others needed.
+    pub deadlocked: C,
+    /// Neither completed nor refused nor failed when the run ended; the deadlocked are among them.
+    pub unfinished: C,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JctSeconds {
+    pub mean: Option<f64>,
+    pub median: Option<f64>,
+    pub p90: Option<f64>,
+    pub p99: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct QueueingSeconds {
+    pub mean: Option<f64>,
+    pub p99: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Slowdown {
+    pub mean: Option<f64>,
+    pub p99: Option<f64>,
+    pub max: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Utilisation {
+    pub mean: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Deadlines<C> {
+    pub total: C,
+    pub met: C,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ByPriority {
+    pub high: Class,
+    pub normal: Class,
+    pub low: Class,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Class {
+    pub jct_mean_s: Option<f64>,
+    pub slowdown_mean: Option<f64>,
+    pub slowdown_p99: Option<f64>,
+}
+
+/// The times are wall-clock times of this machine; they never enter a committed result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Decisions<C> {
+    pub count: C,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_ms: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_ms: Option<f64>,
+}
+
+impl<C> Decisions<C> {
+    pub(super) fn forget_times(&mut self) {
+        (self.p50_ms, self.p99_ms) = (None, None);
+    }
+}

@@ -1,0 +1,126 @@
+//! The figures of one run.
+
+use metronome_core::job::Priority;
+use metronome_core::units::{Duration, Instant};
+
+use super::figures::{
+    ByPriority, Class, Deadlines, Decisions, Figures, JctSeconds, Jobs, QueueingSeconds, Slowdown,
+    Utilisation,
+};
+use super::statistics::Sorted;
+use crate::outcome::{Fate, JobOutcome, Outcome};
+
+pub(super) fn figures(outcome: &Outcome) -> Figures<u64> {
+    let accepted = || outcome.jobs.iter().filter(|job| job.fate != Fate::Refused);
+    let total = |count: fn(&JobOutcome) -> u32| outcome.jobs.iter().map(|job| u64::from(count(job))).sum();
+    let jct = Sorted::times(accepted().map(|job| completion_time(job, outcome.ended)));
+    let queueing = Sorted::times(accepted().map(|job| queueing_time(job, outcome.ended)));
+    let slowdown = Sorted::ratios(accepted().filter_map(slowdown));
+    Figures {
+        jobs: jobs(outcome),
+        jct_s: JctSeconds {
+            mean: jct.mean(),
+            median: jct.seconds_at(50),
+            p90: jct.seconds_at(90),
+            p99: jct.seconds_at(99),
+        },
+        makespan_s: makespan(outcome).map(Duration::as_secs_f64),
+        queueing_s: QueueingSeconds { mean: queueing.mean(), p99: queueing.seconds_at(99) },
+        slowdown: Slowdown { mean: slowdown.mean(), p99: slowdown.percentile(99), max: slowdown.max() },
+        link_utilisation: Utilisation::default(),
+        gpu_utilisation: Utilisation { mean: gpu_utilisation(outcome) },
+        cpu_allocated_utilisation: Utilisation::default(),
+        deadlines: deadlines(outcome),
+        by_priority: by_priority(outcome),
+        moves: total(|job| job.moves),
+        resizes: total(|job| job.resizes),
+        preemptions: total(|job| job.preemptions),
+        decisions: decisions(&outcome.decision_nanos),
+    }
+}
+
+fn jobs(outcome: &Outcome) -> Jobs<u64> {
+    let count = |fate: Fate| outcome.jobs.iter().filter(|job| job.fate == fate).count() as u64;
+    let deadlocked = count(Fate::Deadlocked);
+    Jobs {
+        submitted: outcome.jobs.len() as u64,
+        completed: count(Fate::Completed),
+        refused: count(Fate::Refused),
+        failed: count(Fate::Failed),
+        deadlocked,
+        unfinished: count(Fate::Unfinished) + deadlocked,
+    }
+}
+
+/// When the job was over, or the run.
+fn end(job: &JobOutcome, ended: Instant) -> Instant {
+    job.end.unwrap_or(ended)
+}
+
+fn completion_time(job: &JobOutcome, ended: Instant) -> Duration {
+    match job.fate {
+        Fate::Completed => end(job, ended).since(job.submit),
+        _ => ended.since(job.submit),
+    }
+}
+
+fn queueing_time(job: &JobOutcome, ended: Instant) -> Duration {
+    end(job, ended).since(job.submit) - job.ran
+}
+
+fn slowdown(job: &JobOutcome) -> Option<f64> {
+    let measured = job.fate == Fate::Completed && !job.alone.is_zero();
+    measured.then(|| job.ran.0 as f64 / job.alone.0 as f64)
+}
+
+fn makespan(outcome: &Outcome) -> Option<Duration> {
+    let first = outcome.jobs.iter().map(|job| job.submit).min()?;
+    Some(last_end(outcome)?.since(first))
+}
+
+/// The last end of a job that was not refused.
+fn last_end(outcome: &Outcome) -> Option<Instant> {
+    let accepted = outcome.jobs.iter().filter(|job| job.fate != Fate::Refused);
+    accepted.map(|job| end(job, outcome.ended)).max()
+}
+
+fn gpu_utilisation(outcome: &Outcome) -> Option<f64> {
+    let first_start = outcome.jobs.iter().filter_map(|job| job.start).min()?;
+    let time = last_end(outcome)?.since(first_start);
+    let offered = outcome.gpu_capacity.0 as f64 * time.0 as f64;
+    (offered > 0.0).then(|| outcome.gpu_busy.0 as f64 / offered)
+}
+
+fn deadlines(outcome: &Outcome) -> Deadlines<u64> {
+    let met = |job: &JobOutcome| {
+        let in_time = job.end.zip(job.deadline).is_some_and(|(end, deadline)| end <= deadline);
+        job.fate == Fate::Completed && in_time
+    };
+    Deadlines {
+        total: outcome.jobs.iter().filter(|job| job.deadline.is_some()).count() as u64,
+        met: outcome.jobs.iter().filter(|job| met(job)).count() as u64,
+    }
+}
+
+fn by_priority(outcome: &Outcome) -> ByPriority {
+    let class = |of: fn(Priority) -> bool| {
+        let jobs = || outcome.jobs.iter().filter(move |job| job.fate != Fate::Refused && of(job.priority));
+        let slowdown = Sorted::ratios(jobs().filter_map(slowdown));
+        Class {
+            jct_mean_s: Sorted::times(jobs().map(|job| completion_time(job, outcome.ended))).mean(),
+            slowdown_mean: slowdown.mean(),
+            slowdown_p99: slowdown.percentile(99),
+        }
+    };
+    ByPriority {
+        high: class(|priority| priority >= Priority::HIGH),
+        normal: class(|priority| Priority::LOW < priority && priority < Priority::HIGH),
+        low: class(|priority| priority <= Priority::LOW),
+    }
+}
+
+fn decisions(nanos: &[u64]) -> Decisions<u64> {
+    let times = Sorted::times(nanos.iter().map(|nanos| Duration(*nanos)));
+    let millis = |percent| times.seconds_at(percent).map(|seconds| seconds * 1000.0);
+    Decisions { count: nanos.len() as u64, p50_ms: millis(50), p99_ms: millis(99) }
+}

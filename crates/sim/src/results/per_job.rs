@@ -1,0 +1,101 @@
+//! One CSV row for each job of each run, for those who want to draw their own conclusions.
+
+use std::io::Write;
+
+use metronome_core::report::Reason;
+use metronome_core::units::Instant;
+
+use crate::outcome::{Fate, JobOutcome, Outcome};
+
+const HEADER: [&str; 13] = [
+    "policy",
+    "seed",
+    "job",
+    "submit_s",
+    "start_s",
+    "end_s",
+    "ran_s",
+    "gpus",
+    "members",
+    "nodes",
+    "fate",
+    "preemptions",
+    "wait_reason",
+];
+
+/// What did not happen, a start or an end, is an empty field.
+pub fn per_job_csv(outcomes: &[Outcome], out: impl Write) -> Result<(), csv::Error> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(HEADER)?;
+    for outcome in outcomes {
+        for job in &outcome.jobs {
+            writer.write_record(row(outcome, job))?;
+        }
+    }
+    Ok(writer.flush()?)
+}
+
+fn row(outcome: &Outcome, job: &JobOutcome) -> [String; HEADER.len()] {
+    let seconds = |at: Option<Instant>| at.map(|at| at.as_secs_f64().to_string()).unwrap_or_default();
+    [
+        outcome.policy.clone(),
+        outcome.seed.to_string(),
+        job.name.to_string(),
+        seconds(Some(job.submit)),
+        seconds(job.start),
+        seconds(job.end),
+        job.ran.as_secs_f64().to_string(),
+        job.gpus.to_string(),
+        job.members.to_string(),
+        job.nodes.to_string(),
+        fate_name(job.fate).to_owned(),
+        job.preemptions.to_string(),
+        job.wait_reason.as_ref().map(reason_name).unwrap_or_default().to_owned(),
+    ]
+}
+
+fn fate_name(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Completed => "completed",
+        Fate::Refused => "refused",
+        Fate::Failed => "failed",
+        Fate::Unfinished => "unfinished",
+        Fate::Deadlocked => "deadlocked",
+    }
+}
+
+/// The word for a reason in data: the same as in the journal.
+pub fn reason_name(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::Gated => "Gated",
+        Reason::ExceedsQuota { .. } => "ExceedsQuota",
+        Reason::NoMatchingNode { .. } => "NoMatchingNode",
+        Reason::WaitingForQuota { .. } => "WaitingForQuota",
+        Reason::InsufficientResources { .. } => "InsufficientResources",
+        Reason::TopologyUnsatisfied { .. } => "TopologyUnsatisfied",
+        Reason::WaitingForVictims => "WaitingForVictims",
+        Reason::BehindHigherPriority { .. } => "BehindHigherPriority",
+        Reason::StartFailed { .. } => "StartFailed",
+        Reason::NodeLost { .. } => "NodeLost",
+        Reason::SchedulerError => "SchedulerError",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_has_the_same_name_in_csv_and_in_the_journal() {
+        let reasons = [
+            Reason::Gated,
+            Reason::WaitingForVictims,
+            Reason::BehindHigherPriority { ahead: metronome_core::id::JobId(3) },
+            Reason::SchedulerError,
+        ];
+        for reason in reasons {
+            let json = serde_json::to_value(&reason).unwrap();
+            assert_eq!(json["reason"], reason_name(&reason));
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Means over seeds, key by key.
+
+use super::figures::{
+    ByPriority, Class, Deadlines, Decisions, Figures, JctSeconds, Jobs, QueueingSeconds, Slowdown,
+    Utilisation,
+};
+use super::{PolicySummary, RunResult};
+
+/// One summary for each policy, in the order in which the policies first appear.
+pub(super) fn by_policy(results: &[RunResult]) -> Vec<PolicySummary> {
+    let mut policies: Vec<&str> = Vec::new();
+    for result in results {
+        if !policies.contains(&result.policy.as_str()) {
+            policies.push(&result.policy);
+        }
+    }
+    let of = |policy: &str| -> Vec<&Figures<u64>> {
+        results.iter().filter(|result| result.policy == policy).map(|result| &result.figures).collect()
+    };
+    policies
+        .into_iter()
+        .map(|policy| PolicySummary { policy: policy.to_owned(), figures: mean_figures(&of(policy)) })
+        .collect()
+}
+
+/// The runs of one policy, of which there is at least one.
+type Runs<'a> = [&'a Figures<u64>];
+
+fn count(runs: &Runs, of: impl Fn(&Figures<u64>) -> u64) -> f64 {
+    runs.iter().map(|figures| of(figures) as f64).sum::<f64>() / runs.len() as f64
+}
+
+/// The mean over the runs that measured it.
+fn mean(runs: &Runs, of: impl Fn(&Figures<u64>) -> Option<f64>) -> Option<f64> {
+    let measured: Vec<f64> = runs.iter().filter_map(|figures| of(figures)).collect();
+    (!measured.is_empty()).then(|| measured.iter().sum::<f64>() / measured.len() as f64)
+}
+
+fn mean_figures(runs: &Runs) -> Figures<f64> {
+    Figures {
+        jobs: jobs(runs),
+        jct_s: JctSeconds {
+            mean: mean(runs, |run| run.jct_s.mean),
+            median: mean(runs, |run| run.jct_s.median),
+            p90: mean(runs, |run| run.jct_s.p90),
+            p99: mean(runs, |run| run.jct_s.p99),
+        },
+        makespan_s: mean(runs, |run| run.makespan_s),
+        queueing_s: QueueingSeconds {
+            mean: mean(runs, |run| run.queueing_s.mean),
+            p99: mean(runs, |run| run.queueing_s.p99),
+        },
+        slowdown: Slowdown {
+            mean: mean(runs, |run| run.slowdown.mean),
+            p99: mean(runs, |run| run.slowdown.p99),
+            max: mean(runs, |run| run.slowdown.max),
+        },
+        link_utilisation: Utilisation { mean: mean(runs, |run| run.link_utilisation.mean) },
+        gpu_utilisation: Utilisation { mean: mean(runs, |run| run.gpu_utilisation.mean) },
+        cpu_allocated_utilisation: Utilisation { mean: mean(runs, |run| run.cpu_allocated_utilisation.mean) },
+        deadlines: Deadlines {
+            total: count(runs, |run| run.deadlines.total),
+            met: count(runs, |run| run.deadlines.met),
+        },
+        by_priority: ByPriority {
+            high: class(runs, |by| &by.high),
+            normal: class(runs, |by| &by.normal),
+            low: class(runs, |by| &by.low),
+        },
+        moves: count(runs, |run| run.moves),
+        resizes: count(runs, |run| run.resizes),
+        preemptions: count(runs, |run| run.preemptions),
+        decisions: Decisions {
+            count: count(runs, |run| run.decisions.count),
+            p50_ms: mean(runs, |run| run.decisions.p50_ms),
+            p99_ms: mean(runs, |run| run.decisions.p99_ms),
+        },
+    }
+}
+
+fn jobs(runs: &Runs) -> Jobs<f64> {
+    Jobs {
+        submitted: count(runs, |run| run.jobs.submitted),
+        completed: count(runs, |run| run.jobs.completed),
+        refused: count(runs, |run| run.jobs.refused),
+        failed: count(runs, |run| run.jobs.failed),
+        deadlocked: count(runs, |run| run.jobs.deadlocked),
+        unfinished: count(runs, |run| run.jobs.unfinished),
+    }
+}
+
+fn class(runs: &Runs, of: fn(&ByPriority) -> &Class) -> Class {
+    Class {
+        jct_mean_s: mean(runs, |run| of(&run.by_priority).jct_mean_s),
+        slowdown_mean: mean(runs, |run| of(&run.by_priority).slowdown_mean),
+        slowdown_p99: mean(runs, |run| of(&run.by_priority).slowdown_p99),
+    }
+}

@@ -1,0 +1,46 @@
+//! `cargo xtask codegen`: pages of `docs/reference/` that the program itself prints, committed and diffed.
+
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::shell;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Write nothing; fail where a file is not what would be written
+    #[arg(long)]
+    check: bool,
+}
+
+/// What the program calls the page, and where it lies.
+const PAGES: &[(&str, &str)] =
+    &[("cli", "docs/reference/cli.md"), ("policies", "docs/reference/policies.md")];
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    if options.check {
+        return check();
+    }
+    for (page, path) in PAGES {
+        let path = shell::root()?.join(path);
+        fs::write(&path, print(page)?).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn check() -> Result<()> {
+    let mut stale = Vec::new();
+    for (page, path) in PAGES {
+        let committed = fs::read_to_string(shell::root()?.join(path)).unwrap_or_default();
+        if committed != print(page)? {
+            stale.push(*path);
+        }
+    }
+    ensure!(stale.is_empty(), "{} out of date: run `cargo xtask codegen`", stale.join(", "));
+    Ok(())
+}
+
+fn print(page: &str) -> Result<String> {
+    let run = ["cargo", "run", "--quiet", "--package", "metronome-cli", "--"];
+    shell::output(&[&run[..], &["reference", page]].concat())
+}

@@ -1,0 +1,110 @@
+//! `cargo xtask fence`: a text check that `core` does no IO, reads no clock, has no threads and no randomness of its
+//! own. Clippy's `disallowed-types` says the same from inside the compiler; this also holds for what a macro hides
+//! and for what a dependency would bring.
+
+mod scan;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::shell;
+use scan::{find_words, without_comments_and_strings};
+
+/// What must not occur, and why.
+const FORBIDDEN: &[(&str, &str)] = &[
+    ("HashMap", "iteration order differs between runs"),
+    ("HashSet", "iteration order differs between runs"),
+    ("RandomState", "randomness enters as a seed"),
+    ("rand", "randomness enters as a seed"),
+    ("std::time", "time enters as an argument"),
+    ("time::Instant", "time enters as an argument"),
+    ("SystemTime", "time enters as an argument"),
+    ("std::thread", "core has no threads"),
+    ("thread::", "core has no threads"),
+    ("thread_local!", "core has no threads"),
+    ("std::fs", "core does no IO"),
+    ("std::net", "core does no IO"),
+    ("std::env", "core does no IO"),
+    ("std::process", "core does no IO"),
+    ("println!", "core does not log: it reports"),
+    ("eprintln!", "core does not log: it reports"),
+    ("print!", "core does not log: it reports"),
+    ("eprint!", "core does not log: it reports"),
+    ("dbg!", "core does not log: it reports"),
+];
+
+const ALLOWED_DEPENDENCIES: &[&str] = &["indexmap", "serde", "serde_json", "thiserror"];
+
+pub(crate) fn run() -> Result<()> {
+    let core = shell::root()?.join("crates/core");
+    let mut breaches = Vec::new();
+    for file in sources(&core.join("src"))? {
+        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let shown = file.strip_prefix(&core).unwrap_or(&file).display();
+        breaches.extend(breaches_in(&text).into_iter().map(|breach| format!("{shown}:{breach}")));
+    }
+    breaches.extend(dependency_breaches(&fs::read_to_string(core.join("Cargo.toml"))?));
+    ensure!(breaches.is_empty(), "core is not pure:\n  {}", breaches.join("\n  "));
+    Ok(())
+}
+
+/// All Rust files below a folder, in order of path.
+fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(sources(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// `line: what: why`, for each forbidden word in a source text.
+fn breaches_in(source: &str) -> Vec<String> {
+    let code = without_comments_and_strings(source);
+    let mut breaches: Vec<(usize, String)> = Vec::new();
+    for (word, why) in FORBIDDEN {
+        breaches.extend(find_words(&code, word).map(|line| (line, format!("{line}: `{word}`: {why}"))));
+    }
+    breaches.sort();
+    breaches.into_iter().map(|(_, breach)| breach).collect()
+}
+
+/// Where the dependencies of a manifest are not exactly the allowed ones.
+fn dependency_breaches(manifest: &str) -> Vec<String> {
+    let named = dependencies(manifest);
+    let added = named.iter().filter(|name| !ALLOWED_DEPENDENCIES.contains(&name.as_str()));
+    let missing = ALLOWED_DEPENDENCIES.iter().filter(|name| !named.iter().any(|named| named == *name));
+    added
+        .map(|name| format!("Cargo.toml: `{name}` is not an allowed dependency"))
+        .chain(missing.map(|name| format!("Cargo.toml: `{name}` is gone: take it off the fence's list too")))
+        .collect()
+}
+
+/// The names in `[dependencies]`, and in any other table of that kind but the one for tests.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut inside = false;
+    for line in manifest.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+        if let Some(header) = line.strip_prefix('[') {
+            let header = header.trim_end_matches(']');
+            let (table, name) = header.rsplit_once("dependencies.").unwrap_or((header, ""));
+            inside = header.ends_with("dependencies") && !header.ends_with("dev-dependencies");
+            if !name.is_empty() && !table.ends_with("dev-") {
+                names.push(name.to_owned());
+            }
+        } else if let (true, Some((name, _))) = (inside, line.split_once(['.', '=', ' '])) {
+            names.push(name.trim().to_owned());
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests;

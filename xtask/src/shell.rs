@@ -1,0 +1,46 @@
+//! Running other programs from the root of the repository.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+/// The root of the repository: cargo says where this package lies.
+pub(crate) fn root() -> Result<PathBuf> {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask`")?;
+    let root = PathBuf::from(package).parent().map(PathBuf::from);
+    root.context("this package lies in the root folder")
+}
+
+fn command(line: &[&str]) -> Result<Command> {
+    let (program, arguments) = line.split_first().context("a command has a name")?;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(root()?);
+    Ok(command)
+}
+
+/// Runs a program that writes to our own output, with more environment.
+pub(crate) fn run_with(line: &[&str], environment: &[(&str, String)]) -> Result<()> {
+    let envs = environment.iter().map(|(name, value)| (*name, value.as_str()));
+    let status = command(line)?.envs(envs).status().with_context(|| format!("cannot run `{}`", line[0]))?;
+    ensure!(status.success(), "`{}` ended with {status}", line.join(" "));
+    Ok(())
+}
+
+pub(crate) fn run(line: &[&str]) -> Result<()> {
+    run_with(line, &[])
+}
+
+/// What a program prints; what it complains about goes to our own standard error.
+pub(crate) fn output(line: &[&str]) -> Result<String> {
+    let output = command(line)?.stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run `{}`", line[0]))?;
+    ensure!(output.status.success(), "`{}` ended with {}", line.join(" "), output.status);
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Whether a program runs and is content, quietly.
+pub(crate) fn succeeds(line: &[&str]) -> bool {
+    let quiet = |mut command: Command| command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    command(line).and_then(|command| Ok(quiet(command)?)).is_ok_and(|status| status.success())
+}
