@@ -43,8 +43,9 @@ impl Progress {
         }
     }
 
-    pub fn is_running(&self) -> bool {
-        self.running.is_some()
+    /// Since when it has run without a break, if it runs.
+    pub fn runs_since(&self) -> Option<Instant> {
+        self.running.map(|(since, _)| since)
     }
 
     /// The GPUs it runs on; none while it does not.

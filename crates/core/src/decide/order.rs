@@ -82,23 +82,22 @@ impl Ranker<'_> {
             Order::Priority => (greater_first(job.spec.priority), 0),
             Order::Weighted(weights) => (u128::from(u64::MAX - self.score(weights, job, class)), 0),
             Order::Srtf | Order::Srsf if newcomer => (place.key, u64::MAX),
-            // At one instant nothing has moved since the last pass: who was served then stays ahead of its equals.
-            Order::Srtf | Order::Srsf => (place.key, u64::from(self.same_instant())),
+            Order::Srtf | Order::Srsf => (place.key, 1),
             Order::LeastAttained { .. } => (place.key, 1),
         };
         Rank { key, section, standing: place.standing, job: id }
     }
 
-    /// The rank of a job in the plan. Its remaining work has shrunk since the last pass, so among equals it comes
-    /// from further back than those that waited, and the faster it shrinks the further.
-    pub fn running(&self, id: JobId, job: &Job) -> Rank {
+    /// The rank of a job in the plan.
+    pub(super) fn running(&self, id: JobId, job: &Job) -> Rank {
         let now = self.snapshot.now;
-        let pace = if self.same_instant() { 0 } else { job.progress.gpus().0.max(1) };
         let (key, section, standing) = match self.order {
             Order::Fifo | Order::Weighted(_) => (0, 0, Standing::default()),
             Order::Priority => (greater_first(job.spec.priority), 0, Standing::default()),
-            Order::Srtf => (remaining_key(self.order, job, now), u64::from(pace > 0), job.standing),
-            Order::Srsf => (remaining_key(self.order, job, now), pace, job.standing),
+            Order::Srtf => (remaining_key(self.order, job, now), self.section(job, 1), job.standing),
+            Order::Srsf => {
+                (remaining_key(self.order, job, now), self.section(job, job.progress.gpus().0), job.standing)
+            }
             Order::LeastAttained { limits } => {
                 let level = level(limits, job, now);
                 match level > job.standing.level {
@@ -110,8 +109,13 @@ impl Ranker<'_> {
         Rank { key, section, standing, job: id }
     }
 
-    fn same_instant(&self) -> bool {
-        self.snapshot.last_pass == Some(self.snapshot.now)
+    /// What is left of a running job has shrunk since the last pass, so among equals it comes from further back than
+    /// those that waited, and the faster it shrinks the further. Where nothing has moved since, who was served then
+    /// stays ahead.
+    fn section(&self, job: &Job, pace: u64) -> u64 {
+        let Snapshot { now, last_pass, .. } = *self.snapshot;
+        let has_moved = last_pass != Some(now) && job.progress.runs_since().is_some_and(|since| since < now);
+        if has_moved { 1 + pace.max(1) } else { 0 }
     }
 
     fn score(&self, weights: &Weights, job: &Job, class: &Class) -> u64 {

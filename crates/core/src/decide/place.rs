@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 use super::draft::{Draft, Reach};
 use super::size::Sizes;
 use crate::cluster::Level;
-use crate::id::{DomainId, IdVec, NodeId};
+use crate::id::{DomainId, IdVec, NodeId, ShapeId};
 use crate::job::{Job, Role, Shape, Topology};
 use crate::plan::{Assignment, Part};
 use crate::policy::Placement;
@@ -78,13 +78,20 @@ fn whole(job: &Job, parts: Vec<Part>) -> Assignment {
 
 /// The quick answer, by counts that are kept: it is exact for gangs of one role.
 fn too_little_room(draft: &Draft<'_>, job: &Job, sizes: Sizes) -> Option<Reason> {
-    if !job.spec.least().fits_in(draft.total()) {
-        return Some(insufficient(&job.spec.roles[0], sizes, 0));
-    }
-    job.spec.roles.iter().zip(&job.shapes).find_map(|(role, shape)| {
-        let fit = draft.fits(*shape);
+    let fits = |role: &Role, shape: ShapeId| {
+        draft.fits(shape).min(u64::from(role.shape.each.count_in(draft.total())))
+    };
+    let lacking = job.spec.roles.iter().zip(&job.shapes).find_map(|(role, shape)| {
+        let fit = fits(role, *shape);
         (fit < u64::from(sizes(role.gang))).then(|| insufficient(role, sizes, fit as u32))
-    })
+    });
+    // Each role fits by itself, but not beside the others.
+    let crowded = || {
+        let widest = job.spec.roles.iter().zip(&job.shapes).max_by_key(|(role, _)| sizes(role.gang))?;
+        (!job.spec.least().fits_in(draft.total()))
+            .then(|| insufficient(widest.0, sizes, fits(widest.0, *widest.1) as u32))
+    };
+    lacking.or_else(crowded)
 }
 
 fn insufficient(role: &Role, sizes: Sizes, fit: u32) -> Reason {

@@ -56,13 +56,14 @@ impl Index {
         index
     }
 
-    /// A job that would not go is asked again after its back-off; about any other there may be something to do.
+    /// Back-offs go on, and about any other job there may be something to do.
     fn resume(&mut self, state: &State, id: JobId) {
         let job = &state.jobs[id];
-        let leaves = matches!(job.life, Life::Leaving { .. } | Life::Degraded { .. });
-        if leaves && !state.under_way.contains_key(&id) && job.not_before > state.now {
+        if job.not_before > state.now {
             self.back_offs.insert((job.not_before, id));
-        } else {
+        }
+        let leaves = matches!(job.life, Life::Leaving { .. } | Life::Degraded { .. });
+        if !leaves || job.not_before <= state.now || state.under_way.contains_key(&id) {
             self.unsettled.insert(id);
         }
     }

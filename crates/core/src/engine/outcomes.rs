@@ -258,10 +258,8 @@ impl Engine {
             (Action::Preempt, Life::Leaving { held, .. }) => self.stays_on(id, held[0].clone()),
             // These must happen in the end: they are tried again.
             (_, Life::Leaving { .. } | Life::Degraded { .. }) => {
-                let later = self.state.now + self.state.settings.back_off;
-                self.not_before(id, later);
                 self.index.unsettled.remove(&id);
-                self.index.back_offs.insert((later, id));
+                self.back_off(id, self.state.now + self.state.settings.back_off);
             }
             (action, life) => unreachable!("{action:?} is never under way for a job that is {life:?}"),
         }
@@ -269,14 +267,15 @@ impl Engine {
 
     fn stays_on(&mut self, id: JobId, held: Arc<Assignment>) {
         self.state.jobs[id].life = Life::Running(held.clone());
-        self.not_before(id, self.state.now + self.state.settings.cool_down);
+        self.back_off(id, self.state.now + self.state.settings.cool_down);
         self.put_back_into_plan(id, held);
     }
 
-    /// From when on a job may be started, or disturbed; a back-off that was under way is void.
-    fn not_before(&mut self, id: JobId, later: Instant) {
-        let before = std::mem::replace(&mut self.state.jobs[id].not_before, later);
+    /// Nothing is to be tried with a job before then. A back-off that was under way is void.
+    fn back_off(&mut self, id: JobId, until: Instant) {
+        let before = std::mem::replace(&mut self.state.jobs[id].not_before, until);
         self.index.back_offs.remove(&(before, id));
+        self.index.back_offs.insert((until, id));
     }
 
     /// A start failed: the job tries again later, and gives up when it has failed too often.
@@ -289,7 +288,7 @@ impl Engine {
             return self.over(id, Life::Failed(reason));
         }
         let later = now + back_off.times(1 << (job.failed_starts - 1).min(6));
-        self.not_before(id, later);
+        self.back_off(id, later);
         self.back_to_waiting(id);
     }
 
@@ -302,6 +301,7 @@ impl Engine {
             self.index.back_offs.remove(&(at, id));
             self.index.line_up(&mut self.state, id);
             self.index.unsettled.insert(id);
+            self.state.dirty = true;
             any = true;
         }
         any
