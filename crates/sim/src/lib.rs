@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod import;
+pub mod model;
 pub mod outcome;
 pub mod results;
 pub mod scenario;
