@@ -374,7 +374,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// When it becomes due, among jobs of equal rank: see `decide/order.rs`.
+    /// What is left to do, as time alone; unknown where the work is.
     pub fn remaining(&self, now: Instant) -> Option<Duration> {
         self.spec.work.alone.map(|alone| alone - self.progress.executed(now))
     }

@@ -98,6 +98,9 @@ fn insufficient(role: &Role, sizes: Sizes, fit: u32) -> Reason {
     Reason::InsufficientResources { each: role.shape.each, members: sizes(role.gang), fit }
 }
 
+/// Members on nodes, each node once.
+type Members = Vec<(NodeId, u32)>;
+
 /// One gang looking for its place.
 struct Search<'a> {
     rule: Placement,
@@ -182,9 +185,12 @@ impl Search<'_> {
         let mut parts = Vec::new();
         for (index, role) in self.in_placing_order() {
             let members = (self.sizes)(role.gang);
+            let candidates = self.candidates(draft, scope, &role.shape);
             let chosen = match self.rule {
-                Placement::Topology => self.fewest_nodes(draft, scope, &role.shape, members)?,
-                Placement::Spread | Placement::Pack => self.one_by_one(draft, scope, &role.shape, members)?,
+                Placement::Topology => self.fewest_nodes(draft, candidates, members)?,
+                Placement::Spread | Placement::Pack => {
+                    self.one_by_one(draft, candidates, &role.shape, members)?
+                }
             };
             for (node, members) in chosen {
                 draft.take(node, role.shape.each.times(u64::from(members)));
@@ -202,7 +208,7 @@ impl Search<'_> {
     }
 
     /// The nodes of a scope that take at least one member, with how many they take.
-    fn candidates(&self, draft: &Draft<'_>, scope: Scope, shape: &Shape) -> Vec<(NodeId, u32)> {
+    fn candidates(&self, draft: &Draft<'_>, scope: Scope, shape: &Shape) -> Members {
         let cluster = draft.snapshot.cluster;
         let taking = |node: NodeId| Some((node, self.fit(draft, node, shape))).filter(|(_, fit)| *fit > 0);
         match scope {
@@ -213,14 +219,7 @@ impl Search<'_> {
     }
 
     /// The roomiest nodes until one can take all that is left; then the tightest of those.
-    fn fewest_nodes(
-        &self,
-        draft: &Draft<'_>,
-        scope: Scope,
-        shape: &Shape,
-        members: u32,
-    ) -> Option<Vec<(NodeId, u32)>> {
-        let mut candidates = self.candidates(draft, scope, shape);
+    fn fewest_nodes(&self, draft: &Draft<'_>, mut candidates: Members, members: u32) -> Option<Members> {
         let disturbs = |node: NodeId| self.disturbance(draft, node);
         candidates.sort_by_key(|(node, fit)| (disturbs(*node), Reverse(*fit), *node));
         let (mut chosen, mut left) = (Vec::new(), members);
@@ -242,11 +241,10 @@ impl Search<'_> {
     fn one_by_one(
         &self,
         draft: &Draft<'_>,
-        scope: Scope,
+        candidates: Members,
         shape: &Shape,
         members: u32,
-    ) -> Option<Vec<(NodeId, u32)>> {
-        let candidates = self.candidates(draft, scope, shape);
+    ) -> Option<Members> {
         let score = |node: NodeId, placed: u32| {
             let taken = shape.each.times(u64::from(placed));
             let free = draft.room_on(node, self.reach) - taken;
