@@ -132,6 +132,10 @@ pub(crate) fn sentence(reason: &Reason, names: &impl Names) -> String {
             )
         }
         Reason::NodeLost { node } => format!("node `{}` under it is gone", names.node(*node)),
+        Reason::TrainingFailed => "it started, and its training code failed".into(),
+        Reason::TooManyJobs { most } => {
+            format!("there are {most} jobs already, as many as can be kept track of")
+        }
         Reason::SchedulerError => {
             "the last plan broke a rule and was thrown away: a bug, please report it".into()
         }

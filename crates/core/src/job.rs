@@ -362,8 +362,10 @@ pub struct Job {
     pub life: Life,
     pub progress: Progress,
     pub standing: Standing,
-    /// Starts that failed since it last ran.
+    /// Starts that failed since it last ran, and why the last one did.
     pub failed_starts: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<Failure>,
     /// Not to be started, or not to be disturbed, before this.
     pub not_before: Instant,
     /// The shapes of its roles and the class it waits in, as interned by the engine.

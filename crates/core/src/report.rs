@@ -31,6 +31,10 @@ pub enum Reason {
     StartFailed { times: u32, failure: Failure },
     /// A node under it is gone.
     NodeLost { node: NodeId },
+    /// It started, and its training code failed.
+    TrainingFailed,
+    /// There are as many jobs as can be kept track of.
+    TooManyJobs { most: usize },
     /// The last plan broke a rule and was thrown away. A bug: please report it.
     SchedulerError,
 }

@@ -72,8 +72,13 @@ fn restored(engine: &Engine) -> Engine {
     Engine::restore(serde_json::from_str::<State>(&text).unwrap())
 }
 
+/// `METRONOME_CASES` asks for a longer search.
+fn cases() -> u32 {
+    std::env::var("METRONOME_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2000)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     #[test]
     fn every_plan_passes_the_check_and_the_books_are_right(

@@ -84,6 +84,8 @@ fn every_reason_is_a_sentence() {
             "starting it failed 2 times, the last time because a node was gone",
         ),
         (Reason::NodeLost { node: NodeId(4) }, "node `node-4` under it is gone"),
+        (Reason::TrainingFailed, "it started, and its training code failed"),
+        (Reason::TooManyJobs { most: 9 }, "there are 9 jobs already, as many as can be kept track of"),
         (Reason::SchedulerError, "the last plan broke a rule and was thrown away: a bug, please report it"),
     ];
     for (reason, words) in table {

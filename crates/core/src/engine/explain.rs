@@ -8,6 +8,7 @@ use crate::decide::order;
 use crate::id::JobId;
 use crate::job::{Exit, Life};
 use crate::report::{Explanation, Reason};
+use crate::units::{Duration, Resources};
 
 /// How many of those ahead are named.
 const NAMED_AHEAD: usize = 5;
@@ -25,9 +26,9 @@ pub(super) fn verdict(state: &State, index: &Index, id: JobId) -> Option<Reason>
         Life::Queued | Life::Preempted => match (state.blocked_by, job.class) {
             (Some(ahead), _) if ahead != id => Some(Reason::BehindHigherPriority { ahead }),
             (_, Some(class)) => index.waiting.class(class)?.closed.as_ref().map(|(_, reason)| reason.clone()),
+            // Neither planned nor in line: it backs off from a start that failed.
             (_, None) => {
-                let (times, failure) = (job.failed_starts, crate::report::Failure::Other);
-                Some(Reason::StartFailed { times, failure })
+                job.last_failure.map(|failure| Reason::StartFailed { times: job.failed_starts, failure })
             }
         },
         _ => None,
@@ -68,9 +69,9 @@ impl Engine {
             job: ended.name.clone(),
             state: ended.state,
             submitted: ended.submitted,
-            waited: crate::units::Duration::ZERO,
+            waited: Duration::ZERO,
             reason: ended.reason.clone(),
-            need: crate::units::Resources::NONE,
+            need: Resources::NONE,
             free: self.index.room.total(&self.state.cluster),
             position: None,
             ahead: Vec::new(),

@@ -30,6 +30,7 @@ impl Engine {
             progress: Progress::default(),
             standing,
             failed_starts: 0,
+            last_failure: None,
             not_before: Instant::START,
             shapes: Vec::new(),
             class: None,
@@ -44,8 +45,9 @@ impl Engine {
     /// Why no plan could ever hold this job, even with every node well and free.
     fn can_never_run(&self, spec: &JobSpec) -> Option<Reason> {
         let cluster = &self.state.cluster;
-        if self.state.jobs.len() >= self.state.settings.most_jobs {
-            return Some(Reason::SchedulerError);
+        let most = self.state.settings.most_jobs;
+        if self.state.jobs.len() >= most {
+            return Some(Reason::TooManyJobs { most });
         }
         if let Some(quota) = self.state.queues[spec.queue].bound() {
             let (queue, need) = (spec.queue, spec.least());
@@ -128,7 +130,7 @@ impl Engine {
         if self.state.jobs.get(id).is_some() {
             let life = match how {
                 Ending::Completed => Life::Done,
-                Ending::Failed => Life::Failed(Reason::StartFailed { times: 0, failure: Failure::Other }),
+                Ending::Failed => Life::Failed(Reason::TrainingFailed),
             };
             self.over(id, life);
         }
@@ -283,6 +285,7 @@ impl Engine {
         let (now, back_off) = (self.state.now, self.state.settings.back_off);
         let job = &mut self.state.jobs[id];
         job.failed_starts += 1;
+        job.last_failure = Some(failure);
         if job.failed_starts > job.spec.start_retries {
             let reason = Reason::StartFailed { times: job.failed_starts, failure };
             return self.over(id, Life::Failed(reason));

@@ -77,6 +77,8 @@ pub fn reason_name(reason: &Reason) -> &'static str {
         Reason::BehindHigherPriority { .. } => "BehindHigherPriority",
         Reason::StartFailed { .. } => "StartFailed",
         Reason::NodeLost { .. } => "NodeLost",
+        Reason::TrainingFailed => "TrainingFailed",
+        Reason::TooManyJobs { .. } => "TooManyJobs",
         Reason::SchedulerError => "SchedulerError",
     }
 }
@@ -91,6 +93,8 @@ mod tests {
             Reason::Gated,
             Reason::WaitingForVictims,
             Reason::BehindHigherPriority { ahead: metronome_core::id::JobId(3) },
+            Reason::TrainingFailed,
+            Reason::TooManyJobs { most: 1 },
             Reason::SchedulerError,
         ];
         for reason in reasons {
