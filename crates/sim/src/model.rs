@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use metronome_core::units::{Bandwidth, Bytes, Duration};
+use metronome_core::profile::Traffic;
+use metronome_core::units::{Bandwidth, Bytes, Duration, Share};
 use serde::Deserialize;
 
 /// One iteration: compute, during which gradients become ready bucket by bucket and are sent in order; then, when
@@ -54,6 +55,24 @@ pub struct Model {
     /// `resnet50/512`: the model and its batch size on each GPU.
     pub name: String,
     pub iteration: Iteration,
+}
+
+/// What a job computes and sends in each of its iterations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// A model's gradients, all-reduced over the job's nodes.
+    Gradients(Arc<Model>),
+    /// Bursts at declared offsets on a declared period.
+    Phases(Traffic),
+}
+
+/// A job as a training loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrainingModel {
+    pub pattern: Pattern,
+    pub iterations: u64,
+    /// The standard deviation of the compute time of an iteration, as a share of it.
+    pub noise: Share,
 }
 
 /// Every known model, in the order of the measurements.

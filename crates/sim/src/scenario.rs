@@ -12,11 +12,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use metronome_core::cluster::Cluster;
-use metronome_core::id::{IdVec, NodeId, QueueId};
+use metronome_core::id::{IdVec, LinkId, NodeId, QueueId};
 use metronome_core::job::JobSpec;
 use metronome_core::policy::Policy;
 use metronome_core::queue::Queue;
-use metronome_core::units::{Duration, Instant, Share};
+use metronome_core::units::{Bandwidth, Duration, Instant, Share};
+
+use crate::model::TrainingModel;
 
 pub use error::{InputError, Position};
 
@@ -28,8 +30,10 @@ pub struct Scenario {
     pub queues: IdVec<QueueId, Queue>,
     /// Policies that the file itself defines; they come before the built-in ones of the same name.
     pub policies: Vec<Policy>,
-    /// In the order of submission, then of appearance.
-    pub jobs: Vec<Arrival>,
+    /// Where jobs come from, in the order of appearance; `arrivals` merges them.
+    pub sources: Vec<Source>,
+    /// The rate at which the GPUs of one node talk to each other; free, if none is said.
+    pub within_node: Option<Bandwidth>,
     /// Decisions fall on multiples of this; zero for none.
     pub tick: Duration,
     pub costs: Costs,
@@ -49,12 +53,48 @@ impl Scenario {
         let documents = documents::parse(&text).map_err(|problem| problem.in_file(name))?;
         translate::scenario(documents, translate::Origin { file: name, folder })
     }
+
+    /// The jobs of a run with this seed, in the order of submission, then of appearance. Every policy sees the same.
+    pub fn arrivals(&self, seed: u64) -> Vec<Arrival> {
+        let mut arrivals: Vec<Arrival> =
+            self.sources.iter().flat_map(|source| source.arrivals(seed)).collect();
+        arrivals.sort_by_key(|arrival| arrival.at);
+        arrivals
+    }
+
+    /// How many jobs there are, whatever the seed.
+    pub fn job_count(&self) -> usize {
+        self.sources.iter().map(Source::len).sum()
+    }
 }
 
+/// Where jobs come from.
 #[derive(Clone, Debug)]
+pub enum Source {
+    /// The same jobs for every seed: documents, traces, fixed times.
+    Listed(Vec<Arrival>),
+}
+
+impl Source {
+    fn arrivals(&self, _seed: u64) -> Vec<Arrival> {
+        match self {
+            Self::Listed(arrivals) => arrivals.clone(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Listed(arrivals) => arrivals.len(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub struct Arrival {
     pub at: Instant,
     pub spec: Arc<JobSpec>,
+    /// What it computes and sends. Without it the job works for `spec.work.alone` and sends nothing.
+    pub training: Option<Arc<TrainingModel>>,
 }
 
 /// What the world itself takes, whatever the job.
@@ -71,6 +111,8 @@ pub struct Costs {
 pub enum Fault {
     /// A node is gone at `at` and comes back after `lasts`, if it does.
     Node { node: NodeId, at: Instant, lasts: Option<Duration> },
+    /// A cable carries only `rate` in each direction from `at` on, for so long or for ever; nothing, if no rate is said.
+    Link { links: [LinkId; 2], at: Instant, lasts: Option<Duration>, rate: Option<Bandwidth> },
     /// Each step fails, comes late by up to `delay`, or is lost, with these chances.
     Steps { fail: Share, late: Share, lost: Share, delay: Duration },
 }

@@ -20,7 +20,7 @@ use metronome_core::report::Failure;
 use metronome_core::units::{Duration, Gpus, Instant, Resources};
 
 use crate::outcome::{Fate, Outcome};
-use crate::scenario::{Fault, Scenario};
+use crate::scenario::{Arrival, Fault, Scenario};
 use agenda::{Agenda, Happening};
 use dice::{Dice, Fortune};
 use training::{Member, Training};
@@ -82,6 +82,7 @@ const MOST_IDLE_WAKES: u32 = 10_000;
 
 struct World<'a> {
     scenario: &'a Scenario,
+    arrivals: Vec<Arrival>,
     engine: Engine,
     now: Instant,
     agenda: Agenda,
@@ -114,9 +115,10 @@ struct Owner {
 
 impl<'a> World<'a> {
     fn new(scenario: &'a Scenario, options: RunOptions) -> Self {
+        let arrivals = scenario.arrivals(options.seed);
         let settings = Settings {
             tick: scenario.tick,
-            step_timeout: patience(scenario),
+            step_timeout: patience(scenario, &arrivals),
             full_check_every: options.full_check_every,
             state_record_every: options.state_record_every,
             ..Settings::default()
@@ -130,7 +132,7 @@ impl<'a> World<'a> {
         }
         let nodes = scenario.cluster.nodes().len();
         let mut agenda = Agenda::default();
-        for (index, arrival) in scenario.jobs.iter().enumerate() {
+        for (index, arrival) in arrivals.iter().enumerate() {
             agenda.add(arrival.at, Happening::Arrives(index));
         }
         for fault in &scenario.faults {
@@ -147,7 +149,8 @@ impl<'a> World<'a> {
             now: Instant::START,
             agenda,
             dice: Dice::new(options.seed, &scenario.faults),
-            trainings: scenario.jobs.iter().map(|arrival| Training::of(arrival, split)).collect(),
+            trainings: arrivals.iter().map(|arrival| Training::of(arrival, split)).collect(),
+            arrivals,
             owners: IdVec::new(),
             used: IdVec::filled(Resources::NONE, nodes),
             gone: IdVec::filled(false, nodes),
@@ -206,7 +209,7 @@ impl<'a> World<'a> {
     }
 
     fn arrives(&mut self, index: usize) {
-        let spec = self.scenario.jobs[index].spec.clone();
+        let spec = self.arrivals[index].spec.clone();
         let members = if self.split { members_of(&spec) } else { vec![spec] };
         for (member, spec) in members.into_iter().enumerate() {
             let job = self.engine.submit(self.now, spec);
@@ -308,7 +311,7 @@ impl<'a> World<'a> {
         if to.nodes().any(|node| self.gone[node]) {
             return Err(Failure::NodeGone);
         }
-        let spec = &self.scenario.jobs[owner.training].spec;
+        let spec = &self.arrivals[owner.training].spec;
         let whole = if self.split { 1 } else { spec.members() };
         if to.members() != whole {
             self.violations.push(format!(
@@ -499,10 +502,10 @@ fn members_of(spec: &JobSpec) -> Vec<Arc<JobSpec>> {
 }
 
 /// How long a step may take before it counts as lost: well beyond what any step here takes by itself.
-fn patience(scenario: &Scenario) -> Duration {
+fn patience(scenario: &Scenario, arrivals: &[Arrival]) -> Duration {
     let of_job =
         |spec: &JobSpec| spec.checkpointing.map_or(Duration::ZERO, |costs| costs.takes + costs.restart);
-    let slowest = scenario.jobs.iter().map(|arrival| of_job(&arrival.spec)).max().unwrap_or_default();
+    let slowest = arrivals.iter().map(|arrival| of_job(&arrival.spec)).max().unwrap_or_default();
     let longest = slowest + scenario.costs.start + scenario.costs.stop;
     Settings::default().step_timeout.max(longest.times(4))
 }

@@ -45,10 +45,10 @@ fn tiresias_sixty_jobs_are_read_back_as_they_were() {
     let imported = import::tiresias(&path, options(1, 64)).unwrap();
     assert_eq!(imported.report.to_string(), "60 jobs");
     let scenario = read_back(&imported);
-    assert_eq!((scenario.name.as_str(), scenario.jobs.len()), ("60_job", 60));
+    assert_eq!((scenario.name.as_str(), scenario.job_count()), ("60_job", 60));
     assert_eq!(scenario.tick, Duration::SECOND);
     assert_eq!(scenario.cluster.capacity().gpus, Gpus::whole(64));
-    let second = &scenario.jobs[1];
+    let second = &scenario.arrivals(1)[1];
     assert_eq!((&*second.spec.name, second.at), ("1", Instant::from_secs(30)));
     assert_eq!((second.spec.gpus(), second.spec.members()), (Gpus::whole(8), 1));
     assert_eq!(second.spec.work.alone, Some(Duration::from_secs(147)));
@@ -61,13 +61,14 @@ fn all_of_philly_is_read_back_in_the_order_of_submission() {
     let imported = import::philly(&path, options(64, 8)).unwrap();
     assert_eq!(imported.report.to_string(), "82247 jobs; dropped: 1 blank line");
     let scenario = read_back(&imported);
-    assert_eq!((scenario.name.as_str(), scenario.jobs.len()), ("philly", 82_247));
-    assert_eq!(scenario.jobs[0].at, Instant::START);
-    assert!(scenario.jobs.is_sorted_by_key(|job| job.at));
-    let last = scenario.jobs.last().unwrap();
+    assert_eq!((scenario.name.as_str(), scenario.job_count()), ("philly", 82_247));
+    let jobs = scenario.arrivals(1);
+    assert_eq!(jobs[0].at, Instant::START);
+    assert!(jobs.is_sorted_by_key(|job| job.at));
+    let last = jobs.last().unwrap();
     // From 2017-09-04 10:30:41 to 2017-12-22 08:02:11.
     assert_eq!(last.at, Instant::from_secs(109 * 86_400 - 2 * 3600 - 28 * 60 - 30));
-    let widest = scenario.jobs.iter().map(|job| job.spec.members()).max();
+    let widest = jobs.iter().map(|job| job.spec.members()).max();
     assert_eq!(widest, Some(16), "128 GPUs on nodes of 8");
 }
 
@@ -85,13 +86,12 @@ fn rows_that_are_no_jobs_are_counted_and_named() {
     assert_eq!(imported.report.dropped, dropped);
     assert_eq!((imported.report.jobs, imported.report.blank_lines), (2, 1));
 
-    let scenario = read_back(&imported);
-    let seen: Vec<_> =
-        scenario.jobs.iter().map(|job| (&*job.spec.name, job.at, job.spec.members())).collect();
+    let jobs = read_back(&imported).arrivals(1);
+    let seen: Vec<_> = jobs.iter().map(|job| (&*job.spec.name, job.at, job.spec.members())).collect();
     let expected = vec![("philly-4", Instant::START, 1), ("philly-1", Instant::from_secs(9), 2)];
     assert_eq!(seen, expected, "12 GPUs are a member of 8 and one of 4");
-    assert_eq!(scenario.jobs[1].spec.gpus(), Gpus::whole(12));
-    assert_eq!(scenario.jobs[1].spec.work.alone, Some(Duration::from_millis(5500)));
+    assert_eq!(jobs[1].spec.gpus(), Gpus::whole(12));
+    assert_eq!(jobs[1].spec.work.alone, Some(Duration::from_millis(5500)));
 }
 
 #[test]
@@ -100,7 +100,8 @@ fn a_limit_keeps_the_first_by_submission() {
     let (_folder, path) = written(text);
     let imported = import::tiresias(&path, ImportOptions { limit: Some(2), ..options(1, 4) }).unwrap();
     assert_eq!(imported.report.to_string(), "2 jobs; dropped: 1 job beyond the limit");
-    let names: Vec<_> = read_back(&imported).jobs.iter().map(|job| job.spec.name.to_string()).collect();
+    let names: Vec<_> =
+        read_back(&imported).arrivals(1).iter().map(|job| job.spec.name.to_string()).collect();
     assert_eq!(names, ["a", "b"]);
 }
 

@@ -10,7 +10,7 @@ use metronome_core::policy::Policy;
 use metronome_core::queue::Queue;
 use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources};
 use metronome_sim::outcome::Outcome;
-use metronome_sim::scenario::{Arrival, Costs, Fault, Scenario};
+use metronome_sim::scenario::{Arrival, Costs, Fault, Scenario, Source};
 use metronome_sim::world::{self, RunOptions};
 
 pub fn gpus(count: u64) -> Resources {
@@ -65,13 +65,14 @@ pub fn policy(name: &str) -> Policy {
 }
 
 pub fn scenario(cluster: Cluster, jobs: impl IntoIterator<Item = (u64, JobSpec)>) -> Scenario {
-    let arrival = |(at, spec)| Arrival { at: Instant::from_secs(at), spec: Arc::new(spec) };
+    let arrival = |(at, spec)| Arrival { at: Instant::from_secs(at), spec: Arc::new(spec), training: None };
     Scenario {
         name: "test".into(),
         cluster,
         queues: IdVec::from_iter([Queue::open("default")]),
         policies: Vec::new(),
-        jobs: jobs.into_iter().map(arrival).collect(),
+        sources: vec![Source::Listed(jobs.into_iter().map(arrival).collect())],
+        within_node: None,
         tick: Duration::SECOND,
         costs: Costs::default(),
         faults: Vec::new(),

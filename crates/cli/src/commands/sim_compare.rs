@@ -75,7 +75,7 @@ pub(crate) fn run(args: &SimCompare) -> Result<Reply, Failure> {
     let per_job = args.figures.open_per_job()?;
     let outcomes = {
         let runs = policies.len() * args.seeds as usize;
-        let progress = Progress::of(runs, scenario.jobs.len());
+        let progress = Progress::of(runs, scenario.job_count());
         compare(&scenario, &policies, args.seeds, &|at| progress.step(at.run, at.at))
     };
     per_job.write(&outcomes)?;

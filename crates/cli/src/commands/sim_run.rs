@@ -56,7 +56,7 @@ pub(crate) fn run(args: &SimRun) -> Result<Reply, Failure> {
 }
 
 fn simulate(scenario: &Scenario, policy: Policy, seed: u64, journal: Option<JournalFile>) -> Outcome {
-    let progress = Progress::of(1, scenario.jobs.len());
+    let progress = Progress::of(1, scenario.job_count());
     let journal = journal.map(|file| Box::new(file) as Box<dyn Journal + Send>);
     let options = RunOptions { seed, journal, ..RunOptions::new(policy) };
     world::run(scenario, options, &|at| progress.step(0, at))

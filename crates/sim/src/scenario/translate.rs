@@ -22,7 +22,7 @@ use super::documents::{
 use super::error::{InputError, Position, Problem, quoted};
 use super::near::meant_or_known;
 use super::values::{Placed, Text, check_name, name, position};
-use super::{Arrival, Scenario};
+use super::{Arrival, Scenario, Source};
 
 const API_VERSION: &str = "metronome.dev/v1alpha1";
 const KINDS: [&str; 5] = ["Cluster", "Workload", "TrainingJob", "Queue", "Policy"];
@@ -56,11 +56,20 @@ pub(super) fn scenario(
         workload::arrivals(document, &world, origin, &mut jobs)?;
     }
     check_jobs(&jobs).map_err(in_file)?;
-    jobs.sort_by_key(|job| job.at);
 
     let name = workload.map_or_else(|| stem(origin.file), |document| document.name().to_owned());
     let workload::Settings { tick, costs, faults } = settings;
-    Ok(Scenario { name, cluster, queues: queues.into_list(), policies, jobs, tick, costs, faults })
+    Ok(Scenario {
+        name,
+        cluster,
+        queues: queues.into_list(),
+        policies,
+        sources: vec![Source::Listed(jobs)],
+        within_node: None,
+        tick,
+        costs,
+        faults,
+    })
 }
 
 /// What jobs refer to.

@@ -39,7 +39,7 @@ pub(super) fn declared(document: &Named<JobShape>, world: &World<'_>) -> Result<
 pub(super) fn arrival(request: Request, at: Instant) -> Arrival {
     let Request { mut spec, within } = request;
     spec.deadline = within.map(|within| at + within);
-    Arrival { at, spec: Arc::new(spec) }
+    Arrival { at, spec: Arc::new(spec), training: None }
 }
 
 /// A job before it is known when it is submitted.

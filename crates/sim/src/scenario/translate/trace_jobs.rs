@@ -104,7 +104,7 @@ fn job(row: &Row<'_>, settings: &mut Settings<'_>) -> Result<Arrival, Problem> {
         start_retries: JobSpec::DEFAULT_START_RETRIES,
         suspended: false,
     };
-    Ok(Arrival { at, spec: Arc::new(spec) })
+    Ok(Arrival { at, spec: Arc::new(spec), training: None })
 }
 
 /// The roles of a row, and how long they take at their smallest.
