@@ -1,9 +1,10 @@
 //! What happened in one simulation, as facts; `results` makes figures of them.
 
 use metronome_core::cluster::Name;
+use metronome_core::id::NodeId;
 use metronome_core::job::Priority;
 use metronome_core::report::Reason;
-use metronome_core::units::{Duration, GpuTime, Gpus, Instant};
+use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant};
 
 /// How a job ended, if it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +17,28 @@ pub enum Fate {
     Deadlocked,
 }
 
+/// What a job did with the nodes it had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    Training,
+    /// It waits for the rest of its gang, or starts, saves or stops.
+    Holding,
+}
+
+/// A stretch of time in which a job had the same nodes and did the same with them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    pub kind: Use,
+    pub from: Instant,
+    pub to: Instant,
+    pub nodes: Vec<NodeId>,
+}
+
 #[derive(Clone, Debug)]
 pub struct JobOutcome {
     pub name: Name,
+    /// The model it trains, where the scenario names one.
+    pub model: Option<String>,
     pub priority: Priority,
     pub submit: Instant,
     /// When it first trained.
@@ -40,6 +60,24 @@ pub struct JobOutcome {
     pub resizes: u32,
     /// Why it last waited.
     pub wait_reason: Option<Reason>,
+    /// Its mean iteration time over that of running alone at the same placement and size, where the network is
+    /// modelled.
+    pub slowdown: Option<f64>,
+    /// In order of time, without overlap. Empty where nobody kept them.
+    pub segments: Vec<Segment>,
+}
+
+/// What one directed link carried in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkLoad {
+    pub name: String,
+    /// The level of the topology that it leaves: `node`, `rack`, …
+    pub level: String,
+    pub rate: Bandwidth,
+    /// Bytes, over the whole run.
+    pub carried: f64,
+    /// The same, by stretches of `Outcome::bin` from the beginning of the run.
+    pub bins: Vec<f64>,
 }
 
 #[derive(Clone, Debug)]
@@ -53,6 +91,10 @@ pub struct Outcome {
     pub gpu_capacity: Gpus,
     /// GPU-time spent training.
     pub gpu_busy: GpuTime,
+    /// Empty where the network is not modelled.
+    pub links: Vec<LinkLoad>,
+    /// How long each bin of a link is.
+    pub bin: Duration,
     pub events: u64,
     /// Plans that the engine's checker refused. Anything but zero is a bug.
     pub alarms: u64,

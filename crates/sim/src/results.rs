@@ -6,9 +6,12 @@
 //! - `jct` runs from submission to completion. A job that never completes counts with the end of the run, also one
 //!   that failed: giving up is no gain.
 //! - `queueing` is all the time from submission to a job's own end in which it did not train.
-//! - `slowdown` is, over completed jobs, the time a job trained over the time its work takes alone. Waiting, saving
-//!   and starting again are not in it; work that was lost and done twice is.
+//! - `slowdown` is, over completed jobs, iteration time over that of running alone at the same placement and size.
+//!   Where the network is not modelled it is the time a job trained over the time its work takes alone. Waiting,
+//!   saving and starting again are not in it; work that was lost and done twice is.
 //! - `makespan` is the last end minus the first submission.
+//! - `link_utilisation` is bytes carried over what the same links could have carried from the first start to the last
+//!   end, over the links that carried anything; `null` where the network is not modelled.
 //! - `gpu_utilisation` is GPU-time spent training over capacity, from the first start to the last end.
 //! - Percentiles are by nearest rank, the median too. What nothing was measured for is `null`.
 

@@ -459,6 +459,8 @@ impl<'a> World<'a> {
             jobs: self.trainings.into_iter().map(|training| training.outcome(now)).collect(),
             ended: now,
             gpu_capacity,
+            links: Vec::new(),
+            bin: Duration::ZERO,
             events: self.events,
             alarms: self.engine.state().alarms,
             last_alarm: self.engine.state().last_alarm.clone(),

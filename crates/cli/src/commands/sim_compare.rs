@@ -113,6 +113,7 @@ mod tests {
         let minute = Instant::from_secs(60);
         let job = JobOutcome {
             name: Name::from("a"),
+            model: None,
             priority: Priority::HIGH,
             submit: Instant::START,
             start: Some(Instant::START),
@@ -128,6 +129,8 @@ mod tests {
             moves: 0,
             resizes: 0,
             wait_reason: None,
+            slowdown: None,
+            segments: Vec::new(),
         };
         Outcome {
             policy: policy.into(),
@@ -136,6 +139,8 @@ mod tests {
             ended: minute,
             gpu_capacity: Gpus::whole(1),
             gpu_busy: GpuTime::gpu_seconds(60),
+            links: Vec::new(),
+            bin: Duration::ZERO,
             events: 3,
             alarms: 0,
             last_alarm: None,

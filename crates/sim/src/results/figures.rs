@@ -10,7 +10,7 @@ pub struct Figures<C> {
     pub makespan_s: Option<f64>,
     pub queueing_s: QueueingSeconds,
     pub slowdown: Slowdown,
-    /// Not modelled yet.
+    /// Nothing where the network is not modelled.
     pub link_utilisation: Utilisation,
     pub gpu_utilisation: Utilisation,
     /// Not modelled yet.

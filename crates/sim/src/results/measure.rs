@@ -27,7 +27,7 @@ pub(super) fn figures(outcome: &Outcome) -> Figures<u64> {
         makespan_s: makespan(outcome).map(Duration::as_secs_f64),
         queueing_s: QueueingSeconds { mean: queueing.mean(), p99: queueing.seconds_at(99) },
         slowdown: Slowdown { mean: slowdown.mean(), p99: slowdown.percentile(99), max: slowdown.max() },
-        link_utilisation: Utilisation::default(),
+        link_utilisation: Utilisation { mean: link_utilisation(outcome) },
         gpu_utilisation: Utilisation { mean: gpu_utilisation(outcome) },
         cpu_allocated_utilisation: Utilisation::default(),
         deadlines: deadlines(outcome),
@@ -68,9 +68,10 @@ fn queueing_time(job: &JobOutcome, ended: Instant) -> Duration {
     end(job, ended).since(job.submit) - job.ran
 }
 
-fn slowdown(job: &JobOutcome) -> Option<f64> {
-    let measured = job.fate == Fate::Completed && !job.alone.is_zero();
-    measured.then(|| job.ran.0 as f64 / job.alone.0 as f64)
+/// As the network had it, else training time over time alone.
+pub(super) fn slowdown(job: &JobOutcome) -> Option<f64> {
+    let trained = (!job.alone.is_zero()).then(|| job.ran.0 as f64 / job.alone.0 as f64);
+    job.slowdown.or(trained).filter(|_| job.fate == Fate::Completed)
 }
 
 fn makespan(outcome: &Outcome) -> Option<Duration> {
@@ -85,10 +86,22 @@ fn last_end(outcome: &Outcome) -> Option<Instant> {
 }
 
 fn gpu_utilisation(outcome: &Outcome) -> Option<f64> {
-    let first_start = outcome.jobs.iter().filter_map(|job| job.start).min()?;
-    let time = last_end(outcome)?.since(first_start);
-    let offered = outcome.gpu_capacity.0 as f64 * time.0 as f64;
+    let offered = outcome.gpu_capacity.0 as f64 * active_time(outcome)?.0 as f64;
     (offered > 0.0).then(|| outcome.gpu_busy.0 as f64 / offered)
+}
+
+/// From the first start to the last end.
+fn active_time(outcome: &Outcome) -> Option<Duration> {
+    let first_start = outcome.jobs.iter().filter_map(|job| job.start).min()?;
+    Some(last_end(outcome)?.since(first_start))
+}
+
+/// Over the links that carried anything.
+fn link_utilisation(outcome: &Outcome) -> Option<f64> {
+    let used = || outcome.links.iter().filter(|link| link.carried > 0.0);
+    let bytes_a_second: f64 = used().map(|link| link.rate.0 as f64 / 8.0).sum();
+    let offered = bytes_a_second * active_time(outcome)?.as_secs_f64();
+    (offered > 0.0).then(|| used().map(|link| link.carried).sum::<f64>() / offered)
 }
 
 fn deadlines(outcome: &Outcome) -> Deadlines<u64> {

@@ -3,15 +3,16 @@
 use metronome_core::cluster::Name;
 use metronome_core::job::Priority;
 use metronome_core::report::Reason;
-use metronome_core::units::{Duration, GpuTime, Gpus, Instant, Resources};
+use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Resources};
 
 use super::*;
-use crate::outcome::{Fate, JobOutcome};
+use crate::outcome::{Fate, JobOutcome, LinkLoad};
 
 /// A job of two GPUs that waits for `wait` after its submission and then trains for `ran`.
 fn completed(name: &str, submit: u64, wait: u64, ran: u64) -> JobOutcome {
     JobOutcome {
         name: Name::from(name),
+        model: None,
         priority: Priority::NORMAL,
         submit: Instant::from_secs(submit),
         start: Some(Instant::from_secs(submit + wait)),
@@ -27,6 +28,8 @@ fn completed(name: &str, submit: u64, wait: u64, ran: u64) -> JobOutcome {
         moves: 0,
         resizes: 0,
         wait_reason: None,
+        slowdown: None,
+        segments: Vec::new(),
     }
 }
 
@@ -55,6 +58,8 @@ fn outcome(seed: u64, jobs: Vec<JobOutcome>, ended: u64) -> Outcome {
         ended: Instant::from_secs(ended),
         gpu_capacity: Gpus::whole(4),
         gpu_busy: busy,
+        links: Vec::new(),
+        bin: Duration::ZERO,
         events: 0,
         alarms: 0,
         last_alarm: None,
@@ -113,6 +118,29 @@ fn slowdown_is_training_time_over_time_alone() {
     let slow = JobOutcome { alone: Duration::from_secs(20), ..completed("a", 0, 10, 30) };
     let figures = figures(vec![slow, completed("b", 0, 0, 10)], 40);
     assert_eq!(figures.slowdown, Slowdown { mean: Some(1.25), p99: Some(1.5), max: Some(1.5) });
+}
+
+#[test]
+fn the_slowdown_that_the_network_caused_goes_before_arithmetic() {
+    let slow = JobOutcome { slowdown: Some(1.2), ..completed("a", 0, 10, 30) };
+    let stuck = JobOutcome { slowdown: Some(9.0), ..stuck("b", 0, Fate::Deadlocked) };
+    let slowdown = figures(vec![slow, stuck], 40).slowdown;
+    assert_eq!(slowdown.max, Some(1.2), "only completed jobs have a slowdown");
+}
+
+#[test]
+fn link_utilisation_is_bytes_over_what_the_used_links_could_carry() {
+    let link = |name: &str, carried| LinkLoad {
+        name: name.into(),
+        level: "rack".into(),
+        rate: Bandwidth(800),
+        carried,
+        bins: Vec::new(),
+    };
+    let mut outcome = outcome(1, vec![completed("a", 10, 10, 40)], 60);
+    outcome.links = vec![link("r0", 3000.0), link("r1", 1000.0), link("unused", 0.0)];
+    // Two links of 100 bytes a second, from 20 to 60.
+    assert_eq!(RunResult::of(&outcome).figures.link_utilisation.mean, Some(0.5));
 }
 
 #[test]

@@ -143,6 +143,7 @@ impl Training {
         };
         JobOutcome {
             name: self.name,
+            model: None,
             priority: self.priority,
             submit: self.submit,
             start: self.start,
@@ -158,6 +159,8 @@ impl Training {
             moves: self.moves,
             resizes: self.resizes,
             wait_reason: self.wait_reason,
+            slowdown: None,
+            segments: Vec::new(),
         }
     }
 }
