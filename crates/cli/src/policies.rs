@@ -17,6 +17,11 @@ pub(crate) const ABOUT: &[(&str, &str)] = &[
     ("srtf", "shortest remaining time first, with preemption"),
     ("srsf", "smallest remaining service (time × GPUs) first, with preemption"),
     ("tiresias", "least attained service in three levels, with preemption; durations are not known to it"),
+    (
+        "fair",
+        "as `metronome`, with nothing done about the links: what its network policies are measured against",
+    ),
+    ("solo", "as `metronome`, with every link to itself: a bound, not a policy one can have"),
 ];
 
 pub(crate) fn about(name: &str) -> &'static str {

@@ -13,6 +13,7 @@ pub struct Policy {
     pub queueing: Queueing,
     pub preemption: Preemption,
     pub placement: Placement,
+    pub links: Links,
 }
 
 /// Who goes first.
@@ -165,6 +166,16 @@ pub enum Placement {
     Topology,
 }
 
+/// What the links do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Links {
+    /// Jobs that meet on a link share it fairly.
+    Shared,
+    /// Everybody has every link to themselves: no world is like this, but no policy can do better on its placement.
+    Ideal,
+}
+
 impl Policy {
     /// Names of all policies, in the order in which they are listed to users.
     pub fn names() -> impl Iterator<Item = &'static str> {
@@ -172,7 +183,8 @@ impl Policy {
     }
 
     pub fn named(name: &str) -> Option<Self> {
-        let (name, order, gangs, queueing, preemption, placement) = TABLE.iter().find(|row| row.0 == name)?;
+        let (name, order, gangs, queueing, preemption, placement, links) =
+            TABLE.iter().find(|row| row.0 == name)?;
         Some(Self {
             name: (*name).to_owned(),
             order: order(),
@@ -180,11 +192,12 @@ impl Policy {
             queueing: *queueing,
             preemption: *preemption,
             placement: *placement,
+            links: *links,
         })
     }
 }
 
-type Row = (&'static str, fn() -> Order, Gangs, Queueing, Preemption, Placement);
+type Row = (&'static str, fn() -> Order, Gangs, Queueing, Preemption, Placement, Links);
 
 /// The limits of Tiresias' two lower levels, in GPU-seconds.
 fn tiresias_levels() -> Order {
@@ -197,17 +210,19 @@ fn weighted() -> Order {
 
 #[rustfmt::skip]
 const TABLE: &[Row] = {
-    use {Gangs::*, Placement::*, Preemption::*, Queueing::*};
+    use {Gangs::*, Links::*, Placement::*, Preemption::*, Queueing::*};
     &[
-        ("metronome",    weighted,           Whole,          Skip,       Never,  Topology),
-        ("kubernetes",   || Order::Priority, MemberByMember, Skip,       Never,  Spread),
-        ("coscheduling", || Order::Priority, Whole,          Skip,       Never,  Spread),
-        ("volcano",      || Order::Priority, Whole,          Skip,       Never,  Pack),
-        ("fifo",         || Order::Fifo,     Whole,          HeadBlocks, Never,  Pack),
-        ("fifo-skip",    || Order::Fifo,     Whole,          Skip,       Never,  Pack),
-        ("srtf",         || Order::Srtf,     Whole,          Skip,       ByRank, Pack),
-        ("srsf",         || Order::Srsf,     Whole,          Skip,       ByRank, Pack),
-        ("tiresias",     tiresias_levels,    Whole,          Skip,       ByRank, Pack),
+        ("metronome",    weighted,           Whole,          Skip,       Never,  Topology, Shared),
+        ("kubernetes",   || Order::Priority, MemberByMember, Skip,       Never,  Spread,   Shared),
+        ("coscheduling", || Order::Priority, Whole,          Skip,       Never,  Spread,   Shared),
+        ("volcano",      || Order::Priority, Whole,          Skip,       Never,  Pack,     Shared),
+        ("fifo",         || Order::Fifo,     Whole,          HeadBlocks, Never,  Pack,     Shared),
+        ("fifo-skip",    || Order::Fifo,     Whole,          Skip,       Never,  Pack,     Shared),
+        ("srtf",         || Order::Srtf,     Whole,          Skip,       ByRank, Pack,     Shared),
+        ("srsf",         || Order::Srsf,     Whole,          Skip,       ByRank, Pack,     Shared),
+        ("tiresias",     tiresias_levels,    Whole,          Skip,       ByRank, Pack,     Shared),
+        ("fair",         weighted,           Whole,          Skip,       Never,  Topology, Shared),
+        ("solo",         weighted,           Whole,          Skip,       Never,  Topology, Ideal),
     ]
 };
 

@@ -5,6 +5,8 @@
 
 mod agenda;
 mod dice;
+mod links;
+mod steps;
 mod training;
 
 use std::sync::Arc;
@@ -14,15 +16,15 @@ use metronome_core::engine::{Ending, Engine, Event, Settings};
 use metronome_core::id::{IdVec, JobId, NodeId};
 use metronome_core::job::{Gang, JobSpec};
 use metronome_core::journal::Journal;
-use metronome_core::plan::{Action, Assignment, Step, StepId};
+use metronome_core::plan::StepId;
 use metronome_core::policy::{Gangs, Policy};
-use metronome_core::report::Failure;
 use metronome_core::units::{Duration, Gpus, Instant, Resources};
 
 use crate::outcome::{Fate, Outcome};
 use crate::scenario::{Arrival, Fault, Scenario};
 use agenda::{Agenda, Happening};
-use dice::{Dice, Fortune};
+use dice::Dice;
+use links::Wires;
 use training::{Member, Training};
 
 /// How one simulation is run.
@@ -34,12 +36,14 @@ pub struct RunOptions {
     pub full_check_every: u64,
     /// A state record is written to the journal after so many others.
     pub state_record_every: u64,
+    /// Keep what pictures need: when each job had which nodes, and the load of links over time.
+    pub pictures: bool,
 }
 
 impl RunOptions {
     pub fn new(policy: Policy) -> Self {
         let Settings { full_check_every, state_record_every, .. } = Settings::default();
-        Self { policy, seed: 1, journal: None, full_check_every, state_record_every }
+        Self { policy, seed: 1, journal: None, full_check_every, state_record_every, pictures: false }
     }
 }
 
@@ -87,6 +91,7 @@ struct World<'a> {
     now: Instant,
     agenda: Agenda,
     dice: Dice,
+    wires: Wires,
     trainings: Vec<Training>,
     /// For each job of the engine the training it belongs to, and which member of it it is.
     owners: IdVec<JobId, Owner>,
@@ -96,6 +101,7 @@ struct World<'a> {
     policy: String,
     seed: u64,
     split: bool,
+    pictures: bool,
     events: u64,
     next_report: u64,
     over: usize,
@@ -125,6 +131,7 @@ impl<'a> World<'a> {
         };
         let policy = options.policy.name.clone();
         let split = options.policy.gangs == Gangs::MemberByMember;
+        let wires = Wires::of(scenario, options.policy.links, options.pictures);
         let mut engine =
             Engine::new(scenario.cluster.clone(), scenario.queues.clone(), options.policy, settings);
         if let Some(journal) = options.journal {
@@ -136,12 +143,7 @@ impl<'a> World<'a> {
             agenda.add(arrival.at, Happening::Arrives(index));
         }
         for fault in &scenario.faults {
-            if let Fault::Node { node, at, lasts } = *fault {
-                agenda.add(at, Happening::Breaks(node));
-                if let Some(lasts) = lasts {
-                    agenda.add(at + lasts, Happening::IsBack(node));
-                }
-            }
+            foresee(fault, &mut agenda);
         }
         Self {
             scenario,
@@ -149,6 +151,7 @@ impl<'a> World<'a> {
             now: Instant::START,
             agenda,
             dice: Dice::new(options.seed, &scenario.faults),
+            wires,
             trainings: arrivals.iter().map(|arrival| Training::of(arrival, split)).collect(),
             arrivals,
             owners: IdVec::new(),
@@ -157,6 +160,7 @@ impl<'a> World<'a> {
             policy,
             seed: options.seed,
             split,
+            pictures: options.pictures,
             events: 0,
             next_report: EVENTS_BETWEEN_REPORTS,
             over: 0,
@@ -167,24 +171,31 @@ impl<'a> World<'a> {
         }
     }
 
-    /// When something happens next; none when nothing ever will.
+    /// When something happens next; none when nothing ever will. The network is moved on up to then.
     fn next_instant(&mut self) -> Option<Instant> {
         let happens = self.agenda.next_at();
         let wakes = self.engine.next_wake().map(|wake| wake.max(self.now));
-        self.idle_wakes = if happens.is_some() { 0 } else { self.idle_wakes + 1 };
-        if self.idle_wakes > MOST_IDLE_WAKES {
-            return None;
+        let foreseen = [happens, wakes].into_iter().flatten().min();
+        if self.wires.run_until(foreseen) {
+            self.idle_wakes = 0;
+            return self.wires.finished_at();
         }
-        [happens, wakes].into_iter().flatten().min()
+        self.idle_wakes = if happens.is_some() { 0 } else { self.idle_wakes + 1 };
+        foreseen.filter(|_| self.idle_wakes <= MOST_IDLE_WAKES)
     }
 
     fn hear_what_happens(&mut self) {
+        while let Some(index) = self.wires.next_finished(self.now) {
+            self.events += 1;
+            self.completes(index);
+        }
         while let Some(happening) = self.agenda.take(self.now) {
             self.events += 1;
             match happening {
                 Happening::Arrives(index) => self.arrives(index),
                 Happening::Breaks(node) => self.breaks(node),
                 Happening::IsBack(node) => self.is_back(node),
+                Happening::LinkChanges { link, rate } => self.wires.set_rate(self.now, link, rate),
                 Happening::StepComes(step) => self.step_comes(step),
                 Happening::StepEnds { step, tells } => self.step_ends(&step, tells),
                 Happening::IsTold(event) => self.engine.observe(self.now, event),
@@ -241,172 +252,46 @@ impl<'a> World<'a> {
         self.engine.observe(self.now, Event::NodeBack(node));
     }
 
-    /// A step leaves the engine: it comes at once, late, not at all, or fails.
-    fn hand_over(&mut self, step: Step) {
-        match self.dice.fortune() {
-            Fortune::Comes => self.step_comes(step),
-            Fortune::ComesLate(by) => self.agenda.add(self.now + by, Happening::StepComes(step)),
-            Fortune::IsLost => {}
-            Fortune::Fails => self.step_fails(step),
-        }
-    }
-
-    /// A step fails at the machines: everything is as it was, and older steps are void. What is happening already
-    /// cannot fail to happen.
-    fn step_fails(&mut self, step: Step) {
-        let owner = self.owners[step.job];
-        let leaves = matches!(step.action, Action::Preempt | Action::Suspend);
-        if leaves && !self.trainings[owner.training].is_training() {
-            return self.step_comes(step);
-        }
-        self.owners[step.job].newest = step.id;
-        self.fail(&step, if leaves { Failure::WouldNotStop } else { Failure::Other });
-    }
-
-    fn tell(&mut self, event: Event) {
-        self.agenda.add(self.now, Happening::IsTold(event));
-    }
-
-    fn fail(&mut self, step: &Step, failure: Failure) {
-        self.tell(Event::StepFailed { job: step.job, step: step.id, failure });
-    }
-
-    /// A step reaches the machines. What it frees is free, and what it starts trains, when `step_ends`.
-    fn step_comes(&mut self, step: Step) {
-        let owner = self.owners[step.job];
-        if step.id < owner.newest || self.trainings[owner.training].is_over() {
-            return self.fail(&step, Failure::Stale);
-        }
-        self.owners[step.job].newest = step.id;
-        let takes = match &step.action {
-            Action::Start(to) => match self.settle(&step, owner, to) {
-                Ok(()) => self.start_cost(owner.training),
-                Err(failure) => return self.fail(&step, failure),
-            },
-            Action::Move { to, .. } | Action::Rescale { to, .. } => {
-                self.halt(owner.training, Keeping::All);
-                match self.settle(&step, owner, to) {
-                    Ok(()) => self.stop_cost(owner.training, Keeping::All) + self.start_cost(owner.training),
-                    Err(failure) => {
-                        self.train_if_complete(owner.training);
-                        return self.fail(&step, failure);
-                    }
-                }
-            }
-            Action::Preempt | Action::Suspend => {
-                self.halt(owner.training, Keeping::All);
-                self.stop_cost(owner.training, Keeping::All)
-            }
-            Action::Stop => {
-                self.halt(owner.training, Keeping::Saved);
-                self.stop_cost(owner.training, Keeping::Saved)
-            }
-        };
-        let tells = self.dice.report_delay();
-        self.agenda.add(self.now + takes, Happening::StepEnds { step, tells });
-    }
-
-    /// Puts a member on its nodes, if they are there and have room: they must, by the engine's own word.
-    fn settle(&mut self, step: &Step, owner: Owner, to: &Arc<Assignment>) -> Result<(), Failure> {
-        if to.nodes().any(|node| self.gone[node]) {
-            return Err(Failure::NodeGone);
-        }
-        let spec = &self.arrivals[owner.training].spec;
-        let whole = if self.split { 1 } else { spec.members() };
-        if to.members() != whole {
-            self.violations.push(format!(
-                "{} was to run with {} of {whole} members",
-                spec.name,
-                to.members()
-            ));
-        }
-        for (node, amount) in to.takes() {
-            self.used[*node] = self.used[*node] + *amount;
-            if !self.used[*node].fits_in(self.scenario.cluster.node(*node).capacity) {
-                self.violations.push(format!("step {:?} oversubscribed {node:?} at {:?}", step.id, self.now));
-            }
-        }
-        self.trainings[owner.training].members[owner.member].on.push(to.clone());
-        Ok(())
-    }
-
-    fn step_ends(&mut self, step: &Step, tells: Option<Duration>) {
-        let owner = self.owners[step.job];
-        // Whatever came after it sees to what it left behind.
-        if step.id < owner.newest || self.trainings[owner.training].is_over() {
-            return;
-        }
-        match &step.action {
-            Action::Start(to) => {
-                self.trainings[owner.training].members[owner.member].up = true;
-                self.trainings[owner.training].nodes = to.nodes().len() as u32;
-                self.train_if_complete(owner.training);
-            }
-            Action::Move { from, to } | Action::Rescale { from, to } => {
-                self.clear(owner, |on| Arc::ptr_eq(on, from) || on == from);
-                let training = &mut self.trainings[owner.training];
-                training.nodes = to.nodes().len() as u32;
-                match step.action {
-                    Action::Move { .. } => training.moves += 1,
-                    _ => training.resizes += 1,
-                }
-                self.tell_work(owner.training);
-                self.train_if_complete(owner.training);
-            }
-            Action::Preempt | Action::Suspend | Action::Stop => {
-                self.clear(owner, |_| true);
-                let training = &mut self.trainings[owner.training];
-                training.members[owner.member].up = false;
-                training.preemptions += u32::from(step.action == Action::Preempt);
-                self.tell_work(owner.training);
-            }
-        }
-        if let Some(delay) = tells {
-            let done = Event::StepDone { job: step.job, step: step.id };
-            self.agenda.add(self.now + delay, Happening::IsTold(done));
-        }
-    }
-
-    /// The engine may have counted on more or less work than was done and saved.
-    fn tell_work(&mut self, index: usize) {
-        let executed = self.trainings[index].executed(self.now);
-        let jobs: Vec<JobId> = self.trainings[index].members.iter().filter_map(|member| member.job).collect();
-        for job in jobs {
-            self.engine.observe(self.now, Event::Worked { job, executed });
-        }
-    }
-
-    /// Takes a member off those of its nodes that `which` names.
-    fn clear(&mut self, owner: Owner, which: impl Fn(&Arc<Assignment>) -> bool) {
-        let on = &mut self.trainings[owner.training].members[owner.member].on;
-        let (leaves, stays): (Vec<_>, Vec<_>) = std::mem::take(on).into_iter().partition(which);
-        *on = stays;
-        for assignment in leaves {
-            for (node, amount) in assignment.takes() {
-                self.used[*node] = self.used[*node] - *amount;
-            }
-        }
-    }
-
     /// Training is synchronous: it goes on when every member is up.
     fn train_if_complete(&mut self, index: usize) {
-        let now = self.now;
+        let (now, seed) = (self.now, self.seed);
         let training = &mut self.trainings[index];
-        if let Some(left) = training.go_on(now) {
-            let epoch = training.epoch;
-            self.agenda.add(now + left, Happening::Finishes { training: index, epoch });
+        if training.is_training() || !training.is_complete() {
+            return;
+        }
+        training.go_on(now);
+        match training.model.clone() {
+            Some(model) => self.wires.train(now, index, seed, training, &self.arrivals[index].spec, &model),
+            None => {
+                let (left, epoch) = (training.time_left(), training.epoch);
+                self.agenda.add(now + left, Happening::Finishes { training: index, epoch });
+            }
         }
     }
 
     fn halt(&mut self, index: usize, keeping: Keeping) {
-        let now = self.now;
-        self.trainings[index].halt(now, keeping == Keeping::All);
+        let training = &mut self.trainings[index];
+        if training.is_training() {
+            let iterations = if training.model.is_some() { self.wires.stop(self.now, index) } else { 0 };
+            training.halt(self.now, iterations, keeping == Keeping::All);
+        }
+        self.note(index);
     }
 
-    fn finishes(&mut self, index: usize, epoch: u64) {
-        if self.trainings[index].epoch != epoch || self.trainings[index].is_over() {
-            return;
+    fn note(&mut self, index: usize) {
+        if self.pictures {
+            self.trainings[index].note(self.now);
         }
+    }
+
+    /// A job without a loop is done, unless it was halted since this was foreseen.
+    fn finishes(&mut self, index: usize, epoch: u64) {
+        if self.trainings[index].epoch == epoch && !self.trainings[index].is_over() {
+            self.completes(index);
+        }
+    }
+
+    fn completes(&mut self, index: usize) {
         self.halt(index, Keeping::All);
         let jobs: Vec<JobId> = self.trainings[index].members.iter().filter_map(|member| member.job).collect();
         self.end(index, Fate::Completed);
@@ -423,19 +308,8 @@ impl<'a> World<'a> {
             self.clear(Owner { training: index, member, newest: StepId(0) }, |_| true);
         }
         self.trainings[index].end(self.now, fate);
+        self.note(index);
         self.over += 1;
-    }
-
-    fn start_cost(&self, index: usize) -> Duration {
-        let training = &self.trainings[index];
-        let restart = training.checkpointing.filter(|_| training.has_run()).map(|costs| costs.restart);
-        self.scenario.costs.start + restart.unwrap_or_default()
-    }
-
-    fn stop_cost(&self, index: usize, keeping: Keeping) -> Duration {
-        let save =
-            self.trainings[index].checkpointing.filter(|_| keeping == Keeping::All).map(|costs| costs.takes);
-        self.scenario.costs.stop + save.unwrap_or_default()
     }
 
     fn outcome(mut self) -> Outcome {
@@ -447,6 +321,7 @@ impl<'a> World<'a> {
                 training.wait_reason = first.and_then(|job| engine.verdict(job));
             }
         }
+        let (bin, links) = self.wires.loads(&self.scenario.cluster);
         let gpu_capacity: Gpus = self.scenario.cluster.nodes().values().map(|node| node.capacity.gpus).sum();
         Outcome {
             policy: self.policy,
@@ -459,9 +334,9 @@ impl<'a> World<'a> {
             jobs: self.trainings.into_iter().map(|training| training.outcome(now)).collect(),
             ended: now,
             gpu_capacity,
-            links: Vec::new(),
-            bin: Duration::ZERO,
-            events: self.events,
+            bin,
+            links,
+            events: self.events + self.wires.events(),
             alarms: self.engine.state().alarms,
             last_alarm: self.engine.state().last_alarm.clone(),
             violations: self.violations,
@@ -477,6 +352,27 @@ impl<'a> World<'a> {
                 self.trainings[index].end(self.now, Fate::Failed);
             }
         }
+    }
+}
+
+/// Puts a fault on the agenda. What befalls steps is left to the dice.
+fn foresee(fault: &Fault, agenda: &mut Agenda) {
+    match *fault {
+        Fault::Node { node, at, lasts } => {
+            agenda.add(at, Happening::Breaks(node));
+            if let Some(lasts) = lasts {
+                agenda.add(at + lasts, Happening::IsBack(node));
+            }
+        }
+        Fault::Link { links, at, lasts, rate } => {
+            for link in links {
+                agenda.add(at, Happening::LinkChanges { link, rate: Some(rate.unwrap_or_default()) });
+                if let Some(lasts) = lasts {
+                    agenda.add(at + lasts, Happening::LinkChanges { link, rate: None });
+                }
+            }
+        }
+        Fault::Steps { .. } => {}
     }
 }
 

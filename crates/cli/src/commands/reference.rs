@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 
-use metronome_core::policy::{Gangs, Order, Placement, Policy, Preemption, Queueing};
+use metronome_core::policy::{Gangs, Links, Order, Placement, Policy, Preemption, Queueing};
 
 use crate::args::Cli;
 use crate::policies;
@@ -93,9 +93,9 @@ fn describe_values(arg: &Arg) -> String {
 fn policies_page() -> String {
     let mut text = format!("{MADE}# Policies\n\nThe names that `--policy` and `--policies` take.\n\n");
     text.push_str(
-        "| policy | does | order | gangs | when the first does not fit | preemption | placement |\n",
+        "| policy | does | order | gangs | when the first does not fit | preemption | placement | links |\n",
     );
-    text.push_str("|---|---|---|---|---|---|---|\n");
+    text.push_str("|---|---|---|---|---|---|---|---|\n");
     for policy in Policy::names().filter_map(Policy::named) {
         let cells = [
             format!("`{}`", policy.name),
@@ -105,6 +105,7 @@ fn policies_page() -> String {
             queueing(policy.queueing).to_owned(),
             preemption(policy.preemption).to_owned(),
             placement(policy.placement).to_owned(),
+            links(policy.links).to_owned(),
         ];
         writeln!(text, "| {} |", cells.join(" | ")).expect("a string takes everything");
     }
@@ -148,5 +149,12 @@ fn placement(placement: Placement) -> &'static str {
         Placement::Spread => "spread",
         Placement::Pack => "packed",
         Placement::Topology => "by topology",
+    }
+}
+
+fn links(links: Links) -> &'static str {
+    match links {
+        Links::Shared => "shared fairly",
+        Links::Ideal => "without contention",
     }
 }

@@ -77,6 +77,19 @@ impl Fabric {
         self.switches.iter().position(|known| &**known == name).map(|index| Vertex::Switch(index as u32))
     }
 
+    pub fn switch_name(&self, vertex: Vertex) -> Option<&str> {
+        match vertex {
+            Vertex::Node(_) => None,
+            Vertex::Switch(index) => self.switches.get(index as usize).map(|name| &**name),
+        }
+    }
+
+    /// How far above the nodes each vertex is: nothing for a node, one for the switch it hangs on.
+    pub fn elevations(&self) -> BTreeMap<Vertex, u32> {
+        let nodes = self.above.keys().copied().filter(|vertex| matches!(vertex, Vertex::Node(_)));
+        self.heights(nodes)
+    }
+
     /// Lays a cable: a link up and a link down, each at the full rate. A cable that closes a circle is refused.
     pub fn connect(
         &mut self,
@@ -108,13 +121,13 @@ impl Fabric {
     }
 
     fn reaches(&self, from: Vertex, goal: Vertex) -> bool {
-        self.heights(from).contains_key(&goal)
+        self.heights([from]).contains_key(&goal)
     }
 
-    /// Every vertex above `from` with the least number of climbs to it.
-    fn heights(&self, from: Vertex) -> BTreeMap<Vertex, u32> {
-        let mut heights = BTreeMap::from([(from, 0)]);
-        let mut frontier = vec![from];
+    /// Every vertex above any of `from` with the least number of climbs to it.
+    fn heights(&self, from: impl IntoIterator<Item = Vertex>) -> BTreeMap<Vertex, u32> {
+        let mut frontier: Vec<Vertex> = from.into_iter().collect();
+        let mut heights: BTreeMap<Vertex, u32> = frontier.iter().map(|vertex| (*vertex, 0)).collect();
         let mut height = 0;
         while !frontier.is_empty() {
             height += 1;
@@ -139,7 +152,7 @@ impl Fabric {
             return Some(Path::new());
         }
         let (start, end) = (Vertex::Node(from), Vertex::Node(to));
-        let (rise, fall) = (self.heights(start), self.heights(end));
+        let (rise, fall) = (self.heights([start]), self.heights([end]));
         let total = |vertex: &Vertex| Some(rise.get(vertex)? + fall.get(vertex)?);
         let shortest = rise.keys().filter_map(total).min()?;
         let tops: Vec<Vertex> =
@@ -189,7 +202,7 @@ impl Fabric {
     /// The vertices on a shortest way from `start` up to one of `tops`, lowest first and without the tops, each
     /// with the cables that lead on.
     fn ways_up(&self, start: Vertex, tops: &[Vertex]) -> Vec<(Vertex, Vec<Cable>)> {
-        let heights = self.heights(start);
+        let heights = self.heights([start]);
         let mut useful: BTreeMap<Vertex, u32> =
             tops.iter().filter_map(|top| Some((*top, *heights.get(top)?))).collect();
         let mut highest_first: Vec<(u32, Vertex)> = heights.iter().map(|(vertex, h)| (*h, *vertex)).collect();

@@ -4,14 +4,19 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use metronome_core::engine::Event;
-use metronome_core::id::NodeId;
+use metronome_core::id::{LinkId, NodeId};
 use metronome_core::plan::Step;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::units::{Bandwidth, Duration, Instant};
 
 #[derive(Clone, Debug)]
 pub(super) enum Happening {
     Breaks(NodeId),
     IsBack(NodeId),
+    /// A link changes its rate; back to its own, if none is said.
+    LinkChanges {
+        link: LinkId,
+        rate: Option<Bandwidth>,
+    },
     /// A step reaches the machines.
     StepComes(Step),
     /// It has taken effect. The engine hears of it after `tells`, if ever.
@@ -34,11 +39,12 @@ impl Happening {
         match self {
             Self::Breaks(_) => 0,
             Self::IsBack(_) => 1,
-            Self::Finishes { .. } => 2,
-            Self::StepComes(_) => 3,
-            Self::StepEnds { .. } => 4,
-            Self::IsTold(_) => 5,
-            Self::Arrives(_) => 6,
+            Self::LinkChanges { .. } => 2,
+            Self::Finishes { .. } => 3,
+            Self::StepComes(_) => 4,
+            Self::StepEnds { .. } => 5,
+            Self::IsTold(_) => 6,
+            Self::Arrives(_) => 7,
         }
     }
 }

@@ -9,7 +9,8 @@ use metronome_core::plan::Assignment;
 use metronome_core::report::Reason;
 use metronome_core::units::{Duration, GpuTime, Gpus, Instant};
 
-use crate::outcome::{Fate, JobOutcome};
+use crate::model::{Pattern, TrainingModel};
+use crate::outcome::{Fate, JobOutcome, Segment, Use};
 use crate::scenario::Arrival;
 
 #[derive(Clone, Debug, Default)]
@@ -30,22 +31,36 @@ pub(super) struct Training {
     gpus: Gpus,
     size: u32,
     pub(super) checkpointing: Option<Checkpointing>,
+    /// What it does in each iteration; without it, it works for `alone` and sends nothing.
+    pub(super) model: Option<Arc<TrainingModel>>,
     /// One for the whole gang, or one for each member where they are scheduled apart.
     pub(super) members: Vec<Member>,
     /// Work done, up to the last halt, and how much of it is saved.
-    done: Duration,
-    saved: Duration,
+    done: Work,
+    saved: Work,
     since: Option<Instant>,
     /// Counts the times it went on or halted: a finish foreseen before is void.
     pub(super) epoch: u64,
     start: Option<Instant>,
     end: Option<(Instant, Fate)>,
     ran: Duration,
+    /// The time its iterations would have taken alone, where it ran.
+    undisturbed: f64,
+    /// The time of an iteration alone, where it runs now.
+    pub(super) iteration_alone: Duration,
     pub(super) nodes: u32,
     pub(super) preemptions: u32,
     pub(super) moves: u32,
     pub(super) resizes: u32,
     pub(super) wait_reason: Option<Reason>,
+    segments: Vec<Segment>,
+}
+
+/// Work done: time alone, and whole iterations where the job is a loop of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Work {
+    time: Duration,
+    iterations: u64,
 }
 
 impl Training {
@@ -61,19 +76,23 @@ impl Training {
             gpus: spec.gpus(),
             size: spec.members(),
             checkpointing: spec.checkpointing,
+            model: arrival.training.clone(),
             members: vec![Member::default(); members],
-            done: Duration::ZERO,
-            saved: Duration::ZERO,
+            done: Work::default(),
+            saved: Work::default(),
             since: None,
             epoch: 0,
             start: None,
             end: None,
             ran: Duration::ZERO,
+            undisturbed: 0.0,
+            iteration_alone: Duration::ZERO,
             nodes: 0,
             preemptions: 0,
             moves: 0,
             resizes: 0,
             wait_reason: None,
+            segments: Vec::new(),
         }
     }
 
@@ -89,43 +108,102 @@ impl Training {
         self.start.is_some()
     }
 
+    pub(super) fn is_complete(&self) -> bool {
+        self.members.iter().all(|member| member.up)
+    }
+
+    /// The nodes it is on, each once, in order of id: nodes of one domain are neighbours.
+    pub(super) fn on(&self) -> Vec<NodeId> {
+        let mut nodes: Vec<NodeId> =
+            self.members.iter().flat_map(|member| &member.on).flat_map(|on| on.nodes()).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+
     pub(super) fn runs_on(&self, node: NodeId) -> bool {
         self.members.iter().flat_map(|member| &member.on).any(|on| on.touches(node))
     }
 
+    /// Work done and kept, as time alone.
     pub(super) fn executed(&self, now: Instant) -> Duration {
-        self.done + self.since.map_or(Duration::ZERO, |since| now.since(since))
+        match &self.model {
+            Some(model) => self.share_of_work(self.done.iterations, model.iterations),
+            None => self.done.time + self.since.map_or(Duration::ZERO, |since| now.since(since)),
+        }
     }
 
-    /// Trains from now on if every member is up; says how long it still takes.
-    pub(super) fn go_on(&mut self, now: Instant) -> Option<Duration> {
-        if self.since.is_some() || !self.members.iter().all(|member| member.up) {
-            return None;
-        }
+    fn share_of_work(&self, done: u64, of: u64) -> Duration {
+        Duration((u128::from(self.alone.0) * u128::from(done) / u128::from(of.max(1))) as u64)
+    }
+
+    /// How long it still takes, if it sends nothing.
+    pub(super) fn time_left(&self) -> Duration {
+        self.alone - self.done.time
+    }
+
+    /// How many iterations are left, of a loop of so many.
+    pub(super) fn iterations_left(&self, of: u64) -> u64 {
+        of.saturating_sub(self.done.iterations)
+    }
+
+    pub(super) fn go_on(&mut self, now: Instant) {
         self.since = Some(now);
         self.start.get_or_insert(now);
         self.epoch += 1;
-        Some(self.alone - self.done)
     }
 
-    /// Stops training; keeps all of its work if it can save it first, else what was saved.
-    pub(super) fn halt(&mut self, now: Instant, saving: bool) {
+    /// Stops training after so many iterations of its loop; keeps all of its work if it can save it first, else what
+    /// was saved. A loop saves at the end of the iteration in which its time to save comes.
+    pub(super) fn halt(&mut self, now: Instant, iterations: u64, saving: bool) {
         let Some(since) = self.since.take() else { return };
+        let ran = now.since(since);
         self.epoch += 1;
-        self.ran += now.since(since);
-        self.done += now.since(since);
+        self.ran += ran;
+        self.undisturbed += iterations as f64 * self.iteration_alone.as_secs_f64();
+        let before = self.done;
+        self.done = Work { time: before.time + ran, iterations: before.iterations + iterations };
         self.saved = match self.checkpointing {
             Some(_) if saving => self.done,
             Some(Checkpointing { every: Some(every), .. }) if !every.is_zero() => {
-                self.saved.max(Duration(self.done.0 / every.0 * every.0))
+                self.saved_by_itself(every, before)
             }
             _ => self.saved,
         };
         self.done = self.saved;
     }
 
+    fn saved_by_itself(&self, every: Duration, before: Work) -> Work {
+        let time = Duration(self.done.time.0 / every.0 * every.0);
+        if time <= before.time {
+            return self.saved;
+        }
+        let (ran, kept) = ((self.done.time - before.time).0, (time - before.time).0);
+        let iterations =
+            u128::from(self.done.iterations - before.iterations) * u128::from(kept) / u128::from(ran);
+        Work { time, iterations: before.iterations + iterations as u64 }
+    }
+
     pub(super) fn end(&mut self, now: Instant, fate: Fate) {
         self.end = Some((now, fate));
+    }
+
+    /// Notes for the picture what it does with its nodes from now on.
+    pub(super) fn note(&mut self, now: Instant) {
+        let nodes = self.on();
+        let kind = if self.is_training() { Use::Training } else { Use::Holding };
+        if let Some(last) = self.segments.last_mut().filter(|last| last.to == Instant(u64::MAX)) {
+            if last.kind == kind && last.nodes == nodes {
+                return;
+            }
+            last.to = now;
+            if last.from == now {
+                self.segments.pop();
+            }
+        }
+        if !nodes.is_empty() && !self.is_over() {
+            self.segments.push(Segment { kind, from: now, to: Instant(u64::MAX), nodes });
+        }
     }
 
     /// GPU-time in which it trained.
@@ -133,17 +211,25 @@ impl Training {
         GpuTime::of(self.gpus, self.ran)
     }
 
-    pub(super) fn outcome(self, now: Instant) -> JobOutcome {
+    fn slowdown(&self) -> Option<f64> {
+        (self.undisturbed > 0.0).then(|| self.ran.as_secs_f64() / self.undisturbed)
+    }
+
+    pub(super) fn outcome(mut self, now: Instant) -> JobOutcome {
         let holds = self.members.iter().any(|member| member.up);
         let fate = match self.end {
             Some((_, fate)) => fate,
             // A run ends when nothing can change any more: who holds nodes without training blocks others for ever.
-            None if holds => Fate::Deadlocked,
+            None if holds && !self.is_training() => Fate::Deadlocked,
             None => Fate::Unfinished,
         };
+        for segment in &mut self.segments {
+            segment.to = segment.to.min(now);
+        }
         JobOutcome {
+            model: self.model.as_ref().and_then(|model| model_name(model)),
+            slowdown: self.slowdown(),
             name: self.name,
-            model: None,
             priority: self.priority,
             submit: self.submit,
             start: self.start,
@@ -159,8 +245,14 @@ impl Training {
             moves: self.moves,
             resizes: self.resizes,
             wait_reason: self.wait_reason,
-            slowdown: None,
-            segments: Vec::new(),
+            segments: self.segments,
         }
+    }
+}
+
+fn model_name(model: &TrainingModel) -> Option<String> {
+    match &model.pattern {
+        Pattern::Gradients(model) => Some(model.name.clone()),
+        Pattern::Phases(_) => None,
     }
 }

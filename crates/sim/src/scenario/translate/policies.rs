@@ -39,6 +39,7 @@ fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
         placement: placement
             .as_ref()
             .map_or(Ok(base.placement), |text| word(text, "placement", &PLACEMENT))?,
+        links: base.links,
     })
 }
 

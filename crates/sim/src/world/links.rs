@@ -1,0 +1,210 @@
+//! The network under the trainings: routes from their places, completions to the world, loads for the results.
+
+use std::sync::Arc;
+
+use metronome_core::cluster::{Cluster, Fabric, Level, Link, Vertex};
+use metronome_core::id::{Id, IdVec, LinkId, NodeId};
+use metronome_core::job::{JobSpec, RoleKind};
+use metronome_core::policy::Links;
+use metronome_core::units::{Bandwidth, Duration, Instant};
+
+use super::training::{Member, Training};
+use crate::model::{self, TrainingModel, ring_load};
+use crate::network::{self, Completion, Contention, Network, Noise, Pattern, Route, Sharing};
+use crate::outcome::LinkLoad;
+use crate::scenario::Scenario;
+
+/// Pictures begin with bins of this width; long runs widen them.
+const FIRST_BIN: Duration = Duration::SECOND;
+
+pub(super) struct Wires {
+    network: Network,
+    fabric: Fabric,
+    /// The rates links have when nothing is wrong; behind those of the fabric, one inside each node, where that is
+    /// not free.
+    rates: IdVec<LinkId, Bandwidth>,
+    inside_nodes: bool,
+    finished: Option<Completion>,
+    /// The completion that is being heard of.
+    heard: Option<Completion>,
+}
+
+impl Wires {
+    pub(super) fn of(scenario: &Scenario, links: Links, pictures: bool) -> Self {
+        let fabric = scenario.cluster.fabric.clone();
+        let mut rates: IdVec<LinkId, Bandwidth> = fabric.links().values().map(|link| link.rate).collect();
+        if let Some(rate) = scenario.within_node {
+            for _ in scenario.cluster.nodes().ids() {
+                rates.push(rate);
+            }
+        }
+        let contention = match links {
+            Links::Shared => Contention::Shared,
+            Links::Ideal => Contention::None,
+        };
+        let mut network = Network::new(&rates, Sharing { contention, ..Sharing::default() });
+        if pictures {
+            network.record_loads(FIRST_BIN);
+        }
+        let inside_nodes = scenario.within_node.is_some();
+        Self { network, fabric, rates, inside_nodes, finished: None, heard: None }
+    }
+
+    /// Moves the network on to the first completion, or to `until`; for ever, if nothing else will happen. True if
+    /// there is a completion to hear of.
+    pub(super) fn run_until(&mut self, until: Option<Instant>) -> bool {
+        if self.finished.is_none() {
+            self.finished = self.network.run_until(until.unwrap_or(Instant(u64::MAX - 1)));
+        }
+        self.finished.is_some()
+    }
+
+    pub(super) fn finished_at(&self) -> Option<Instant> {
+        self.finished.map(|finished| finished.at)
+    }
+
+    /// A training that is done by now.
+    pub(super) fn next_finished(&mut self, now: Instant) -> Option<usize> {
+        self.run_until(Some(now));
+        self.heard = self.finished.take_if(|finished| finished.at <= now);
+        self.heard.map(|heard| heard.key)
+    }
+
+    /// Begins the loop of a training whose members are all up.
+    pub(super) fn train(
+        &mut self,
+        now: Instant,
+        key: usize,
+        seed: u64,
+        training: &mut Training,
+        spec: &JobSpec,
+        model: &TrainingModel,
+    ) {
+        let pattern = Arc::new(pattern(model));
+        let route = self.route(training, spec);
+        training.iteration_alone = network::alone(&pattern, &route, &self.rates);
+        let run = network::Training {
+            pattern,
+            route,
+            iterations: training.iterations_left(model.iterations),
+            noise: Noise::Gaussian(model.noise),
+            // A stream of its own for each job, and for each time it goes on.
+            seed: (seed << 32) ^ ((key as u64) << 8) ^ training.epoch,
+            class: 0,
+            weight: 1,
+        };
+        self.network.start(now, key, run);
+    }
+
+    /// Ends a loop; how many iterations it has done.
+    pub(super) fn stop(&mut self, now: Instant, key: usize) -> u64 {
+        match self.heard.filter(|heard| heard.key == key) {
+            Some(completion) => completion.iterations,
+            None => self.network.stop(now, key).iterations,
+        }
+    }
+
+    /// Parameter servers exchange with workers; without them, the nodes of a job form a ring. What stays inside a
+    /// node is free, unless the scenario gives it a rate.
+    fn route(&self, training: &Training, spec: &JobSpec) -> Route {
+        let nodes = training.on();
+        if self.fabric.is_empty() && !self.inside_nodes {
+            return Route::nothing();
+        }
+        let placed = placed(&training.members, spec);
+        let of = |wanted: fn(RoleKind) -> bool| -> Vec<(NodeId, u32)> {
+            placed
+                .iter()
+                .filter(|(kind, ..)| wanted(*kind))
+                .map(|(_, node, members)| (*node, *members))
+                .collect()
+        };
+        let servers = of(|kind| kind == RoleKind::Ps);
+        let route = if servers.is_empty() {
+            match nodes[..] {
+                [node] => Ok(self.ring_inside(node, spec)),
+                _ => Route::ring(&self.fabric, &nodes),
+            }
+        } else {
+            let each: Vec<NodeId> =
+                servers.iter().flat_map(|(node, count)| (0..*count).map(|_| *node)).collect();
+            Route::servers(&self.fabric, &of(|kind| kind != RoleKind::Ps), &each)
+        };
+        route.expect("a scenario joins all its nodes")
+    }
+
+    fn ring_inside(&self, node: NodeId, spec: &JobSpec) -> Route {
+        let gpus = u32::try_from(spec.gpus().0 / 1000).unwrap_or(u32::MAX);
+        if !self.inside_nodes || gpus < 2 {
+            return Route::nothing();
+        }
+        let inside = LinkId::from_index(self.fabric.links().len() + node.index());
+        Route::over(&[(inside, ring_load(gpus))])
+    }
+
+    /// A link changes its rate, or goes back to its own.
+    pub(super) fn set_rate(&mut self, now: Instant, link: LinkId, rate: Option<Bandwidth>) {
+        self.network.set_rate(now, link, rate.unwrap_or(self.rates[link]));
+    }
+
+    pub(super) fn events(&self) -> u64 {
+        self.network.events()
+    }
+
+    /// What each link of the fabric carried, with the width of its bins.
+    pub(super) fn loads(&mut self, cluster: &Cluster) -> (Duration, Vec<LinkLoad>) {
+        let carried = self.network.carried();
+        let history = self.network.loads();
+        let heights = self.fabric.elevations();
+        let height = |vertex: &Vertex| heights.get(vertex).copied().unwrap_or(0);
+        let lower = |link: &Link| height(&link.from).min(height(&link.to));
+        let load = |(id, link): (LinkId, &Link)| LinkLoad {
+            name: format!("{} to {}", vertex_name(cluster, link.from), vertex_name(cluster, link.to)),
+            level: level_name(cluster, lower(link)),
+            rate: link.rate,
+            carried: carried[id],
+            bins: history.as_ref().map(|history| history.bins(id).to_vec()).unwrap_or_default(),
+        };
+        let loads = self.fabric.links().iter().map(load).collect();
+        (history.map(|history| history.width()).unwrap_or_default(), loads)
+    }
+}
+
+/// What a job does in each iteration, for the network.
+fn pattern(model: &TrainingModel) -> Pattern {
+    let made = match &model.pattern {
+        model::Pattern::Gradients(model) => Pattern::buckets(&model.iteration),
+        model::Pattern::Phases(traffic) => Pattern::traffic(traffic),
+    };
+    made.expect("a scenario has no pattern that cannot be")
+}
+
+/// The members of each role on each node. Where every member is a gang of its own, their order tells the role.
+fn placed(members: &[Member], spec: &JobSpec) -> Vec<(RoleKind, NodeId, u32)> {
+    let kinds: Vec<RoleKind> =
+        spec.roles.iter().flat_map(|role| (0..role.gang.min()).map(|_| role.kind)).collect();
+    let whole = members.len() == 1;
+    let mut placed = Vec::new();
+    for (index, member) in members.iter().enumerate() {
+        for part in member.on.iter().flat_map(|on| on.parts()) {
+            let kind = if whole { spec.roles[usize::from(part.role)].kind } else { kinds[index] };
+            placed.push((kind, part.node, part.members));
+        }
+    }
+    placed
+}
+
+fn vertex_name(cluster: &Cluster, vertex: Vertex) -> &str {
+    match vertex {
+        Vertex::Node(node) => &cluster.node(node).name,
+        Vertex::Switch(_) => cluster.fabric.switch_name(vertex).unwrap_or("a switch"),
+    }
+}
+
+/// The level that the lower end of a link stands for, so far above the nodes: links of a node, of a rack, …
+fn level_name(cluster: &Cluster, height: u32) -> String {
+    match u32::from(cluster.depth().0).checked_sub(height) {
+        Some(level) => cluster.level_name(Level(level as u8)).to_owned(),
+        None => format!("level {height}"),
+    }
+}

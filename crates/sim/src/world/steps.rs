@@ -1,0 +1,176 @@
+//! Steps at the machines: what they take, what they free, how long that is, and what may befall them on the way.
+
+use std::sync::Arc;
+
+use metronome_core::engine::Event;
+use metronome_core::id::JobId;
+use metronome_core::plan::{Action, Assignment, Step};
+use metronome_core::report::Failure;
+use metronome_core::units::Duration;
+
+use super::agenda::Happening;
+use super::dice::Fortune;
+use super::{Keeping, Owner, World};
+
+impl World<'_> {
+    /// A step leaves the engine: it comes at once, late, not at all, or fails.
+    pub(super) fn hand_over(&mut self, step: Step) {
+        match self.dice.fortune() {
+            Fortune::Comes => self.step_comes(step),
+            Fortune::ComesLate(by) => self.agenda.add(self.now + by, Happening::StepComes(step)),
+            Fortune::IsLost => {}
+            Fortune::Fails => self.step_fails(step),
+        }
+    }
+
+    /// A step fails at the machines: everything is as it was, and older steps are void. What is happening already
+    /// cannot fail to happen.
+    fn step_fails(&mut self, step: Step) {
+        let owner = self.owners[step.job];
+        let leaves = matches!(step.action, Action::Preempt | Action::Suspend);
+        if leaves && !self.trainings[owner.training].is_training() {
+            return self.step_comes(step);
+        }
+        self.owners[step.job].newest = step.id;
+        self.fail(&step, if leaves { Failure::WouldNotStop } else { Failure::Other });
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.agenda.add(self.now, Happening::IsTold(event));
+    }
+
+    fn fail(&mut self, step: &Step, failure: Failure) {
+        self.tell(Event::StepFailed { job: step.job, step: step.id, failure });
+    }
+
+    /// A step reaches the machines. What it frees is free, and what it starts trains, when `step_ends`.
+    pub(super) fn step_comes(&mut self, step: Step) {
+        let owner = self.owners[step.job];
+        if step.id < owner.newest || self.trainings[owner.training].is_over() {
+            return self.fail(&step, Failure::Stale);
+        }
+        self.owners[step.job].newest = step.id;
+        let takes = match &step.action {
+            Action::Start(to) => match self.settle(&step, owner, to) {
+                Ok(()) => self.start_cost(owner.training),
+                Err(failure) => return self.fail(&step, failure),
+            },
+            Action::Move { to, .. } | Action::Rescale { to, .. } => {
+                self.halt(owner.training, Keeping::All);
+                match self.settle(&step, owner, to) {
+                    Ok(()) => self.stop_cost(owner.training, Keeping::All) + self.start_cost(owner.training),
+                    Err(failure) => {
+                        self.train_if_complete(owner.training);
+                        return self.fail(&step, failure);
+                    }
+                }
+            }
+            Action::Preempt | Action::Suspend => {
+                self.halt(owner.training, Keeping::All);
+                self.stop_cost(owner.training, Keeping::All)
+            }
+            Action::Stop => {
+                self.halt(owner.training, Keeping::Saved);
+                self.stop_cost(owner.training, Keeping::Saved)
+            }
+        };
+        self.note(owner.training);
+        let tells = self.dice.report_delay();
+        self.agenda.add(self.now + takes, Happening::StepEnds { step, tells });
+    }
+
+    /// Puts a member on its nodes, if they are there and have room: they must, by the engine's own word.
+    fn settle(&mut self, step: &Step, owner: Owner, to: &Arc<Assignment>) -> Result<(), Failure> {
+        if to.nodes().any(|node| self.gone[node]) {
+            return Err(Failure::NodeGone);
+        }
+        let spec = &self.arrivals[owner.training].spec;
+        let whole = if self.split { 1 } else { spec.members() };
+        if to.members() != whole {
+            self.violations.push(format!(
+                "{} was to run with {} of {whole} members",
+                spec.name,
+                to.members()
+            ));
+        }
+        for (node, amount) in to.takes() {
+            self.used[*node] = self.used[*node] + *amount;
+            if !self.used[*node].fits_in(self.scenario.cluster.node(*node).capacity) {
+                self.violations.push(format!("step {:?} oversubscribed {node:?} at {:?}", step.id, self.now));
+            }
+        }
+        self.trainings[owner.training].members[owner.member].on.push(to.clone());
+        Ok(())
+    }
+
+    pub(super) fn step_ends(&mut self, step: &Step, tells: Option<Duration>) {
+        let owner = self.owners[step.job];
+        // Whatever came after it sees to what it left behind.
+        if step.id < owner.newest || self.trainings[owner.training].is_over() {
+            return;
+        }
+        match &step.action {
+            Action::Start(to) => {
+                self.trainings[owner.training].members[owner.member].up = true;
+                self.trainings[owner.training].nodes = to.nodes().len() as u32;
+                self.train_if_complete(owner.training);
+            }
+            Action::Move { from, to } | Action::Rescale { from, to } => {
+                self.clear(owner, |on| Arc::ptr_eq(on, from) || on == from);
+                let training = &mut self.trainings[owner.training];
+                training.nodes = to.nodes().len() as u32;
+                match step.action {
+                    Action::Move { .. } => training.moves += 1,
+                    _ => training.resizes += 1,
+                }
+                self.tell_work(owner.training);
+                self.train_if_complete(owner.training);
+            }
+            Action::Preempt | Action::Suspend | Action::Stop => {
+                self.clear(owner, |_| true);
+                let training = &mut self.trainings[owner.training];
+                training.members[owner.member].up = false;
+                training.preemptions += u32::from(step.action == Action::Preempt);
+                self.tell_work(owner.training);
+            }
+        }
+        self.note(owner.training);
+        if let Some(delay) = tells {
+            let done = Event::StepDone { job: step.job, step: step.id };
+            self.agenda.add(self.now + delay, Happening::IsTold(done));
+        }
+    }
+
+    /// The engine may have counted on more or less work than was done and saved.
+    pub(super) fn tell_work(&mut self, index: usize) {
+        let executed = self.trainings[index].executed(self.now);
+        let jobs: Vec<JobId> = self.trainings[index].members.iter().filter_map(|member| member.job).collect();
+        for job in jobs {
+            self.engine.observe(self.now, Event::Worked { job, executed });
+        }
+    }
+
+    /// Takes a member off those of its nodes that `which` names.
+    pub(super) fn clear(&mut self, owner: Owner, which: impl Fn(&Arc<Assignment>) -> bool) {
+        let on = &mut self.trainings[owner.training].members[owner.member].on;
+        let (leaves, stays): (Vec<_>, Vec<_>) = std::mem::take(on).into_iter().partition(which);
+        *on = stays;
+        for assignment in leaves {
+            for (node, amount) in assignment.takes() {
+                self.used[*node] = self.used[*node] - *amount;
+            }
+        }
+    }
+
+    fn start_cost(&self, index: usize) -> Duration {
+        let training = &self.trainings[index];
+        let restart = training.checkpointing.filter(|_| training.has_run()).map(|costs| costs.restart);
+        self.scenario.costs.start + restart.unwrap_or_default()
+    }
+
+    fn stop_cost(&self, index: usize, keeping: Keeping) -> Duration {
+        let save =
+            self.trainings[index].checkpointing.filter(|_| keeping == Keeping::All).map(|costs| costs.takes);
+        self.scenario.costs.stop + save.unwrap_or_default()
+    }
+}
