@@ -3,6 +3,7 @@
 pub mod compare;
 pub mod import;
 pub mod model;
+pub mod network;
 pub mod outcome;
 pub mod results;
 pub mod scenario;
