@@ -6,7 +6,7 @@ use std::path::Path;
 use metronome_core::cluster::Level;
 use metronome_core::id::{NodeId, QueueId};
 use metronome_core::job::{Capabilities, Gang, Priority, RoleKind, Topology};
-use metronome_core::policy::{Gangs, Order, Placement, Policy, Preemption, Queueing, Weights};
+use metronome_core::policy::{Gangs, Links, Order, Placement, Policy, Preemption, Queueing, Weights};
 use metronome_core::units::{Bandwidth, Cpu, Duration, GpuTime, Gpus, Instant, Memory, Share};
 use metronome_sim::scenario::{Costs, Fault, Scenario};
 
@@ -133,6 +133,7 @@ fn a_policy_keeps_what_its_base_says() {
             queueing: Queueing::HeadBlocks,
             preemption: Preemption::ByRank,
             placement: Placement::Topology,
+            links: Links::Shared,
         }
     );
     let limits = vec![GpuTime::gpu_seconds(3250), GpuTime::gpu_seconds(7200)];

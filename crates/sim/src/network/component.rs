@@ -1,0 +1,195 @@
+//! Jobs that share links, directly or by way of others: what one does concerns them all, and nobody else.
+//!
+//! A component keeps its own clock and is moved on only when somebody needs to know. Inside, only three things
+//! happen: a flow opens, runs dry, or a job is over. With each change of the set of flows that are sending come new
+//! rates, but a flow whose rate stays as it was is not touched: its end is worked out once, from its beginning, and
+//! does not depend on how often somebody looked. A job that is alone is its own little loop.
+
+use metronome_core::id::LinkId;
+use metronome_core::units::Share;
+
+use super::ledger::Ledger;
+use super::memo::Memo;
+use super::pattern::NEVER;
+use super::repeat::Repeat;
+use super::running::{Change, Doing, Running};
+use super::sharing::Sharer;
+
+#[derive(Debug)]
+pub(super) struct Component {
+    /// In the order of their keys.
+    pub(super) jobs: Vec<Running>,
+    /// When each does something next.
+    next: Vec<u64>,
+    /// The flows that are sending, one bit each.
+    sending: Vec<u64>,
+    sharer: Sharer,
+    memo: Option<Memo>,
+    senders: Vec<u32>,
+    /// Unless there is noise: then nothing ever repeats.
+    repeat: Option<Repeat>,
+}
+
+impl Component {
+    /// These jobs as they stand at `now`, in the order of their keys.
+    pub(super) fn new(
+        mut jobs: Vec<Running>,
+        now: u64,
+        floor: Share,
+        capacity: impl Fn(LinkId) -> f64,
+        ledger: &mut Ledger,
+    ) -> Self {
+        let sharer = Sharer::new(&jobs, floor, capacity);
+        for (index, job) in jobs.iter_mut().enumerate() {
+            job.expect(sharer.alone(index));
+        }
+        let count = jobs.len();
+        let mut component = Self {
+            next: jobs.iter().map(|job| job.next).collect(),
+            sending: vec![0; count.div_ceil(64)],
+            sharer,
+            memo: (2..=64).contains(&count).then(|| Memo::new(count)),
+            senders: Vec::with_capacity(count),
+            repeat: (!jobs.iter().any(Running::is_noisy)).then(Repeat::default),
+            jobs,
+        };
+        for index in 0..count {
+            if component.jobs[index].doing == Doing::Sending {
+                component.mark(index);
+            }
+        }
+        component.share(now, ledger);
+        component
+    }
+
+    pub(super) fn links(&self) -> &[LinkId] {
+        self.sharer.links()
+    }
+
+    /// When it must be moved on: never later than the first job's end, and never without something to do.
+    pub(super) fn wake(&self) -> u64 {
+        let next = self.next_event();
+        if next == NEVER {
+            return NEVER;
+        }
+        let end = self.jobs.iter().map(Running::earliest_end).min().unwrap_or(NEVER);
+        next.max(end)
+    }
+
+    fn next_event(&self) -> u64 {
+        self.next.iter().copied().min().unwrap_or(NEVER)
+    }
+
+    /// Does all that is due up to `goal`, or up to the first moment at which a job is over; returns that moment.
+    pub(super) fn advance(&mut self, goal: u64, ledger: &mut Ledger) -> Option<u64> {
+        if self.jobs.len() == 1 {
+            return self.advance_alone(goal, ledger);
+        }
+        loop {
+            let now = self.next_event();
+            if now > goal || now == NEVER {
+                return None;
+            }
+            let iteration = self.jobs[0].done;
+            let completes = self.step_all(now, ledger);
+            if completes {
+                return Some(now);
+            }
+            if self.jobs[0].done > iteration {
+                self.skip_repetitions(now, goal, ledger);
+            }
+        }
+    }
+
+    /// Does what is due now, and shares the links anew if flows have opened or run dry.
+    fn step_all(&mut self, now: u64, ledger: &mut Ledger) -> bool {
+        let (mut changed, mut completes) = (false, false);
+        for index in 0..self.jobs.len() {
+            while self.next[index] == now {
+                let change = step(&mut self.jobs[index], ledger);
+                self.next[index] = self.jobs[index].next;
+                changed |= matches!(change, Change::Opens | Change::Closes);
+                completes |= change == Change::Completes;
+                if matches!(change, Change::Opens | Change::Closes) {
+                    self.mark(index);
+                }
+            }
+        }
+        if changed {
+            self.share(now, ledger);
+        }
+        completes
+    }
+
+    fn advance_alone(&mut self, goal: u64, ledger: &mut Ledger) -> Option<u64> {
+        let rate = if self.jobs[0].sends() { self.sharer.rates(&[0])[0] } else { 0.0 };
+        while self.jobs[0].next <= goal && self.jobs[0].next != NEVER {
+            let job = &mut self.jobs[0];
+            let (now, iteration) = (job.next, job.done);
+            match step(job, ledger) {
+                Change::Opens => _ = job.flow(now, rate),
+                Change::Completes => {
+                    self.next[0] = NEVER;
+                    return Some(now);
+                }
+                Change::Nothing | Change::Closes => {}
+            }
+            if self.jobs[0].done > iteration {
+                self.skip_repetitions(now, goal, ledger);
+            }
+        }
+        self.next[0] = self.jobs[0].next;
+        None
+    }
+
+    fn skip_repetitions(&mut self, now: u64, goal: u64, ledger: &Ledger) {
+        let Some(repeat) = self.repeat.as_mut().filter(|_| ledger.history.is_none()) else { return };
+        if repeat.look(&mut self.jobs, now, goal) > 0 {
+            for (next, job) in self.next.iter_mut().zip(&self.jobs) {
+                *next = job.next;
+            }
+        }
+    }
+
+    /// A flow opens, or runs dry.
+    fn mark(&mut self, index: usize) {
+        self.sending[index / 64] ^= 1 << (index % 64);
+    }
+
+    /// Gives every flow that is sending its rate.
+    fn share(&mut self, now: u64, ledger: &mut Ledger) {
+        self.senders.clear();
+        for (word, bits) in self.sending.iter().enumerate() {
+            let mut bits = *bits;
+            while bits != 0 {
+                self.senders.push(word as u32 * 64 + bits.trailing_zeros());
+                bits &= bits - 1;
+            }
+        }
+        if self.senders.is_empty() {
+            return;
+        }
+        let (senders, sharer) = (&self.senders, &mut self.sharer);
+        let rates = match &mut self.memo {
+            Some(memo) => memo.rates(self.sending[0], |known| known.copy_from_slice(sharer.rates(senders))),
+            None => sharer.rates(senders),
+        };
+        for index in senders.iter().map(|index| *index as usize) {
+            let job = &mut self.jobs[index];
+            if job.rate != rates[index] || job.next == NEVER {
+                let ended = job.flow(now, rates[index]);
+                ledger.note(job, ended);
+                self.next[index] = job.next;
+            }
+        }
+    }
+}
+
+/// Moves one job by one step, with its traffic in the books.
+fn step(job: &mut Running, ledger: &mut Ledger) -> Change {
+    ledger.events += 1;
+    if job.doing == Doing::Sending {
+        ledger.note(job, job.last_stretch());
+    }
+    job.step()
+}

@@ -1,0 +1,182 @@
+//! What one iteration computes and sends, in the form the network runs.
+
+use metronome_core::profile::Traffic;
+use metronome_core::units::{Bytes, Duration};
+
+use crate::model::Iteration;
+
+/// One iteration of a training loop: compute, during which bytes become ready and are sent in order; when compute is
+/// over and everything is sent, the optimiser's step.
+///
+/// A loop said in phases on a period is the same thing: the period is its compute, and a phase's bytes become ready
+/// at the phase's offset.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pattern {
+    /// Nanoseconds.
+    pub(super) compute: u64,
+    pub(super) finish: u64,
+    pub(super) bursts: Vec<Burst>,
+}
+
+/// Bytes that become ready together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Burst {
+    /// Nanoseconds since the beginning of the iteration; never before an earlier burst, since they go in order.
+    pub(super) ready: u64,
+    pub(super) bytes: f64,
+}
+
+/// Why a pattern cannot be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    #[error("an iteration lasts longer than nothing")]
+    NoTime,
+    #[error("there are no gradient buckets")]
+    NoBuckets,
+    #[error("bucket {0} is empty")]
+    EmptyBucket(usize),
+    #[error("phase {0} sends nothing")]
+    EmptyPhase(usize),
+    #[error("phase {0} begins after the period has ended")]
+    PhaseOffset(usize),
+    #[error("a pattern has at most {} phases", Traffic::MOST_PHASES)]
+    TooManyPhases,
+}
+
+impl Pattern {
+    /// A data-parallel iteration whose gradients are reduced bucket by bucket.
+    pub fn buckets(iteration: &Iteration) -> Result<Self, PatternError> {
+        if iteration.buckets.is_empty() {
+            return Err(PatternError::NoBuckets);
+        }
+        if let Some(empty) = iteration.buckets.iter().position(|bucket| bucket.bytes.is_zero()) {
+            return Err(PatternError::EmptyBucket(empty));
+        }
+        let bursts = iteration.buckets.iter().map(|bucket| (bucket.ready, bucket.bytes));
+        Self::new(iteration.compute, iteration.finish, bursts)
+    }
+
+    /// A period with up to [`Traffic::MOST_PHASES`] phases: when each begins and what it sends.
+    pub fn phases(period: Duration, phases: &[(Duration, Bytes)]) -> Result<Self, PatternError> {
+        if phases.len() > Traffic::MOST_PHASES {
+            return Err(PatternError::TooManyPhases);
+        }
+        for (index, (offset, bytes)) in phases.iter().enumerate() {
+            if *offset >= period && !period.is_zero() {
+                return Err(PatternError::PhaseOffset(index));
+            }
+            if bytes.is_zero() {
+                return Err(PatternError::EmptyPhase(index));
+            }
+        }
+        let mut in_time: Vec<(Duration, Bytes)> = phases.to_vec();
+        in_time.sort_by_key(|(offset, _)| *offset);
+        Self::new(period, Duration::ZERO, in_time)
+    }
+
+    /// A measured or declared profile: each phase sends its rate times its length.
+    pub fn traffic(traffic: &Traffic) -> Result<Self, PatternError> {
+        let bytes = |bits: u128| Bytes(u64::try_from(bits / 8_000_000_000).unwrap_or(u64::MAX));
+        let phases: Vec<(Duration, Bytes)> = traffic
+            .phases()
+            .iter()
+            .map(|phase| (phase.offset, bytes(u128::from(phase.rate.0) * u128::from(phase.length.0))))
+            .collect();
+        Self::phases(traffic.period(), &phases)
+    }
+
+    /// An iteration that sends nothing.
+    pub fn compute(time: Duration) -> Result<Self, PatternError> {
+        Self::new(time, Duration::ZERO, [])
+    }
+
+    fn new(
+        compute: Duration,
+        finish: Duration,
+        bursts: impl IntoIterator<Item = (Duration, Bytes)>,
+    ) -> Result<Self, PatternError> {
+        if (compute + finish).is_zero() {
+            return Err(PatternError::NoTime);
+        }
+        let mut latest = 0;
+        let in_order = |(ready, bytes): (Duration, Bytes)| {
+            latest = ready.0.max(latest);
+            Burst { ready: latest, bytes: bytes.0 as f64 }
+        };
+        Ok(Self { compute: compute.0, finish: finish.0, bursts: bursts.into_iter().map(in_order).collect() })
+    }
+
+    /// What one iteration sends.
+    pub fn bytes(&self) -> f64 {
+        self.bursts.iter().map(|burst| burst.bytes).sum()
+    }
+
+    /// How long an iteration lasts whose flow sends `rate` bytes a nanosecond whenever it has any, with its compute
+    /// stretched by `factor`. Without a rate nothing is sent.
+    pub(super) fn time(&self, rate: Option<f64>, factor: f64) -> u64 {
+        let sent = rate.map_or(0, |rate| self.sent_at(rate, factor));
+        let computed = scaled(self.compute, factor).max(sent);
+        computed.saturating_add(scaled(self.finish, factor)).max(1)
+    }
+
+    /// When the last byte is sent.
+    fn sent_at(&self, rate: f64, factor: f64) -> u64 {
+        let (mut end, mut base, mut bytes) = (0, 0, 0.0);
+        for burst in &self.bursts {
+            let ready = scaled(burst.ready, factor);
+            if ready > end || bytes == 0.0 {
+                (base, bytes) = (ready, 0.0);
+            }
+            bytes += burst.bytes;
+            end = after(base, bytes, rate);
+        }
+        end
+    }
+}
+
+/// A time that does not come.
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// A span under the noise of its iteration.
+pub(super) fn scaled(nanos: u64, factor: f64) -> u64 {
+    if factor == 1.0 { nanos } else { (nanos as f64 * factor).round() as u64 }
+}
+
+/// When `bytes` are sent that begin at `base`.
+pub(super) fn after(base: u64, bytes: f64, rate: f64) -> u64 {
+    if rate > 0.0 { base.saturating_add((bytes / rate).round() as u64) } else { NEVER }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Bucket;
+
+    fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    fn iteration(buckets: Vec<Bucket>) -> Iteration {
+        Iteration { compute: ms(100), buckets, finish: ms(5) }
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused() {
+        let empty = Bucket { ready: ms(1), bytes: Bytes(0) };
+        assert_eq!(Pattern::buckets(&iteration(vec![])), Err(PatternError::NoBuckets));
+        assert_eq!(Pattern::buckets(&iteration(vec![empty])), Err(PatternError::EmptyBucket(0)));
+        assert_eq!(Pattern::compute(Duration::ZERO), Err(PatternError::NoTime));
+        assert_eq!(Pattern::phases(Duration::ZERO, &[]), Err(PatternError::NoTime));
+        assert_eq!(Pattern::phases(ms(10), &[(ms(10), Bytes(1))]), Err(PatternError::PhaseOffset(0)));
+        assert_eq!(Pattern::phases(ms(10), &[(ms(1), Bytes(0))]), Err(PatternError::EmptyPhase(0)));
+        assert_eq!(Pattern::phases(ms(100), &[(ms(1), Bytes(1)); 17]), Err(PatternError::TooManyPhases));
+    }
+
+    #[test]
+    fn buckets_are_sent_in_order_even_if_a_later_one_is_ready_first() {
+        let bucket = |ready, bytes| Bucket { ready: ms(ready), bytes: Bytes(bytes) };
+        let given = iteration(vec![bucket(50, 10), bucket(40, 20)]);
+        let pattern = Pattern::buckets(&given).unwrap();
+        assert_eq!(pattern.bursts[1], Burst { ready: ms(50).0, bytes: 20.0 });
+    }
+}

@@ -1,0 +1,276 @@
+//! One training loop as it runs: computing, sending, ending its last iteration.
+//!
+//! All times are whole nanoseconds, and every span is worked out from a difference of times, so a loop does the same
+//! thing whenever it is started. While a flow sends, only the moment from which its rate has held (`base`) and what
+//! it then had to send are kept. Bytes that become ready before it runs dry are added without anyone noticing:
+//! nothing about the rates changes.
+
+use std::sync::Arc;
+
+use metronome_core::id::LinkId;
+use metronome_core::units::Duration;
+
+use super::noise::Dice;
+use super::pattern::{NEVER, Pattern, after, scaled};
+use super::route::Route;
+use super::sharing::{CLASSES, MOST_WEIGHT};
+use super::{Done, Training};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// Until the next bytes are ready.
+    Computing,
+    Sending,
+    /// Until the iteration is over; only of iterations after which nothing of interest to others follows.
+    Ending,
+    Over,
+}
+
+/// What a step of a loop does to the links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Nothing,
+    Opens,
+    Closes,
+    Completes,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Running {
+    pub(super) key: usize,
+    pub(super) class: u8,
+    pub(super) weight: u32,
+    pattern: Arc<Pattern>,
+    route: Route,
+    dice: Dice,
+    total: u64,
+    started: u64,
+    /// Iterations before the present one.
+    pub(super) done: u64,
+    /// When the present iteration began, or will, once all of the one before is sent; and when that one began.
+    pub(super) start: u64,
+    pub(super) previous: u64,
+    factor: f64,
+    pub(super) doing: Doing,
+    /// When it does something by itself.
+    pub(super) next: u64,
+    /// How many bursts of this iteration are counted in `backlog`, or sent.
+    pub(super) cursor: usize,
+    pub(super) base: u64,
+    pub(super) backlog: f64,
+    pub(super) rate: f64,
+    /// What it sends, and how many bursts that is, until it runs dry at `next`.
+    run: f64,
+    run_cursor: usize,
+    /// Bytes of gradient sent up to `base`, and how much of that the links' books know.
+    pub(super) sent: f64,
+    pub(super) booked: f64,
+    /// No iteration takes less.
+    least: u64,
+}
+
+/// A span in which a flow had one rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stretch {
+    pub(super) from: u64,
+    pub(super) to: u64,
+    pub(super) bytes: f64,
+}
+
+impl Running {
+    pub(super) fn new(now: u64, key: usize, training: Training) -> Self {
+        let Training { pattern, route, iterations, noise, seed, class, weight } = training;
+        let mut running = Self {
+            key,
+            class: class.min(CLASSES - 1),
+            weight: weight.clamp(1, MOST_WEIGHT),
+            pattern,
+            route,
+            dice: Dice::new(noise, seed),
+            total: iterations,
+            started: now,
+            done: 0,
+            start: now,
+            previous: now,
+            factor: 1.0,
+            doing: Doing::Computing,
+            next: now,
+            cursor: 0,
+            base: now,
+            backlog: 0.0,
+            rate: 0.0,
+            run: 0.0,
+            run_cursor: 0,
+            sent: 0.0,
+            booked: 0.0,
+            least: 0,
+        };
+        running.begin(now);
+        running.previous = now;
+        running
+    }
+
+    /// Whether it ever puts anything on a link.
+    pub(super) fn sends(&self) -> bool {
+        !self.pattern.bursts.is_empty() && !self.route.links().is_empty()
+    }
+
+    /// The links it may put something on.
+    pub(super) fn links(&self) -> &[(LinkId, f64)] {
+        if self.sends() { self.route.links() } else { &[] }
+    }
+
+    pub(super) fn peak(&self) -> f64 {
+        self.route.peak()
+    }
+
+    pub(super) fn is_noisy(&self) -> bool {
+        !self.dice.noise().is_none()
+    }
+
+    fn ready(&self, burst: usize) -> u64 {
+        self.start.saturating_add(scaled(self.pattern.bursts[burst].ready, self.factor))
+    }
+
+    /// When the iteration is over whose last byte is sent at `sent`.
+    fn end(&self, sent: u64) -> u64 {
+        let computed = self.start.saturating_add(scaled(self.pattern.compute, self.factor));
+        let end = computed.max(sent).saturating_add(scaled(self.pattern.finish, self.factor));
+        end.max(self.start.saturating_add(1))
+    }
+
+    fn begin(&mut self, at: u64) {
+        self.previous = self.start;
+        self.start = at;
+        self.factor = self.dice.draw();
+        self.cursor = 0;
+        if self.sends() {
+            (self.doing, self.next) = (Doing::Computing, self.ready(0));
+        } else {
+            (self.doing, self.next) = (Doing::Ending, self.end(at));
+        }
+    }
+
+    /// Does what is due at `next`. A flow that opens has no rate yet: see [`Self::flow`].
+    pub(super) fn step(&mut self) -> Change {
+        match self.doing {
+            Doing::Computing => self.open(),
+            Doing::Sending => self.close(),
+            Doing::Ending => self.pass_on(),
+            Doing::Over => Change::Nothing,
+        }
+    }
+
+    fn open(&mut self) -> Change {
+        self.doing = Doing::Sending;
+        (self.base, self.rate) = (self.next, 0.0);
+        self.backlog = self.pattern.bursts[self.cursor].bytes;
+        self.cursor += 1;
+        (self.run_cursor, self.next) = (self.cursor, NEVER);
+        Change::Opens
+    }
+
+    fn close(&mut self) -> Change {
+        self.sent += self.run;
+        (self.cursor, self.rate) = (self.run_cursor, 0.0);
+        if self.cursor < self.pattern.bursts.len() {
+            (self.doing, self.next) = (Doing::Computing, self.ready(self.cursor));
+            return Change::Closes;
+        }
+        let end = self.end(self.next);
+        if self.done + 1 < self.total {
+            self.done += 1;
+            self.begin(end);
+        } else {
+            (self.doing, self.next) = (Doing::Ending, end);
+        }
+        Change::Closes
+    }
+
+    fn pass_on(&mut self) -> Change {
+        let end = self.next;
+        self.done += 1;
+        if self.done < self.total {
+            self.begin(end);
+            return Change::Nothing;
+        }
+        (self.previous, self.start) = (self.start, end);
+        (self.doing, self.next) = (Doing::Over, NEVER);
+        Change::Completes
+    }
+
+    /// From `now` on the flow has this rate. Returns the stretch that has ended.
+    pub(super) fn flow(&mut self, now: u64, rate: f64) -> Stretch {
+        let moved = self.moved(now);
+        while self.cursor < self.run_cursor && self.ready(self.cursor) <= now {
+            self.backlog += self.pattern.bursts[self.cursor].bytes;
+            self.cursor += 1;
+        }
+        self.backlog = (self.backlog - moved).max(0.0);
+        self.sent += moved;
+        let ended = Stretch { from: self.base, to: now, bytes: moved };
+        (self.base, self.rate) = (now, rate);
+        self.look_ahead();
+        ended
+    }
+
+    /// What it has sent since `base`.
+    pub(super) fn moved(&self, now: u64) -> f64 {
+        self.rate * now.saturating_sub(self.base) as f64
+    }
+
+    /// The stretch that ends as it runs dry, now.
+    pub(super) fn last_stretch(&self) -> Stretch {
+        Stretch { from: self.base, to: self.next, bytes: self.run }
+    }
+
+    /// Finds when the flow runs dry at its rate: bytes that become ready before then keep it going.
+    fn look_ahead(&mut self) {
+        (self.run, self.run_cursor) = (self.backlog, self.cursor);
+        self.next = after(self.base, self.run, self.rate);
+        while self.run_cursor < self.pattern.bursts.len() && self.ready(self.run_cursor) <= self.next {
+            self.run += self.pattern.bursts[self.run_cursor].bytes;
+            self.run_cursor += 1;
+            self.next = after(self.base, self.run, self.rate);
+        }
+    }
+
+    /// Tells it the best rate it can ever get, from which follows how soon it can be over.
+    pub(super) fn expect(&mut self, best: Option<f64>) {
+        // Each stretch of a burst is rounded to a nanosecond by itself, so a real iteration may be a little shorter.
+        let rounding = self.pattern.bursts.len() as u64 + 2;
+        let best = best.filter(|rate| *rate > 0.0);
+        self.least = self.pattern.time(best, self.dice.noise().least()).saturating_sub(rounding);
+    }
+
+    /// It is not over before this.
+    pub(super) fn earliest_end(&self) -> u64 {
+        self.start.saturating_add((self.total - self.done).saturating_sub(1).saturating_mul(self.least))
+    }
+
+    /// How many more times a repetition in which it does `each` iterations can be skipped without its last one.
+    pub(super) fn skippable(&self, each: u64) -> u64 {
+        (self.total - 1 - self.done).checked_div(each).unwrap_or(u64::MAX)
+    }
+
+    /// Puts it later by `time`, `iterations` further and `bytes` richer.
+    pub(super) fn skip(&mut self, time: u64, iterations: u64, bytes: f64) {
+        self.done += iterations;
+        self.sent += bytes;
+        for moment in [&mut self.start, &mut self.previous, &mut self.base] {
+            *moment = moment.saturating_add(time);
+        }
+        self.next = self.next.saturating_add(time);
+    }
+
+    /// Whole iterations by `now`, and how long each took on average.
+    pub(super) fn result(&self, now: u64) -> Done {
+        let (iterations, end) = if self.start > now {
+            (self.done.saturating_sub(1), self.previous)
+        } else {
+            (self.done, self.start)
+        };
+        let mean = end.saturating_sub(self.started).checked_div(iterations).map(Duration);
+        Done { iterations, mean }
+    }
+}
