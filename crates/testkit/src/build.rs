@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use metronome_core::cluster::{Cluster, NodeSpec};
+use metronome_core::cluster::{Cluster, NodeSpec, Vertex};
 use metronome_core::engine::{Engine, Settings};
-use metronome_core::id::IdVec;
+use metronome_core::id::{IdVec, NodeId};
 use metronome_core::job::{Capabilities, Checkpointing, Gang, JobSpec};
 use metronome_core::policy::Policy;
 use metronome_core::queue::Queue;
-use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources};
+use metronome_core::units::{Bandwidth, Cpu, Duration, Gpus, Instant, Iterations, Memory, Resources, Share};
+use metronome_sim::model::{self, Pattern, TrainingModel, ring_load};
 use metronome_sim::outcome::Outcome;
 use metronome_sim::scenario::{Arrival, Costs, Fault, Scenario, Source};
 use metronome_sim::world::{self, RunOptions};
@@ -66,12 +67,29 @@ pub fn policy(name: &str) -> Policy {
 
 pub fn scenario(cluster: Cluster, jobs: impl IntoIterator<Item = (u64, JobSpec)>) -> Scenario {
     let arrival = |(at, spec)| Arrival { at: Instant::from_secs(at), spec: Arc::new(spec), training: None };
+    with_arrivals(cluster, jobs.into_iter().map(arrival).collect())
+}
+
+/// Jobs that train known models: see `model_job`.
+pub fn training_scenario(
+    cluster: Cluster,
+    jobs: impl IntoIterator<Item = (u64, (JobSpec, TrainingModel))>,
+) -> Scenario {
+    let arrival = |(at, (spec, model))| Arrival {
+        at: Instant::from_secs(at),
+        spec: Arc::new(spec),
+        training: Some(Arc::new(model)),
+    };
+    with_arrivals(cluster, jobs.into_iter().map(arrival).collect())
+}
+
+fn with_arrivals(cluster: Cluster, arrivals: Vec<Arrival>) -> Scenario {
     Scenario {
         name: "test".into(),
         cluster,
         queues: IdVec::from_iter([Queue::open("default")]),
         policies: Vec::new(),
-        sources: vec![Source::Listed(jobs.into_iter().map(arrival).collect())],
+        sources: vec![Source::Listed(arrivals)],
         within_node: None,
         tick: Duration::SECOND,
         costs: Costs::default(),
@@ -81,7 +99,6 @@ pub fn scenario(cluster: Cluster, jobs: impl IntoIterator<Item = (u64, JobSpec)>
 
 /// With steps that fail, come late or get lost, each so often in a thousand.
 pub fn with_bad_steps(mut scenario: Scenario, fail: u32, late: u32, lost: u32, delay: Duration) -> Scenario {
-    use metronome_core::units::Share;
     let share = |thousandths: u32| Share(thousandths * 1000);
     scenario.faults.push(Fault::Steps { fail: share(fail), late: share(late), lost: share(lost), delay });
     scenario
@@ -97,4 +114,37 @@ pub fn run(scenario: &Scenario, policy: Policy, seed: u64) -> Outcome {
 pub fn engine(cluster: Cluster, policy: Policy) -> Engine {
     let settings = Settings { full_check_every: 1, ..Settings::default() };
     Engine::new(cluster, IdVec::from_iter([Queue::open("default")]), policy, settings)
+}
+
+/// The same racks with links: nodes at one rate, racks at another.
+pub fn linked_racks(count: u32, per_rack: u32, gpus: u64, node: Bandwidth, rack: Bandwidth) -> Cluster {
+    let mut cluster = racks(count, per_rack, gpus);
+    let name = |vertex| format!("{vertex:?}");
+    let root = cluster.fabric.add_switch("root");
+    for rack_number in 0..count {
+        let switch = cluster.fabric.add_switch(&format!("rack-{rack_number}"));
+        cluster.fabric.connect(switch, root, rack, name).expect("a new cable");
+        for node_number in rack_number * per_rack..(rack_number + 1) * per_rack {
+            let below = Vertex::Node(NodeId(node_number));
+            cluster.fabric.connect(below, switch, node, name).expect("a new cable");
+        }
+    }
+    cluster
+}
+
+/// Members of whole nodes that train a known model for so many iterations, without noise.
+pub fn model_job(
+    name: &str,
+    members: u64,
+    gpus_each: u64,
+    model: &str,
+    iterations: u64,
+) -> (JobSpec, TrainingModel) {
+    let gang = Gang::rigid(members).expect("a positive number of members");
+    let mut spec = preemptible(JobSpec::workers(name, gang, gpus(gpus_each)));
+    let model = model::named(model).expect("a known model");
+    let alone = model.iteration.alone(ring_load(members as u32), Bandwidth(100_000_000_000));
+    spec.work.iterations = Some(Iterations(iterations));
+    spec.work.alone = Some(alone.times(iterations));
+    (spec, TrainingModel { pattern: Pattern::Gradients(model), iterations, noise: Share::NONE })
 }
