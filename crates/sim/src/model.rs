@@ -1,5 +1,7 @@
 //! Models: what one iteration of a training job computes and sends, as measured on an H200.
 
+pub mod alone;
+
 use std::sync::{Arc, LazyLock};
 
 use metronome_core::profile::Traffic;

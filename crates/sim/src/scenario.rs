@@ -1,9 +1,13 @@
 //! A scenario: a cluster, queues, policies and the jobs that arrive, as YAML documents say them.
 
 mod documents;
+mod draw;
 pub(crate) mod error;
+mod members;
 pub(crate) mod near;
+mod priorities;
 pub(crate) mod source;
+mod training;
 mod translate;
 pub(crate) mod values;
 
@@ -11,15 +15,16 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use metronome_core::cluster::Cluster;
+use metronome_core::cluster::{Cluster, Name};
 use metronome_core::id::{IdVec, LinkId, NodeId, QueueId};
-use metronome_core::job::JobSpec;
+use metronome_core::job::{Capabilities, Checkpointing, JobSpec};
 use metronome_core::policy::Policy;
 use metronome_core::queue::Queue;
 use metronome_core::units::{Bandwidth, Duration, Instant, Share};
 
 use crate::model::TrainingModel;
 
+pub use draw::Drawn;
 pub use error::{InputError, Position};
 
 #[derive(Clone, Debug)]
@@ -56,8 +61,15 @@ impl Scenario {
 
     /// The jobs of a run with this seed, in the order of submission, then of appearance. Every policy sees the same.
     pub fn arrivals(&self, seed: u64) -> Vec<Arrival> {
-        let mut arrivals: Vec<Arrival> =
-            self.sources.iter().flat_map(|source| source.arrivals(seed)).collect();
+        let mut arrivals: Vec<Arrival> = Vec::with_capacity(self.job_count());
+        for source in &self.sources {
+            match source {
+                Source::Listed(listed) => arrivals.extend(listed.iter().cloned()),
+                Source::Drawn(drawn) => {
+                    arrivals.extend(drawn.arrivals(seed, &self.cluster, self.within_node));
+                }
+            }
+        }
         arrivals.sort_by_key(|arrival| arrival.at);
         arrivals
     }
@@ -73,18 +85,23 @@ impl Scenario {
 pub enum Source {
     /// The same jobs for every seed: documents, traces, fixed times.
     Listed(Vec<Arrival>),
+    /// Other jobs for every seed.
+    Drawn(Drawn),
 }
 
 impl Source {
-    fn arrivals(&self, _seed: u64) -> Vec<Arrival> {
-        match self {
-            Self::Listed(arrivals) => arrivals.clone(),
-        }
-    }
-
     fn len(&self) -> usize {
         match self {
             Self::Listed(arrivals) => arrivals.len(),
+            Self::Drawn(drawn) => drawn.len(),
+        }
+    }
+
+    /// The names of its jobs, which no seed changes.
+    fn names(&self) -> Vec<Name> {
+        match self {
+            Self::Listed(arrivals) => arrivals.iter().map(|arrival| arrival.spec.name.clone()).collect(),
+            Self::Drawn(drawn) => drawn.names().collect(),
         }
     }
 }
@@ -115,4 +132,9 @@ pub enum Fault {
     Link { links: [LinkId; 2], at: Instant, lasts: Option<Duration>, rate: Option<Bandwidth> },
     /// Each step fails, comes late by up to `delay`, or is lost, with these chances.
     Steps { fail: Share, late: Share, lost: Share, delay: Duration },
+}
+
+/// A job that saves its work may be stopped and moved; another is left alone.
+fn capabilities(checkpointing: Option<Checkpointing>) -> Capabilities {
+    if checkpointing.is_some() { Capabilities::CHECKPOINTED } else { Capabilities::START_ONLY }
 }

@@ -1,7 +1,7 @@
 //! Traces: jobs as rows of a CSV, read one by one.
 //!
 //! The header is `job,submit_s,gpus,duration_s` and optionally `model,iterations,priority,user,queue,deadline_s,
-//! min_gpus,max_gpus`, in any order. `model` is accepted and not used: the duration says what it would.
+//! min_gpus,max_gpus`, in any order. The name of a model that is not known is accepted and not used.
 
 mod guard;
 pub(crate) mod table;
@@ -38,7 +38,8 @@ pub struct Row<'a> {
     pub job: &'a str,
     pub submit: Duration,
     pub gpus: Gpus,
-    pub duration: Duration,
+    pub duration: Option<Duration>,
+    pub model: Option<&'a str>,
     pub iterations: Option<Iterations>,
     pub priority: Option<Priority>,
     pub user: Option<&'a str>,
@@ -79,12 +80,12 @@ impl Trace {
 }
 
 fn row<'a>(cells: &Cells<'a, 12>) -> Result<Row<'a>, String> {
-    let [job, submit, gpus, duration, _model, iterations, priority, user, queue, deadline, min, max] =
+    let [job, submit, gpus, duration, model, iterations, priority, user, queue, deadline, min, max] =
         cells.values;
     let job = job.unwrap_or_default();
     check_name(job)?;
-    let duration = seconds(duration, "duration_s")?.unwrap_or_default();
-    if duration.is_zero() {
+    let duration = seconds(duration, "duration_s")?;
+    if duration.is_some_and(Duration::is_zero) {
         return Err(format!("job {} has no duration", quoted(job)));
     }
     Ok(Row {
@@ -93,6 +94,7 @@ fn row<'a>(cells: &Cells<'a, 12>) -> Result<Row<'a>, String> {
         submit: seconds(submit, "submit_s")?.ok_or_else(|| "submit_s is empty".to_owned())?,
         gpus: gpu_count(gpus, "gpus")?.ok_or_else(|| "gpus is empty".to_owned())?,
         duration,
+        model,
         iterations: iterations
             .map(|text| named("iterations", whole_number(text, 1..=1_000_000_000_000)))
             .transpose()?

@@ -198,7 +198,7 @@ fn a_job_says_what_can_be_done() {
         (job("  work: {}"), ":11:9: there is no work in it", how_long),
         (
             job("  work: {iterations: 5}"),
-            ":11:22: how long an iteration takes is not known: there is no `traffic.period`",
+            ":11:22: how long an iteration takes is not known: there is no `model` and no `traffic`",
             how_long,
         ),
         (job("  work: {duration: 0s}"), ":11:20: the duration of a job is more than nothing", None),
@@ -206,11 +206,6 @@ fn a_job_says_what_can_be_done() {
             job("  work: {duration: 10}"),
             ":11:20: `10` has no unit of its kind; write one of ns, us, ms, s, m, h, d",
             None,
-        ),
-        (
-            job("  model: resnet50/512"),
-            ":11:10: `model` needs the network model, which this version does not have",
-            Some("say how long it takes: work: {duration: 10m}"),
         ),
         (
             job("  {queue: reserch, work: {duration: 1s}}"),
@@ -293,7 +288,7 @@ fn queues_lead_to_the_root() {
         ),
         (
             format!("{cluster}{}{}", queue("research", "root"), queue("b", "reserch")),
-            ":15:16: there is no queue `reserch`",
+            ":12:16: there is no queue `reserch`",
             Some("did you mean `research`?"),
         ),
         (
@@ -332,22 +327,271 @@ fn a_policy_changes_one_that_is_built_in() {
     ]);
 }
 
+/// Six lines of a sound cluster with links, so that what follows begins at line 8 and its spec at line 12.
+fn beside_links(kind: &str, spec: &str) -> String {
+    let cluster = document("Cluster", "  nodes: [{count: 24, gpus: 4, cpu: 64}]\n  links: {node: 100Gbps}");
+    format!("{cluster}---\n{}", document(kind, spec))
+}
+
 #[test]
-fn what_needs_the_network_is_refused_and_not_ignored() {
-    let fields = [
-        ("arrivals: {poisson: {load: 0.8}}", "arrivals.poisson", 23),
-        ("models: all", "models", 11),
-        ("gpus: {powersOfTwo: 0.6, from: 2, to: 32}", "gpus.powersOfTwo", 23),
-        ("duration: {median: 10m}", "duration", 13),
-        ("noise: {compute: 1%}", "noise", 10),
-    ];
-    for (field, what, column) in fields {
-        let error = error_of(&beside_a_cluster("Workload", &format!("  {field}")));
-        let expected = format!(
-            "read lab.yaml:11:{column}: `{what}` needs the network model, which this version does not have"
-        );
-        assert_eq!(error.to_string(), expected);
-    }
+fn a_model_is_known_and_has_links() {
+    let job = |spec: &str| beside_links("TrainingJob", spec);
+    let lay = Some("give the Cluster a rate for each level: links: {node: 100Gbps}");
+    check(&[
+        (
+            beside_a_cluster("TrainingJob", "  {model: resnet50/512, work: {iterations: 5}}"),
+            ":11:11: a model sends its gradients over links, and the Cluster has none",
+            lay,
+        ),
+        (
+            beside_a_cluster("Workload", &drawing("models: all")),
+            ":11:11: a model sends its gradients over links, and the Cluster has none",
+            lay,
+        ),
+        (
+            job("  {model: resnet50, work: {iterations: 5}}"),
+            ":12:11: there is no model `resnet50`",
+            Some("known are resnet50/128, resnet50/512"),
+        ),
+        (
+            job("  {model: resent50/512, work: {iterations: 5}}"),
+            ":12:11: there is no model `resent50/512`",
+            Some("did you mean `resnet50/512`?"),
+        ),
+        (
+            job("  {model: xlm/32, work: {iterations: 5}, traffic: {period: 1s}}"),
+            ":12:51: `model` and `traffic` are both given: a model knows its traffic",
+            None,
+        ),
+        (
+            job("  {model: xlm/32, work: {iterations: 5, duration: 1m}}"),
+            ":12:51: `iterations` and `duration` are both given: an iteration has its own",
+            None,
+        ),
+        (
+            job("  {model: xlm/32, work: {iterations: 1000000000000}}"),
+            ":12:38: its iterations take longer than can be counted",
+            None,
+        ),
+        (
+            job("  {model: xlm/32, work: {}}"),
+            ":12:25: there is no work in it",
+            Some("say how long it takes alone: work: {duration: 10m}"),
+        ),
+        (
+            beside_links("Workload", &drawing("models: [xlm/32, xml/32]")),
+            ":12:20: there is no model `xml/32`",
+            Some("did you mean `xlm/32`?"),
+        ),
+        (
+            beside_links("Workload", &drawing("models: [xlm/32, xlm/32]")),
+            ":12:20: model `xlm/32` is given twice",
+            None,
+        ),
+        (beside_links("Workload", &drawing("models: []")), ":12:11: the list of models is empty", None),
+        (
+            beside_links("Workload", &drawing("models: some")),
+            ":12:11: `models` is `all` or a list, not `some`",
+            Some("write models: all, or models: [resnet50/512]"),
+        ),
+    ]);
+}
+
+/// A drawn workload whose first line is given; the rest is sound.
+fn drawing(line: &str) -> String {
+    let rest =
+        ["jobs: 10", "arrivals: {poisson: {load: 0.8}}", "gpus: {from: 1, to: 8}", "duration: {median: 10m}"];
+    let field = line.split(':').next().unwrap();
+    let rest = rest.iter().filter(|other| !other.starts_with(field));
+    std::iter::once(&line).chain(rest).map(|line| format!("  {line}\n")).collect()
+}
+
+#[test]
+fn phases_lie_on_a_period() {
+    let traffic = |traffic: &str| {
+        beside_links("TrainingJob", &format!("  work: {{iterations: 5}}\n  traffic: {traffic}"))
+    };
+    let phase = |phase: &str| traffic(&format!("{{period: 100ms, phases: [{{{phase}}}]}}"));
+    check(&[
+        (traffic("{period: 0s}"), ":13:21: a period lasts longer than nothing", None),
+        (traffic("{period: .inf}"), ":13:21: `.inf` is not a number with a unit", None),
+        (traffic("{period: 1e300s}"), ":13:21: `1e300s` is more than can be counted here", None),
+        (
+            phase("length: 101ms, rate: 1Gbps"),
+            ":13:46: phase 0 lasts longer than nothing and no longer than the period",
+            None,
+        ),
+        (
+            phase("length: 0s, rate: 1Gbps"),
+            ":13:46: phase 0 lasts longer than nothing and no longer than the period",
+            None,
+        ),
+        (
+            phase("length: 1ms, rate: 1Gbps, offset: 1s"),
+            ":13:72: phase 0 begins after the period has ended",
+            None,
+        ),
+        (
+            phase("length: 9ms, rate: 1Gbps}, {length: 9ms, rate: 1Gbps, offset: 5ms"),
+            ":13:72: phases 0 and 1 overlap",
+            None,
+        ),
+        (phase("length: 9ms, rate: 0bps"), ":13:57: the rate of a phase is more than nothing", None),
+    ]);
+}
+
+#[test]
+fn drawn_jobs_have_sound_numbers() {
+    let field = |line: &str| beside_a_cluster("Workload", &drawing(line));
+    let load = |load: &str| {
+        let rest = "  jobs: 10\n  gpus: {from: 1, to: 8}\n  duration: {median: 10m}";
+        beside_a_cluster("Workload", &format!("{rest}\n  arrivals: {{poisson: {{load: {load}}}}}"))
+    };
+    check(&[
+        (load("0"), ":14:30: a load is more than nothing", None),
+        (load("-0.5"), ":14:30: `-0.5` is not a number from 0 to 2", None),
+        (load("NaN"), ":14:30: `NaN` is not a number from 0 to 2", None),
+        (load(".inf"), ":14:30: `.inf` is not a number from 0 to 2", None),
+        (load("inf"), ":14:30: `inf` is not a number from 0 to 2", None),
+        (load("2.1"), ":14:30: `2.1` is not a number from 0 to 2", None),
+        (field("duration: {median: 0s}"), ":11:22: the median duration is more than nothing", None),
+        (field("duration: {median: 1m, sigma: -1}"), ":11:33: `-1` is not a number from 0 to 5", None),
+        (field("duration: {median: 1m, sigma: nan}"), ":11:33: `nan` is not a number from 0 to 5", None),
+        (
+            field("duration: {median: 2m, atMost: 1m}"),
+            ":11:34: the median, 2m, is above the longest, 1m",
+            None,
+        ),
+        (field("duration: {median: 2m, atMost: 400d}"), ":11:34: a job takes at most 365d", None),
+        (field("gpus: {from: 4, to: 2}"), ":11:23: `from`, 4, is above `to`, 2", None),
+        (field("gpus: {from: 0, to: 2}"), ":11:16: `0` is not a whole number from 1 to 4294967295", None),
+        (field("gpus: {from: 1, to: 97}"), ":11:23: jobs of 97 GPUs can never run: the cluster has 96", None),
+        (
+            field("gpus: {from: 1, to: 8, perMember: 8}"),
+            ":11:23: jobs of 8 GPUs can never run: such a job needs 1 members of 8 GPUs each, of which 0 have room, the cluster has 96 GPUs",
+            None,
+        ),
+        (
+            field("gpus: {from: 1, to: 8, perGpu: {cpu: 8}}"),
+            ":11:23: jobs of 8 GPUs can never run: such a job needs 8 GPUs, 64 CPUs, the cluster has 96 GPUs",
+            None,
+        ),
+        (
+            field("gpus: {from: 5, to: 7, powersOfTwo: 0.6}"),
+            ":11:39: there is no power of two from 5 to 7",
+            None,
+        ),
+        (
+            field("gpus: {from: 5, to: 7, powersOfTwo: 1.6}"),
+            ":11:39: `1.6` is more than can be counted here",
+            None,
+        ),
+        (
+            field("gpus: {from: 5}"),
+            ":11:9: drawn sizes lie between `from` and `to`",
+            Some("say how large: gpus: {from: 2, to: 32}"),
+        ),
+        (field("priorities: {high: 0.5, low: 0.6}"), ":11:15: the priorities sum to 1.1 instead of 1", None),
+        (field("priorities: {high: -1}"), ":11:22: `-1` is negative", None),
+        (field("noise: {compute: 101%}"), ":11:20: `101%` is more than can be counted here", None),
+        (field("job: {work: {duration: 1s}}"), ":11:8: `job` is for arrivals.at; here jobs are drawn", None),
+        (field("limit: 5"), ":11:10: `limit` is for a trace", Some("say how many are drawn: jobs: 120")),
+    ]);
+}
+
+#[test]
+fn a_workload_says_all_that_is_drawn_and_nothing_else() {
+    let workload = |spec: &str| beside_a_cluster("Workload", spec);
+    check(&[
+        (
+            workload("  arrivals: {poisson: {load: 0.8}}"),
+            ":11:30: missing field `jobs` beside `arrivals.poisson`",
+            Some("say how many are drawn: jobs: 120"),
+        ),
+        (
+            workload("  {jobs: 5, arrivals: {poisson: {load: 0.8}}}"),
+            ":11:40: missing field `gpus` beside `arrivals.poisson`",
+            Some("say how large: gpus: {from: 2, to: 32}"),
+        ),
+        (
+            workload("  {jobs: 5, arrivals: {poisson: {load: 0.8}}, gpus: {from: 1, to: 2}}"),
+            ":11:40: missing field `duration` beside `arrivals.poisson`",
+            Some("say how long: duration: {median: 10m, sigma: 1.0}"),
+        ),
+        (
+            workload("  {arrivals: {poisson: {load: 0.8}, at: [0s]}}"),
+            ":11:14: arrivals are one of `trace`, `at` and `poisson`",
+            None,
+        ),
+        (
+            workload("  models: all"),
+            ":11:11: it is not said when jobs arrive",
+            Some("add arrivals: {trace: jobs.csv}, {at: [0s, 10s]} or {poisson: {load: 0.8}}"),
+        ),
+        (
+            workload("  {arrivals: {trace: jobs.csv}, duration: {median: 1m}}"),
+            ":11:43: `duration` is for arrivals.poisson; a trace has its own",
+            None,
+        ),
+        (
+            workload("  {arrivals: {at: [0s]}, job: {work: {duration: 1m}}, models: all}"),
+            ":11:63: `models` is for arrivals.poisson; with arrivals.at the job says it all",
+            None,
+        ),
+    ]);
+}
+
+#[test]
+fn links_make_one_piece() {
+    let links = |list: &str| document("Cluster", &format!("  nodes: [{{count: 3}}]\n  links: {list}"));
+    let common = Some("lead both up to a switch that they have in common");
+    check(&[
+        (
+            links("[{from: node-0, to: a, rate: 1Gbps}, {from: node-1, to: a, rate: 1Gbps}]"),
+            ":6:10: no links lead from `node-0` to `node-2`",
+            common,
+        ),
+        (
+            links(
+                "[{from: node-0, to: a, rate: 1Gbps}, {from: node-1, to: a, rate: 1Gbps}, {from: node-1, to: b, rate: 1Gbps}, {from: node-2, to: b, rate: 1Gbps}]",
+            ),
+            ":6:10: no links lead from `node-0` to `node-2`",
+            common,
+        ),
+        (
+            links("{node: 1Gbps, withinNode: 0bps}"),
+            ":6:36: the rate within a node is more than nothing",
+            Some("write `free` where members on one node load no link"),
+        ),
+        (links("{node: 0Gbps}"), ":6:17: the rate of a link is more than nothing", None),
+    ]);
+}
+
+#[test]
+fn a_link_fault_names_a_link() {
+    let faults = |list: &str| beside_links("Workload", &format!("  faults: [{list}]"));
+    check(&[
+        (
+            faults("{link: {from: node-3, to: rot}, at: 1s}"),
+            ":12:38: there is no node and no switch `rot`",
+            Some("did you mean `root`?"),
+        ),
+        (
+            faults("{link: {from: node-3, to: node-4}, at: 1s}"),
+            ":12:19: there is no link between `node-3` and `node-4`",
+            Some("a link joins a node or switch to a switch right above it"),
+        ),
+        (
+            faults("{link: {from: node-3, to: root}}"),
+            ":12:19: it is not said when the link fails",
+            Some("add `at: 10s`"),
+        ),
+        (
+            faults("{link: {from: node-3, to: root}, at: 1s, rate: 0bps}"),
+            ":12:59: the rate of a link is more than nothing",
+            Some("leave `rate` out for a link that carries nothing"),
+        ),
+    ]);
 }
 
 #[test]
@@ -363,7 +607,7 @@ fn faults_name_what_there_is() {
         (faults("{steps: {fail: 60%, lost: 60%}}"), ":11:20: the chances of a step sum to more than 1", None),
         (
             faults("{at: 1s}"),
-            ":11:12: a fault is either {node, at, for} or {steps: {fail, late, lost, delay}}",
+            ":11:12: a fault is one of {node, at, for}, {link: {from, to}, at, for, rate} and {steps: {fail, late, lost, delay}}",
             None,
         ),
     ]);

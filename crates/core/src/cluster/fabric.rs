@@ -73,6 +73,11 @@ impl Fabric {
         Vertex::Switch((self.switches.len() - 1) as u32)
     }
 
+    /// The names of the switches, in the order in which they were added.
+    pub fn switches(&self) -> impl Iterator<Item = &str> {
+        self.switches.iter().map(|name| &**name)
+    }
+
     pub fn find_switch(&self, name: &str) -> Option<Vertex> {
         self.switches.iter().position(|known| &**known == name).map(|index| Vertex::Switch(index as u32))
     }

@@ -25,7 +25,10 @@ pub(crate) use job::{
 };
 pub(crate) use policy::{OrderShape, PolicySpec, WeightsShape};
 pub(crate) use queue::QueueSpec;
-pub(crate) use workload::{FaultShape, PrioritiesShape, StepsShape, WorkloadSpec};
+pub(crate) use workload::{
+    DurationShape, EndsShape, FaultShape, GpusShape, ModelsShape, PoissonShape, PrioritiesShape, StepsShape,
+    WorkloadSpec,
+};
 
 /// One document. What is missing or unknown at its top is judged by `translate`, which can say where it is.
 #[derive(Debug, Default)]

@@ -5,7 +5,10 @@ mod cluster;
 mod fit;
 mod jobs;
 mod links;
+mod models;
+mod poisson;
 mod policies;
+mod priorities;
 mod queues;
 mod roles;
 mod trace_jobs;
@@ -14,6 +17,7 @@ mod workload;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use metronome_core::cluster::Name;
 use serde_saphyr::Spanned;
 
 use super::documents::{
@@ -21,8 +25,10 @@ use super::documents::{
 };
 use super::error::{InputError, Position, Problem, quoted};
 use super::near::meant_or_known;
+use super::training::Ground;
 use super::values::{Placed, Text, check_name, name, position};
 use super::{Arrival, Scenario, Source};
+use crate::model::alone::Alone;
 
 const API_VERSION: &str = "metronome.dev/v1alpha1";
 const KINDS: [&str; 5] = ["Cluster", "Workload", "TrainingJob", "Queue", "Policy"];
@@ -41,31 +47,35 @@ pub(super) fn scenario(
     let in_file = |problem: Problem| problem.in_file(origin.file);
     let sorted = Sorted::from(documents).map_err(in_file)?;
     let cluster_document = sorted.cluster.ok_or_else(|| in_file(missing_cluster()))?;
-    let cluster = cluster::cluster(&cluster_document.spec).map_err(in_file)?;
+    let (cluster, within_node) = cluster::cluster(&cluster_document.spec).map_err(in_file)?;
     let queues = queues::queues(&sorted.queues).map_err(in_file)?;
     let policies = policies::policies(&sorted.policies).map_err(in_file)?;
 
-    let world = World { cluster: &cluster, queues: &queues, fit: fit::Fit::of(&cluster) };
-    let mut jobs = Vec::new();
-    for document in &sorted.jobs {
-        jobs.push(jobs::declared(document, &world).map_err(in_file)?);
-    }
     let workload = sorted.workload.as_ref();
-    let settings = workload::settings(workload, &cluster).map_err(in_file)?;
+    let workload::Settings { tick, costs, faults, noise } =
+        workload::settings(workload, &cluster).map_err(in_file)?;
+    let world = World {
+        cluster: &cluster,
+        queues: &queues,
+        fit: fit::Fit::of(&cluster),
+        ground: Ground { alone: Alone::new(&cluster, within_node), noise },
+    };
+    let declared = sorted.jobs.iter().map(|document| jobs::declared(document, &world));
+    let declared = declared.collect::<Result<Vec<Arrival>, Problem>>().map_err(in_file)?;
+    let mut sources = vec![Source::Listed(declared)];
     if let Some(document) = workload {
-        workload::arrivals(document, &world, origin, &mut jobs)?;
+        sources.extend(workload::source(document, &world, origin)?);
     }
-    check_jobs(&jobs).map_err(in_file)?;
+    check_jobs(&sources).map_err(in_file)?;
 
     let name = workload.map_or_else(|| stem(origin.file), |document| document.name().to_owned());
-    let workload::Settings { tick, costs, faults } = settings;
     Ok(Scenario {
         name,
         cluster,
         queues: queues.into_list(),
         policies,
-        sources: vec![Source::Listed(jobs)],
-        within_node: None,
+        sources,
+        within_node,
         tick,
         costs,
         faults,
@@ -78,6 +88,7 @@ struct World<'a> {
     cluster: &'a metronome_core::cluster::Cluster,
     queues: &'a queues::Queues,
     fit: fit::Fit,
+    ground: Ground<'a>,
 }
 
 /// A document whose kind is known.
@@ -218,15 +229,15 @@ fn missing_cluster() -> Problem {
 }
 
 /// No two jobs share a name, wherever they come from, and there is at least one.
-fn check_jobs(jobs: &[Arrival]) -> Result<(), Problem> {
-    if jobs.is_empty() {
+fn check_jobs(sources: &[Source]) -> Result<(), Problem> {
+    let mut names: Vec<Name> = sources.iter().flat_map(Source::names).collect();
+    if names.is_empty() {
         let hint = "add a TrainingJob, or a Workload whose arrivals name a trace";
         return Err(Problem::whole("there are no jobs in it").with_hint(hint));
     }
-    let mut names: Vec<&str> = jobs.iter().map(|job| &*job.spec.name).collect();
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(Problem::whole(format!("two jobs are called {}", quoted(pair[0])))),
+        Some(pair) => Err(Problem::whole(format!("two jobs are called {}", quoted(&pair[0])))),
         None => Ok(()),
     }
 }
@@ -235,9 +246,4 @@ fn check_jobs(jobs: &[Arrival]) -> Result<(), Problem> {
 fn stem(file: &str) -> String {
     let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str());
     stem.unwrap_or(file).to_owned()
-}
-
-/// What is written, understood, and not yet simulated.
-fn needs_network(placed: &impl Placed, what: &str) -> Problem {
-    placed.problem(format!("`{what}` needs the network model, which this version does not have"))
 }

@@ -87,6 +87,15 @@ pub(crate) fn whole_number(text: &str, range: RangeInclusive<u64>) -> Result<u64
     })
 }
 
+/// A number in a range, which nothing that is no number ever is.
+pub(crate) fn number(text: &Text, range: RangeInclusive<f64>) -> Result<f64, Problem> {
+    let number = text.value.parse::<f64>().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| {
+        let (least, most) = (range.start(), range.end());
+        text.problem(format!("{} is not a number from {least} to {most}", quoted(&text.value)))
+    })
+}
+
 /// One of a few words.
 pub(crate) fn word<T: Copy>(text: &Text, what: &str, words: &[(&str, T)]) -> Result<T, Problem> {
     let known = words.iter().find(|(word, _)| *word == text.value);

@@ -1,7 +1,10 @@
 //! `Workload`: which jobs arrive when, and what the world itself takes and breaks.
 
+use std::fmt;
+
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
 use super::job::{CheckpointShape, JobShape};
@@ -14,11 +17,11 @@ pub(crate) struct WorkloadSpec {
     pub(crate) arrivals: Option<Spanned<ArrivalsShape>>,
     /// What arrives at each of `arrivals.at`.
     pub(crate) job: Option<Spanned<JobShape>>,
-    pub(crate) models: Option<Spanned<IgnoredAny>>,
+    pub(crate) models: Option<Spanned<ModelsShape>>,
     pub(crate) gpus: Option<Spanned<GpusShape>>,
-    pub(crate) duration: Option<Spanned<IgnoredAny>>,
+    pub(crate) duration: Option<Spanned<DurationShape>>,
     pub(crate) priorities: Option<Spanned<PrioritiesShape>>,
-    pub(crate) noise: Option<Spanned<IgnoredAny>>,
+    pub(crate) noise: Option<NoiseShape>,
     #[serde(default)]
     pub(crate) faults: Vec<Spanned<FaultShape>>,
     pub(crate) checkpoint: Option<Spanned<CheckpointShape>>,
@@ -32,16 +35,76 @@ pub(crate) struct WorkloadSpec {
 pub(crate) struct ArrivalsShape {
     pub(crate) trace: Option<Text>,
     pub(crate) at: Option<Spanned<Vec<Text>>>,
-    pub(crate) poisson: Option<Spanned<IgnoredAny>>,
+    pub(crate) poisson: Option<PoissonShape>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct GpusShape {
     pub(crate) per_member: Option<Text>,
-    pub(crate) powers_of_two: Option<Spanned<IgnoredAny>>,
-    pub(crate) from: Option<Spanned<IgnoredAny>>,
-    pub(crate) to: Option<Spanned<IgnoredAny>>,
+    pub(crate) per_gpu: Option<Spanned<PerGpuShape>>,
+    pub(crate) powers_of_two: Option<Text>,
+    pub(crate) from: Option<Text>,
+    pub(crate) to: Option<Text>,
+}
+
+/// What a member takes beside each of its GPUs.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct PerGpuShape {
+    pub(crate) cpu: Option<Text>,
+    pub(crate) memory: Option<Text>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct PoissonShape {
+    pub(crate) load: Text,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct DurationShape {
+    pub(crate) median: Text,
+    pub(crate) sigma: Option<Text>,
+    pub(crate) at_most: Option<Text>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct NoiseShape {
+    pub(crate) compute: Option<Text>,
+}
+
+/// `all`, or a list of names.
+#[derive(Debug)]
+pub(crate) enum ModelsShape {
+    Word(String),
+    List(Vec<Text>),
+}
+
+impl<'de> Deserialize<'de> for ModelsShape {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(ModelsVisitor)
+    }
+}
+
+struct ModelsVisitor;
+
+impl<'de> Visitor<'de> for ModelsVisitor {
+    type Value = ModelsShape;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("`all` or a list of models")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<ModelsShape, E> {
+        Ok(ModelsShape::Word(word.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<ModelsShape, A::Error> {
+        Deserialize::deserialize(SeqAccessDeserializer::new(list)).map(ModelsShape::List)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -59,15 +122,25 @@ pub(crate) struct CostsShape {
     pub(crate) stop: Option<Text>,
 }
 
-/// Either a node that goes, or chances for every step.
+/// A node that goes, a link that carries less or nothing, or chances for every step.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct FaultShape {
     pub(crate) node: Option<Text>,
+    pub(crate) link: Option<Spanned<EndsShape>>,
+    pub(crate) rate: Option<Text>,
     pub(crate) at: Option<Text>,
     #[serde(rename = "for")]
     pub(crate) lasts: Option<Text>,
     pub(crate) steps: Option<Spanned<StepsShape>>,
+}
+
+/// The two ends of a cable.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct EndsShape {
+    pub(crate) from: Text,
+    pub(crate) to: Text,
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,7 +1,7 @@
 //! Nodes in groups, laid out over the levels of the topology.
 
 use metronome_core::cluster::{Cluster, NodeSpec};
-use metronome_core::units::{Gpus, Resources};
+use metronome_core::units::{Bandwidth, Gpus, Resources};
 use serde_saphyr::Spanned;
 
 use super::links;
@@ -10,7 +10,8 @@ use crate::scenario::error::{Problem, quoted};
 use crate::scenario::near::{listed, meant_or_known};
 use crate::scenario::values::{MOST_NODES, Placed, Text, name, quantity_or_none, some_quantity, whole};
 
-pub(super) fn cluster(spec: &ClusterSpec) -> Result<Cluster, Problem> {
+/// The cluster, and the rate within a node, if that is not free.
+pub(super) fn cluster(spec: &ClusterSpec) -> Result<(Cluster, Option<Bandwidth>), Problem> {
     let levels = levels(spec.levels.as_deref())?;
     let mut cluster = Cluster::new(&levels).map_err(|error| {
         let place = spec.levels.iter().flatten().next();
@@ -23,10 +24,8 @@ pub(super) fn cluster(spec: &ClusterSpec) -> Result<Cluster, Problem> {
     if cluster.nodes().is_empty() {
         return Err(Problem::whole("the Cluster has no nodes"));
     }
-    if let Some(links) = &spec.links {
-        links::lay(links, &mut cluster)?;
-    }
-    Ok(cluster)
+    let within_node = spec.links.as_ref().map_or(Ok(None), |links| links::lay(links, &mut cluster))?;
+    Ok((cluster, within_node))
 }
 
 /// The names above the node, outermost first.
@@ -153,7 +152,7 @@ pub(super) fn gpus_per_member(written: Option<&Text>, cluster: &Cluster) -> Resu
     }
     let most = cluster.nodes().values().map(|node| node.capacity.gpus).max().unwrap_or_default();
     if most.is_zero() {
-        return Err(Problem::whole("no node has GPUs, so the trace's jobs have no size of a member")
+        return Err(Problem::whole("no node has GPUs, so jobs have no size of a member")
             .with_hint("give the nodes `gpus`, or the Workload `gpus: {perMember: 1}`"));
     }
     Ok(most)

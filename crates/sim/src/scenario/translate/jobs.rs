@@ -4,23 +4,28 @@ use std::sync::Arc;
 
 use metronome_core::cluster::{Cluster, Name};
 use metronome_core::id::QueueId;
-use metronome_core::job::{Capabilities, Checkpointing, JobSpec, Priority, Topology, Work};
-use metronome_core::profile::{Phase, Profile, Traffic};
+use metronome_core::job::{Checkpointing, JobSpec, Priority, Topology, Work};
+use metronome_core::profile::{Phase, ProfileError, Traffic};
 use metronome_core::units::{Duration, Instant, Iterations};
 use serde_saphyr::Spanned;
 
 use super::queues::Queues;
-use super::{Named, World, full_name, needs_network, roles};
-use crate::scenario::Arrival;
+use super::{Named, World, full_name, models, roles};
+use crate::model::{Pattern, TrainingModel};
 use crate::scenario::documents::{
     CheckpointShape, DeadlineShape, JobShape, TopologyShape, TrafficShape, WorkShape,
 };
 use crate::scenario::error::{Position, Problem, quoted};
 use crate::scenario::near::meant_or_known;
+use crate::scenario::training::{self, Amount};
 use crate::scenario::values::{Placed, Text, name, quantity, quantity_or_none, some_quantity, whole, word};
+use crate::scenario::{Arrival, capabilities};
 
 pub(super) const PRIORITIES: [(&str, Priority); 3] =
     [("high", Priority::HIGH), ("normal", Priority::NORMAL), ("low", Priority::LOW)];
+
+/// More iterations than any job has; above it a count is a mistake.
+const MOST_ITERATIONS: u64 = 1_000_000_000_000;
 
 const USER: &str = "metronome.dev/user";
 const SUBMIT_AFTER: &str = "metronome.dev/submit-after";
@@ -37,15 +42,16 @@ pub(super) fn declared(document: &Named<JobShape>, world: &World<'_>) -> Result<
 
 /// The same job, now with a time to be submitted.
 pub(super) fn arrival(request: Request, at: Instant) -> Arrival {
-    let Request { mut spec, within } = request;
+    let Request { mut spec, training, within } = request;
     spec.deadline = within.map(|within| at + within);
-    Arrival { at, spec: Arc::new(spec), training: None }
+    Arrival { at, spec: Arc::new(spec), training }
 }
 
 /// A job before it is known when it is submitted.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) spec: JobSpec,
+    training: Option<Arc<TrainingModel>>,
     /// The deadline, counted from submission.
     pub(super) within: Option<Duration>,
 }
@@ -60,35 +66,32 @@ pub(super) fn spec(
 ) -> Result<Request, Problem> {
     refuse_unsupported(shape)?;
     let queue = queue(shape.queue.as_ref(), world.queues)?;
-    let traffic = shape.traffic.as_ref().map(traffic).transpose()?;
-    let work = work(shape.work.as_ref(), traffic.as_ref(), at)?;
-    let profile =
-        traffic.map(|traffic| Profile::new(Vec::new(), Some(traffic)).expect("no compute to be wrong"));
-    let spec = JobSpec {
+    let checkpointing = shape.checkpoint.as_ref().map(checkpointing).transpose()?;
+    let pattern = pattern(shape, world)?;
+    let work = Written::of(shape.work.as_ref(), at)?;
+    let mut spec = JobSpec {
         name: Name::from(name),
         queue,
         priority: priority(shape.priority_class_name.as_ref())?,
         user: world.queues.standing(queue, user),
         roles: roles::roles(shape, at)?,
-        work,
+        work: Work::default(),
         deadline: None,
         topology: topology(shape.topology.as_ref(), world.cluster)?,
-        capabilities: capabilities(shape.checkpoint.is_some()),
-        checkpointing: shape.checkpoint.as_ref().map(checkpointing).transpose()?,
-        profile: profile.map(Arc::new),
+        capabilities: capabilities(checkpointing),
+        checkpointing,
+        profile: None,
         start_retries: start_retries(shape.backoff_limit.as_ref())?,
         suspended: shape.suspend.unwrap_or(false),
     };
     if let Some(why) = world.fit.refusal(&spec) {
         return Err(at.problem(format!("job {} can never run: it {why}", quoted(name))));
     }
-    Ok(Request { spec, within: shape.deadline.as_ref().map(deadline).transpose()? })
+    let training = work.give(&mut spec, pattern, world)?;
+    Ok(Request { spec, training, within: shape.deadline.as_ref().map(deadline).transpose()? })
 }
 
 fn refuse_unsupported(shape: &JobShape) -> Result<(), Problem> {
-    if let Some(model) = &shape.model {
-        return Err(needs_network(model, "model").with_hint("say how long it takes: work: {duration: 10m}"));
-    }
     if let Some(on_miss) = &shape.on_miss {
         let runs = word(on_miss, "word for onMiss", &[("Run", true), ("Suspend", false), ("Fail", false)])?;
         if !runs {
@@ -140,11 +143,6 @@ fn start_retries(text: Option<&Text>) -> Result<u32, Problem> {
     text.map_or(Ok(JobSpec::DEFAULT_START_RETRIES), |text| whole(text, 0..=1000).map(|count| count as u32))
 }
 
-/// A job that saves its work may be stopped and moved; another is left alone.
-pub(super) fn capabilities(checkpointed: bool) -> Capabilities {
-    if checkpointed { Capabilities::CHECKPOINTED } else { Capabilities::START_ONLY }
-}
-
 pub(super) fn checkpointing(shape: &CheckpointShape) -> Result<Checkpointing, Problem> {
     Ok(Checkpointing {
         every: shape
@@ -157,40 +155,115 @@ pub(super) fn checkpointing(shape: &CheckpointShape) -> Result<Checkpointing, Pr
     })
 }
 
-/// How much there is to do: a duration, or iterations of a known period. Of a target only its bound is known.
-fn work(
-    shape: Option<&Spanned<WorkShape>>,
-    traffic: Option<&Traffic>,
-    at: Position,
-) -> Result<Work, Problem> {
-    const HINT: &str = "say how long it takes alone: work: {duration: 10m}";
-    let Some(written) = shape else { return Err(at.problem("missing field `work`").with_hint(HINT)) };
-    let WorkShape { iterations, duration, target, max_iterations } = &written.value;
-    if let (Some(target), None) = (target, max_iterations) {
-        return Err(target.problem("a target needs `maxIterations`: there is no loss curve to follow"));
+/// What a job computes and sends, by its model or by its own word.
+fn pattern(shape: &JobShape, world: &World<'_>) -> Result<Option<Pattern>, Problem> {
+    match (&shape.model, &shape.traffic) {
+        (Some(_), Some(second)) => {
+            Err(second.problem("`model` and `traffic` are both given: a model knows its traffic"))
+        }
+        (Some(name), None) => models::model(name, world.cluster).map(Pattern::Gradients).map(Some),
+        (None, Some(written)) => traffic(written).map(Pattern::Phases).map(Some),
+        (None, None) => Ok(None),
     }
-    let count = match (iterations, max_iterations) {
-        (Some(_), Some(bound)) => {
-            return Err(bound.problem("`iterations` and `maxIterations` are both given"));
-        }
-        (Some(count), None) | (None, Some(count)) => Some((count, whole(count, 1..=1_000_000_000_000)?)),
-        (None, None) => None,
-    };
-    let alone = match (duration, count, traffic) {
-        (Some(duration), _, _) => some_quantity(duration, "the duration of a job")?,
-        (None, Some((text, count)), Some(traffic)) => total_time(traffic.period(), count, text)?,
-        (None, Some((text, _)), None) => {
-            let message = "how long an iteration takes is not known: there is no `traffic.period`";
-            return Err(text.problem(message).with_hint(HINT));
-        }
-        (None, None, _) => return Err(written.problem("there is no work in it").with_hint(HINT)),
-    };
-    Ok(Work { iterations: count.map(|(_, count)| Iterations(count)), alone: Some(alone) })
 }
 
-fn total_time(period: Duration, iterations: u64, text: &Text) -> Result<Duration, Problem> {
-    let total = period.0.checked_mul(iterations).filter(|total| *total <= u64::MAX / 2);
-    total.map(Duration).ok_or_else(|| text.problem("its iterations take longer than can be counted"))
+/// Work as it is written: iterations, a duration, or both. Of a target only its bound is known.
+struct Written<'a> {
+    iterations: Option<(u64, &'a Text)>,
+    duration: Option<(Duration, &'a Text)>,
+    at: Position,
+}
+
+const HOW_LONG: &str = "say how long it takes alone: work: {duration: 10m}";
+
+impl<'a> Written<'a> {
+    fn of(shape: Option<&'a Spanned<WorkShape>>, at: Position) -> Result<Self, Problem> {
+        let Some(written) = shape else { return Err(at.problem("missing field `work`").with_hint(HOW_LONG)) };
+        let WorkShape { iterations, duration, target, max_iterations } = &written.value;
+        if let (Some(target), None) = (target, max_iterations) {
+            return Err(target.problem("a target needs `maxIterations`: there is no loss curve to follow"));
+        }
+        let count = match (iterations, max_iterations) {
+            (Some(_), Some(bound)) => {
+                return Err(bound.problem("`iterations` and `maxIterations` are both given"));
+            }
+            (count, bound) => count.as_ref().or(bound.as_ref()),
+        };
+        let duration = duration
+            .as_ref()
+            .map(|text| some_quantity(text, "the duration of a job").map(|duration| (duration, text)));
+        Ok(Self {
+            iterations: count.map(|text| whole(text, 1..=MOST_ITERATIONS).map(|n| (n, text))).transpose()?,
+            duration: duration.transpose()?,
+            at: written.at(),
+        })
+    }
+
+    /// Tells the job how much work it is. With a pattern that links can carry it becomes a training loop; traffic on a
+    /// cluster without links stays what it is for the scheduler, a hint.
+    fn give(
+        &self,
+        spec: &mut JobSpec,
+        pattern: Option<Pattern>,
+        world: &World<'_>,
+    ) -> Result<Option<Arc<TrainingModel>>, Problem> {
+        match pattern {
+            Some(Pattern::Phases(traffic)) if world.cluster.fabric.is_empty() => {
+                spec.work = self.plain(Some(traffic.period()))?;
+                spec.profile = Some(Arc::new(training::declared(traffic)));
+                Ok(None)
+            }
+            Some(pattern) => self.train(spec, pattern, world).map(Some),
+            None => {
+                spec.work = self.plain(None)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn train(
+        &self,
+        spec: &mut JobSpec,
+        pattern: Pattern,
+        world: &World<'_>,
+    ) -> Result<Arc<TrainingModel>, Problem> {
+        let (amount, text) = match (self.iterations, self.duration) {
+            (Some(_), Some((_, second))) => {
+                return Err(
+                    second.problem("`iterations` and `duration` are both given: an iteration has its own")
+                );
+            }
+            (Some((count, text)), None) => (Amount::Iterations(count), text),
+            (None, Some((duration, text))) => (Amount::Lasting(duration), text),
+            (None, None) => return Err(self.nothing()),
+        };
+        world.ground.train(spec, pattern, amount).ok_or_else(|| too_long(text))
+    }
+
+    fn plain(&self, period: Option<Duration>) -> Result<Work, Problem> {
+        let alone = match (self.duration, self.iterations, period) {
+            (Some((duration, _)), ..) => duration,
+            (None, Some((count, text)), Some(period)) => {
+                let total = period.0.checked_mul(count).filter(|total| *total <= u64::MAX / 2);
+                total.map(Duration).ok_or_else(|| too_long(text))?
+            }
+            (None, Some((_, text)), None) => {
+                let message =
+                    "how long an iteration takes is not known: there is no `model` and no `traffic`";
+                return Err(text.problem(message).with_hint(HOW_LONG));
+            }
+            (None, None, _) => return Err(self.nothing()),
+        };
+        Ok(Work { iterations: self.iterations.map(|(count, _)| Iterations(count)), alone: Some(alone) })
+    }
+
+    fn nothing(&self) -> Problem {
+        self.at.problem("there is no work in it").with_hint(HOW_LONG)
+    }
+}
+
+fn too_long(text: &Text) -> Problem {
+    text.problem("its iterations take longer than can be counted")
 }
 
 fn deadline(written: &Spanned<DeadlineShape>) -> Result<Duration, Problem> {
@@ -220,14 +293,27 @@ fn topology(written: Option<&Spanned<TopologyShape>>, cluster: &Cluster) -> Resu
 }
 
 fn traffic(written: &Spanned<TrafficShape>) -> Result<Traffic, Problem> {
-    let phases = written.value.phases.iter().map(|phase| {
+    let TrafficShape { period, phases } = &written.value;
+    let shapes = phases;
+    let phases = shapes.iter().map(|phase| {
         Ok(Phase {
             offset: quantity_or_none(phase.offset.as_ref())?,
             length: quantity(&phase.length)?,
-            rate: quantity(&phase.rate)?,
+            rate: some_quantity(&phase.rate, "the rate of a phase")?,
         })
     });
     let phases = phases.collect::<Result<Vec<_>, Problem>>()?;
-    let period = quantity(&written.value.period)?;
-    Traffic::new(period, phases).map_err(|error| written.problem(error.to_string()))
+    Traffic::new(quantity(period)?, phases).map_err(|error| {
+        let message = error.to_string();
+        match error {
+            ProfileError::NoPeriod => period.problem(message),
+            ProfileError::PhaseLength(index) | ProfileError::Overlap(_, index) => {
+                shapes[index].length.problem(message)
+            }
+            ProfileError::PhaseOffset(index) => {
+                shapes[index].offset.as_ref().unwrap_or(&shapes[index].length).problem(message)
+            }
+            ProfileError::TooManyPhases | ProfileError::NoCompute => written.problem(message),
+        }
+    })
 }

@@ -1,23 +1,42 @@
 //! Links: a tree of switches, one for each domain, or any graph said from below to above.
 
+mod pieces;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use metronome_core::cluster::{Cluster, Fabric, Level, Vertex};
-use metronome_core::id::{DomainId, NodeId};
+use metronome_core::id::{DomainId, LinkId, NodeId};
 use metronome_core::units::Bandwidth;
 use serde_saphyr::Spanned;
 
-use crate::scenario::documents::{Cable, Links};
+use crate::scenario::documents::{Cable, EndsShape, Links};
 use crate::scenario::error::{Problem, quoted};
 use crate::scenario::near::meant_or_known;
 use crate::scenario::values::{Placed, Text, name, some_quantity};
 
-pub(super) fn lay(links: &Spanned<Links>, cluster: &mut Cluster) -> Result<(), Problem> {
-    cluster.fabric = match &links.value {
-        Links::Tree(rates) => tree(rates, links, cluster)?,
-        Links::List(cables) => graph(cables, cluster)?,
-    };
-    Ok(())
+/// Lays the links of a cluster; the rate within a node, if it is not free.
+pub(super) fn lay(links: &Spanned<Links>, cluster: &mut Cluster) -> Result<Option<Bandwidth>, Problem> {
+    match &links.value {
+        Links::Tree(rates) => {
+            cluster.fabric = tree(rates, links, cluster)?;
+            rates.get(WITHIN_NODE).map_or(Ok(None), within_node)
+        }
+        Links::List(cables) => {
+            cluster.fabric = graph(cables, cluster)?;
+            pieces::check_one_piece(cluster, links)?;
+            Ok(None)
+        }
+    }
+}
+
+const WITHIN_NODE: &str = "withinNode";
+
+fn within_node(rate: &Text) -> Result<Option<Bandwidth>, Problem> {
+    if rate.value == "free" {
+        return Ok(None);
+    }
+    let rate = some_quantity(rate, "the rate within a node");
+    rate.map(Some).map_err(|problem| problem.with_hint("write `free` where members on one node load no link"))
 }
 
 /// One switch for each domain and one above them all; the rate of a level is that of the cable upwards from it.
@@ -55,12 +74,7 @@ fn tree(rates: &BTreeMap<String, Text>, links: &impl Placed, cluster: &Cluster) 
 
 fn check_tree(rates: &BTreeMap<String, Text>, levels: &[&str]) -> Result<(), Problem> {
     for (level, rate) in rates {
-        if level == "withinNode" {
-            if rate.value != "free" {
-                return Err(super::needs_network(rate, "withinNode")
-                    .with_hint("write `free`: members on one node do not load a link"));
-            }
-        } else if !levels.contains(&level.as_str()) {
+        if level != WITHIN_NODE && !levels.contains(&level.as_str()) {
             let message = format!("the topology has no level {}", quoted(level));
             return Err(rate.problem(message).with_hint(meant_or_known(level, levels.iter().copied())));
         }
@@ -164,6 +178,38 @@ fn heights(laid: &[Laid<'_>]) -> Result<BTreeMap<Vertex, u32>, Problem> {
         ))),
         None => Ok(heights),
     }
+}
+
+/// Both directions of the cable that a fault names, whichever of its ends is named first.
+pub(super) fn find_cable(ends: &Spanned<EndsShape>, cluster: &Cluster) -> Result<[LinkId; 2], Problem> {
+    let EndsShape { from, to } = &ends.value;
+    let (a, b) = (find_vertices(from, cluster)?, find_vertices(to, cluster)?);
+    let links = cluster.fabric.links().iter();
+    let mut joins = links.filter(|(_, link)| {
+        a.contains(&link.from) && b.contains(&link.to) || b.contains(&link.from) && a.contains(&link.to)
+    });
+    match (joins.next(), joins.next()) {
+        (Some((one, _)), Some((other, _))) => Ok([one, other]),
+        _ => {
+            let message =
+                format!("there is no link between {} and {}", quoted(&from.value), quoted(&to.value));
+            Err(ends.problem(message).with_hint("a link joins a node or switch to a switch right above it"))
+        }
+    }
+}
+
+/// The node and the switch of a name: both may have it.
+fn find_vertices(text: &Text, cluster: &Cluster) -> Result<Vec<Vertex>, Problem> {
+    let node = cluster.find_node(&text.value).map(Vertex::Node);
+    let found: Vec<Vertex> = node.into_iter().chain(cluster.fabric.find_switch(&text.value)).collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let nodes = cluster.nodes().values().take(1000).map(|node| &*node.name);
+    let names: Vec<&str> = nodes.chain(cluster.fabric.switches().take(1000)).collect();
+    Err(text
+        .problem(format!("there is no node and no switch {}", quoted(&text.value)))
+        .with_hint(meant_or_known(&text.value, names)))
 }
 
 /// The node that a fault or a link names.

@@ -5,26 +5,28 @@ use std::sync::Arc;
 
 use metronome_core::cluster::Name;
 use metronome_core::id::QueueId;
-use metronome_core::job::{
-    Checkpointing, Gang, GangError, JobSpec, Priority, Role, RoleKind, Shape, Topology, Work,
-};
-use metronome_core::units::{Duration, Gpus, Instant, Resources};
-use rand::Rng;
+use metronome_core::job::{Checkpointing, Gang, GangError, JobSpec, Role, Topology, Work};
+use metronome_core::units::{Duration, Gpus, Instant, Iterations};
 use rand_pcg::Pcg32;
-use serde_saphyr::Spanned;
 
-use super::{Origin, World, jobs};
-use crate::scenario::Arrival;
-use crate::scenario::documents::{PrioritiesShape, WorkloadSpec};
+use super::{Origin, World, jobs, models, poisson, priorities};
+use crate::model::{self, Model, Pattern, TrainingModel};
+use crate::scenario::documents::WorkloadSpec;
 use crate::scenario::error::{InputError, Position, Problem, quoted};
-use crate::scenario::values::{Placed, Text, share, whole};
+use crate::scenario::members::MemberSize;
+use crate::scenario::priorities::Priorities;
+use crate::scenario::training::Amount;
+use crate::scenario::values::{Placed, Text, whole};
+use crate::scenario::{Arrival, capabilities};
 use crate::trace::{Row, Trace};
 
 /// What the workload says about every row.
 struct Settings<'a> {
-    per_member: Gpus,
+    member: MemberSize,
     checkpointing: Option<Checkpointing>,
     priorities: Priorities,
+    /// Priorities are drawn once, by the order of the trace: the same in every run.
+    random: Pcg32,
     limit: usize,
     world: &'a World<'a>,
 }
@@ -34,14 +36,13 @@ pub(super) fn arrivals(
     spec: &WorkloadSpec,
     world: &World<'_>,
     origin: Origin<'_>,
-    to: &mut Vec<Arrival>,
-) -> Result<(), InputError> {
+) -> Result<Vec<Arrival>, InputError> {
     let mut settings = settings(spec, world).map_err(|problem| problem.in_file(origin.file))?;
     let named = format!("it is the trace of {}:{}", origin.file, file.at().line);
     let trace = Trace::open(&origin.folder.join(&file.value));
     let mut trace = trace.map_err(|error| error.or_hint(named))?;
     let mut names: HashSet<Name> = HashSet::new();
-    let first = to.len();
+    let mut arrivals = Vec::new();
     while let Some(row) = trace.next()? {
         let at = Position::line(row.line);
         let arrival = job(&row, &mut settings).map_err(|problem| problem.in_file(trace.file()))?;
@@ -49,14 +50,14 @@ pub(super) fn arrivals(
             let message = format!("a second job is called {}", quoted(&arrival.spec.name));
             return Err(Problem::at(at, message).in_file(trace.file()));
         }
-        to.push(arrival);
+        arrivals.push(arrival);
     }
-    if to.len() == first {
+    if arrivals.is_empty() {
         return Err(Problem::whole("there are no jobs in it").in_file(trace.file()));
     }
-    to[first..].sort_by_key(|job| job.at);
-    to.truncate(first + settings.limit.min(to.len() - first));
-    Ok(())
+    arrivals.sort_by_key(|job: &Arrival| job.at);
+    arrivals.truncate(settings.limit);
+    Ok(arrivals)
 }
 
 fn settings<'a>(spec: &WorkloadSpec, world: &'a World<'a>) -> Result<Settings<'a>, Problem> {
@@ -68,12 +69,12 @@ fn settings<'a>(spec: &WorkloadSpec, world: &'a World<'a>) -> Result<Settings<'a
             .problem("`jobs` is for arrivals that are made up")
             .with_hint("to cut a trace, use `limit`"));
     }
-    let per_member = spec.gpus.as_ref().and_then(|gpus| gpus.value.per_member.as_ref());
     let checkpoint = spec.checkpoint.as_ref().map(|checkpoint| jobs::checkpointing(&checkpoint.value));
     Ok(Settings {
-        per_member: super::cluster::gpus_per_member(per_member, world.cluster)?,
+        member: poisson::member_size(spec.gpus.as_ref(), world.cluster)?,
         checkpointing: checkpoint.transpose()?,
-        priorities: spec.priorities.as_ref().map(Priorities::from).transpose()?.unwrap_or_default(),
+        priorities: priorities::priorities(spec.priorities.as_ref())?,
+        random: Pcg32::new(0, 0),
         limit: spec.limit.as_ref().map_or(Ok(u64::MAX), |limit| whole(limit, 1..=u64::MAX))? as usize,
         world,
     })
@@ -88,56 +89,93 @@ fn job(row: &Row<'_>, settings: &mut Settings<'_>) -> Result<Arrival, Problem> {
         queues.find(name).ok_or_else(unknown)
     })?;
     let at = Instant::START + row.submit;
-    let (roles, alone) = members(row, settings.per_member).map_err(|message| line.problem(message))?;
-    let spec = JobSpec {
+    let model = row.model.and_then(model::named);
+    let size = Size::of(row, &settings.member).map_err(|message| line.problem(message))?;
+    let mut spec = JobSpec {
         name: Name::from(row.job),
         queue,
-        priority: row.priority.unwrap_or_else(|| settings.priorities.draw()),
+        priority: row.priority.unwrap_or_else(|| settings.priorities.draw(&mut settings.random)),
         user: queues.standing(queue, row.user),
-        roles,
-        work: Work { iterations: row.iterations, alone: Some(alone) },
+        roles: size.roles.clone(),
+        work: Work::default(),
         deadline: row.deadline.map(|within| at + within),
         topology: Topology::Anywhere,
-        capabilities: jobs::capabilities(settings.checkpointing.is_some()),
+        capabilities: capabilities(settings.checkpointing),
         checkpointing: settings.checkpointing,
         profile: None,
         start_retries: JobSpec::DEFAULT_START_RETRIES,
         suspended: false,
     };
-    Ok(Arrival { at, spec: Arc::new(spec), training: None })
+    let training = work(row, &size, model, &mut spec, settings.world)?;
+    Ok(Arrival { at, spec: Arc::new(spec), training })
 }
 
-/// The roles of a row, and how long they take at their smallest.
-fn members(row: &Row<'_>, per_member: Gpus) -> Result<(Vec<Role>, Duration), String> {
-    let text = |error: GangError| error.to_string();
-    let (min, max) = (row.min_gpus.unwrap_or(row.gpus), row.max_gpus.unwrap_or(row.gpus));
-    if min > row.gpus || row.gpus > max {
-        return Err(format!("{} GPUs are not between min_gpus {min} and max_gpus {max}", row.gpus));
-    }
-    if min == max {
-        return rigid(row.gpus, per_member).map(|roles| (roles, row.duration)).map_err(text);
-    }
-    let each = common_size(min, max, per_member);
-    let gang = Gang::elastic(min.0 / each.0, max.0 / each.0).map_err(text)?;
-    Ok((vec![worker(gang, each)], at_smallest(row, min)))
+/// How much there is to do. A known model makes a training loop of the row, by its iterations if it has them; the name
+/// of any other is not used, because the duration says what it would.
+fn work(
+    row: &Row<'_>,
+    size: &Size,
+    model: Option<Arc<Model>>,
+    spec: &mut JobSpec,
+    world: &World<'_>,
+) -> Result<Option<Arc<TrainingModel>>, Problem> {
+    let line = Position::line(row.line);
+    let lasting = row.duration.map(|duration| size.at_smallest(duration));
+    let Some(model) = model else {
+        let alone = lasting.ok_or_else(|| no_duration(row))?;
+        spec.work = Work { iterations: row.iterations, alone: Some(alone) };
+        return Ok(None);
+    };
+    models::check_links(&line, world.cluster)?;
+    let amount = match (row.iterations, lasting) {
+        (Some(Iterations(count)), _) => Amount::Iterations(count),
+        (None, Some(lasting)) => Amount::Lasting(lasting),
+        (None, None) => return Err(no_duration(row)),
+    };
+    let training = world.ground.train(spec, Pattern::Gradients(model), amount);
+    training.map(Some).ok_or_else(|| line.problem("its iterations take longer than can be counted"))
 }
 
-/// As many full members as there are, and one for the rest.
-fn rigid(gpus: Gpus, per_member: Gpus) -> Result<Vec<Role>, GangError> {
-    let (full, rest) = (gpus.0 / per_member.0, Gpus(gpus.0 % per_member.0));
-    let mut roles = Vec::with_capacity(2);
-    if full > 0 {
-        roles.push(worker(Gang::rigid(full)?, per_member));
+fn no_duration(row: &Row<'_>) -> Problem {
+    let problem = Position::line(row.line).problem(format!("job {} has no duration", quoted(row.job)));
+    match (row.model, row.iterations) {
+        (Some(name), Some(_)) => {
+            problem.with_hint(format!("a model that is known would do: {}", models::near(name)))
+        }
+        _ => problem,
     }
-    if !rest.is_zero() {
-        roles.push(worker(Gang::rigid(1)?, rest));
-    }
-    Ok(roles)
 }
 
-fn worker(gang: Gang, gpus: Gpus) -> Role {
-    let each = Resources { gpus, ..Resources::NONE };
-    Role { kind: RoleKind::Worker, gang, shape: Shape { each, on: Default::default() } }
+/// The members of a row.
+struct Size {
+    roles: Vec<Role>,
+    asked: Gpus,
+    smallest: Gpus,
+}
+
+impl Size {
+    fn of(row: &Row<'_>, member: &MemberSize) -> Result<Self, String> {
+        let text = |error: GangError| error.to_string();
+        let (min, max) = (row.min_gpus.unwrap_or(row.gpus), row.max_gpus.unwrap_or(row.gpus));
+        if min > row.gpus || row.gpus > max {
+            return Err(format!("{} GPUs are not between min_gpus {min} and max_gpus {max}", row.gpus));
+        }
+        let roles = if min == max {
+            member.roles(row.gpus).map_err(text)?
+        } else {
+            let each = common_size(min, max, member.gpus);
+            let gang = Gang::elastic(min.0 / each.0, max.0 / each.0).map_err(text)?;
+            vec![member.workers(gang, each)]
+        };
+        Ok(Self { roles, asked: row.gpus, smallest: min })
+    }
+
+    /// Work is told at the smallest size; an elastic job is taken to speed up with its GPUs.
+    fn at_smallest(&self, duration: Duration) -> Duration {
+        let total = u128::from(duration.0) * u128::from(self.asked.0);
+        let smallest = total.div_ceil(u128::from(self.smallest.0));
+        Duration(u64::try_from(smallest).unwrap_or(u64::MAX / 2).min(u64::MAX / 2))
+    }
 }
 
 /// The largest member, up to `per_member`, of which both sizes are whole multiples.
@@ -150,45 +188,4 @@ fn common_size(min: Gpus, max: Gpus, per_member: Gpus) -> Gpus {
     let divisors = (1..=common.isqrt()).filter(|part| common.is_multiple_of(*part));
     let sizes = divisors.flat_map(|part| [part, common / part]).filter(|size| *size <= per_member.0);
     Gpus(sizes.max().expect("one divides everything"))
-}
-
-/// Work is told at the smallest size; an elastic job is taken to speed up with its GPUs.
-fn at_smallest(row: &Row<'_>, min: Gpus) -> Duration {
-    let total = u128::from(row.duration.0) * u128::from(row.gpus.0);
-    Duration(u64::try_from(total.div_ceil(u128::from(min.0))).unwrap_or(u64::MAX / 2).min(u64::MAX / 2))
-}
-
-/// How jobs that name no priority get one: drawn once, by the order of the trace, the same in every run.
-#[derive(Debug)]
-struct Priorities {
-    high: u32,
-    normal: u32,
-    random: Pcg32,
-}
-
-impl Default for Priorities {
-    fn default() -> Self {
-        Self { high: 0, normal: 1_000_000, random: Pcg32::new(0, 0) }
-    }
-}
-
-impl Priorities {
-    fn from(written: &Spanned<PrioritiesShape>) -> Result<Self, Problem> {
-        let PrioritiesShape { high, normal, low } = &written.value;
-        let part = |text: &Option<Text>| text.as_ref().map_or(Ok(0), |text| share(text).map(|share| share.0));
-        let (high, normal, low) = (part(high)?, part(normal)?, part(low)?);
-        if high + normal + low != 1_000_000 {
-            let sum = f64::from(high + normal + low) / 1e6;
-            return Err(written.problem(format!("the priorities sum to {sum} instead of 1")));
-        }
-        Ok(Self { high, normal, ..Self::default() })
-    }
-
-    fn draw(&mut self) -> Priority {
-        match self.random.next_u32() % 1_000_000 {
-            part if part < self.high => Priority::HIGH,
-            part if part < self.high + self.normal => Priority::NORMAL,
-            _ => Priority::LOW,
-        }
-    }
 }

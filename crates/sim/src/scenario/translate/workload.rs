@@ -1,20 +1,23 @@
 //! The Workload: what the world takes and breaks, and the jobs that arrive in it.
 
 use metronome_core::cluster::Cluster;
-use metronome_core::units::{Duration, Instant, Share};
+use metronome_core::units::{Bandwidth, Duration, Instant, Share};
 use serde_saphyr::Spanned;
 
-use super::{Named, Origin, World, jobs, links, needs_network, trace_jobs};
+use super::{Named, Origin, World, jobs, links, poisson, trace_jobs};
 use crate::scenario::documents::{FaultShape, JobShape, StepsShape, WorkloadSpec};
-use crate::scenario::error::{InputError, Problem};
-use crate::scenario::values::{Placed, Text, check_name, quantity, quantity_or_none, share, whole};
-use crate::scenario::{Arrival, Costs, Fault};
+use crate::scenario::error::{InputError, Position, Problem};
+use crate::scenario::values::{
+    Placed, Text, check_name, quantity, quantity_or_none, share, some_quantity, whole,
+};
+use crate::scenario::{Arrival, Costs, Fault, Source};
 
 #[derive(Debug, Default)]
 pub(super) struct Settings {
     pub(super) tick: Duration,
     pub(super) costs: Costs,
     pub(super) faults: Vec<Fault>,
+    pub(super) noise: Share,
 }
 
 pub(super) fn settings(
@@ -22,7 +25,6 @@ pub(super) fn settings(
     cluster: &Cluster,
 ) -> Result<Settings, Problem> {
     let Some(Named { spec, .. }) = workload else { return Ok(Settings::default()) };
-    refuse_generated(spec)?;
     let costs = spec.costs.as_ref();
     Ok(Settings {
         tick: quantity_or_none(spec.tick.as_ref())?,
@@ -30,42 +32,37 @@ pub(super) fn settings(
             start: quantity_or_none(costs.and_then(|costs| costs.start.as_ref()))?,
             stop: quantity_or_none(costs.and_then(|costs| costs.stop.as_ref()))?,
         },
+        noise: spec.noise.as_ref().and_then(|noise| noise.compute.as_ref()).map_or(Ok(Share::NONE), share)?,
         faults: spec.faults.iter().map(|written| fault(written, cluster)).collect::<Result<_, _>>()?,
     })
 }
 
-/// What needs models and links to mean anything.
-fn refuse_generated(spec: &WorkloadSpec) -> Result<(), Problem> {
-    let arrivals = spec.arrivals.as_ref().map(|arrivals| &arrivals.value);
-    let gpus = spec.gpus.as_ref().map(|gpus| &gpus.value);
-    let generated = [
-        ("arrivals.poisson", arrivals.and_then(|arrivals| arrivals.poisson.as_ref())),
-        ("models", spec.models.as_ref()),
-        ("gpus.powersOfTwo", gpus.and_then(|gpus| gpus.powers_of_two.as_ref())),
-        ("gpus.from", gpus.and_then(|gpus| gpus.from.as_ref())),
-        ("gpus.to", gpus.and_then(|gpus| gpus.to.as_ref())),
-        ("duration", spec.duration.as_ref()),
-        ("noise", spec.noise.as_ref()),
-    ];
-    match generated.into_iter().find_map(|(what, place)| Some((what, place?))) {
-        Some((what, place)) => Err(needs_network(place, what)),
-        None => Ok(()),
+fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Problem> {
+    let FaultShape { node, link, rate, at, lasts, steps } = &written.value;
+    let when = |what: &dyn Fn() -> Problem| match at {
+        Some(at) => Ok((Instant::START + quantity(at)?, lasts.as_ref().map(quantity).transpose()?)),
+        None => Err(what().with_hint("add `at: 10s`")),
+    };
+    match (node, link, steps) {
+        (Some(node), None, None) if rate.is_none() => {
+            let (at, lasts) = when(&|| node.problem("it is not said when the node goes"))?;
+            Ok(Fault::Node { node: links::find_node(node, cluster)?, at, lasts })
+        }
+        (None, Some(link), None) => {
+            let (at, lasts) = when(&|| link.problem("it is not said when the link fails"))?;
+            let rate = rate.as_ref().map(degraded).transpose()?;
+            Ok(Fault::Link { links: links::find_cable(link, cluster)?, at, lasts, rate })
+        }
+        (None, None, Some(steps)) if rate.is_none() && at.is_none() && lasts.is_none() => broken_steps(steps),
+        _ => Err(written.problem(
+            "a fault is one of {node, at, for}, {link: {from, to}, at, for, rate} and {steps: {fail, late, lost, delay}}",
+        )),
     }
 }
 
-fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Problem> {
-    match &written.value {
-        FaultShape { node: Some(node), at: Some(at), lasts, steps: None } => Ok(Fault::Node {
-            node: links::find_node(node, cluster)?,
-            at: Instant::START + quantity(at)?,
-            lasts: lasts.as_ref().map(quantity).transpose()?,
-        }),
-        FaultShape { node: None, at: None, lasts: None, steps: Some(steps) } => broken_steps(steps),
-        FaultShape { node: Some(node), at: None, steps: None, .. } => {
-            Err(node.problem("it is not said when the node goes").with_hint("add `at: 10s`"))
-        }
-        _ => Err(written.problem("a fault is either {node, at, for} or {steps: {fail, late, lost, delay}}")),
-    }
+fn degraded(rate: &Text) -> Result<Bandwidth, Problem> {
+    let rate = some_quantity(rate, "the rate of a link");
+    rate.map_err(|problem| problem.with_hint("leave `rate` out for a link that carries nothing"))
 }
 
 fn broken_steps(written: &Spanned<StepsShape>) -> Result<Fault, Problem> {
@@ -82,31 +79,65 @@ fn broken_steps(written: &Spanned<StepsShape>) -> Result<Fault, Problem> {
     Ok(Fault::Steps { fail, late, lost, delay })
 }
 
-/// Adds the jobs of the workload to those that have documents of their own.
-pub(super) fn arrivals(
+/// Where the jobs of the workload come from, beside those that have documents of their own.
+pub(super) fn source(
     workload: &Named<WorkloadSpec>,
     world: &World<'_>,
     origin: Origin<'_>,
-    to: &mut Vec<Arrival>,
-) -> Result<(), InputError> {
+) -> Result<Option<Source>, InputError> {
     let in_file = |problem: Problem| problem.in_file(origin.file);
     let spec = &workload.spec;
     let Some(arrivals) = &spec.arrivals else {
-        return refuse_without_arrivals(spec).map_err(in_file);
+        return refuse_without_arrivals(spec).map(|()| None).map_err(in_file);
     };
-    match (&arrivals.value.trace, &arrivals.value.at) {
-        (Some(trace), None) => trace_jobs::arrivals(trace, spec, world, origin, to),
-        (None, Some(times)) => at_times(times, workload, world, to).map_err(in_file),
-        _ => Err(in_file(arrivals.problem("arrivals are one of `trace` and `at`"))),
+    let shape = &arrivals.value;
+    match (&shape.trace, &shape.at, &shape.poisson) {
+        (Some(trace), None, None) => {
+            refuse_drawing(spec, "a trace has its own").map_err(in_file)?;
+            trace_jobs::arrivals(trace, spec, world, origin).map(Source::Listed)
+        }
+        (None, Some(times), None) => {
+            refuse_drawing(spec, "with arrivals.at the job says it all").map_err(in_file)?;
+            at_times(times, workload, world).map(Source::Listed).map_err(in_file)
+        }
+        (None, None, Some(poisson)) => {
+            poisson::drawn(poisson, workload, world).map(Source::Drawn).map_err(in_file)
+        }
+        _ => Err(in_file(arrivals.problem("arrivals are one of `trace`, `at` and `poisson`"))),
     }
+    .map(Some)
 }
 
 fn refuse_without_arrivals(spec: &WorkloadSpec) -> Result<(), Problem> {
-    let first = [spec.jobs.as_ref(), spec.limit.as_ref()].into_iter().flatten().map(Placed::at).next();
-    match first.or_else(|| spec.job.as_ref().map(Placed::at)) {
+    let fields = [
+        spec.jobs.as_ref().map(Placed::at),
+        spec.limit.as_ref().map(Placed::at),
+        spec.job.as_ref().map(Placed::at),
+    ];
+    match fields.into_iter().flatten().next().or_else(|| drawing(spec).map(|(_, place)| place)) {
         Some(place) => Err(place
             .problem("it is not said when jobs arrive")
-            .with_hint("add arrivals: {trace: jobs.csv} or arrivals: {at: [0s, 10s]}")),
+            .with_hint("add arrivals: {trace: jobs.csv}, {at: [0s, 10s]} or {poisson: {load: 0.8}}")),
+        None => Ok(()),
+    }
+}
+
+/// What only drawn jobs have, if it is said.
+fn drawing(spec: &WorkloadSpec) -> Option<(&'static str, Position)> {
+    let gpus = spec.gpus.as_ref().map(|gpus| &gpus.value);
+    let fields = [
+        ("models", spec.models.as_ref().map(Placed::at)),
+        ("duration", spec.duration.as_ref().map(Placed::at)),
+        ("gpus.powersOfTwo", gpus.and_then(|gpus| gpus.powers_of_two.as_ref()).map(Placed::at)),
+        ("gpus.from", gpus.and_then(|gpus| gpus.from.as_ref()).map(Placed::at)),
+        ("gpus.to", gpus.and_then(|gpus| gpus.to.as_ref()).map(Placed::at)),
+    ];
+    fields.into_iter().find_map(|(what, place)| Some((what, place?)))
+}
+
+fn refuse_drawing(spec: &WorkloadSpec, instead: &str) -> Result<(), Problem> {
+    match drawing(spec) {
+        Some((what, place)) => Err(place.problem(format!("`{what}` is for arrivals.poisson; {instead}"))),
         None => Ok(()),
     }
 }
@@ -116,8 +147,7 @@ fn at_times(
     times: &Spanned<Vec<Text>>,
     workload: &Named<WorkloadSpec>,
     world: &World<'_>,
-    to: &mut Vec<Arrival>,
-) -> Result<(), Problem> {
+) -> Result<Vec<Arrival>, Problem> {
     let spec = &workload.spec;
     refuse_trace_settings(spec)?;
     let count = times.value.len() as u64;
@@ -130,14 +160,15 @@ fn at_times(
         times.problem("it is not said what arrives").with_hint("add job: {members: 2, work: {duration: 10m}}")
     })?;
     let request = jobs::spec(&template.value, workload.name(), None, template.at(), world)?;
+    let mut arrivals = Vec::with_capacity(times.value.len());
     for (index, time) in times.value.iter().enumerate() {
         let mut request = request.clone();
         let name = format!("{}-{index}", workload.name());
         check_name(&name).map_err(|message| workload.at().problem(message))?;
         request.spec.name = name.into();
-        to.push(jobs::arrival(request, Instant::START + quantity(time)?));
+        arrivals.push(jobs::arrival(request, Instant::START + quantity(time)?));
     }
-    Ok(())
+    Ok(arrivals)
 }
 
 fn refuse_trace_settings(spec: &WorkloadSpec) -> Result<(), Problem> {
@@ -149,7 +180,7 @@ fn refuse_trace_settings(spec: &WorkloadSpec) -> Result<(), Problem> {
     ];
     match settings.into_iter().find_map(|(what, place)| Some((what, place?))) {
         Some((what, place)) => Err(place
-            .problem(format!("`{what}` is for a trace"))
+            .problem(format!("`{what}` is for a trace or drawn jobs"))
             .with_hint("with arrivals.at the job says it all: job: {checkpoint: {}}")),
         None => Ok(()),
     }

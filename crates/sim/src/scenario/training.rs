@@ -1,0 +1,66 @@
+//! From a pattern and an amount of work to a training loop, and to what the scheduler knows of it.
+
+use std::sync::Arc;
+
+use metronome_core::job::{JobSpec, Work};
+use metronome_core::profile::{Compute, Profile};
+use metronome_core::units::{Duration, Iterations, Share};
+
+use crate::model::alone::Alone;
+use crate::model::{Pattern, TrainingModel};
+
+/// How much there is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Amount {
+    Iterations(u64),
+    /// As many iterations as come nearest to this, alone on the fewest nodes; at least one.
+    Lasting(Duration),
+}
+
+/// What all jobs of a scenario train on.
+#[derive(Debug)]
+pub(crate) struct Ground<'a> {
+    pub(crate) alone: Alone<'a>,
+    pub(crate) noise: Share,
+}
+
+impl Ground<'_> {
+    /// Makes a training loop of `spec`, and tells it how much work that is. None if that is longer than can be counted.
+    pub(crate) fn train(
+        &self,
+        spec: &mut JobSpec,
+        pattern: Pattern,
+        amount: Amount,
+    ) -> Option<Arc<TrainingModel>> {
+        let iteration = self.alone.iteration(&pattern, spec);
+        let iterations = match amount {
+            Amount::Iterations(count) => count,
+            Amount::Lasting(time) => {
+                let rounded =
+                    (u128::from(time.0) + u128::from(iteration.0 / 2)) / u128::from(iteration.0.max(1));
+                u64::try_from(rounded).ok()?.max(1)
+            }
+        };
+        let total = iteration.0.checked_mul(iterations).filter(|total| *total <= u64::MAX / 2)?;
+        spec.work = Work { iterations: Some(Iterations(iterations)), alone: Some(Duration(total)) };
+        spec.profile = Some(Arc::new(profile(&pattern, spec.members())));
+        Some(Arc::new(TrainingModel { pattern, iterations, noise: self.noise }))
+    }
+}
+
+/// What the scheduler may know of a pattern: the compute of a model, the traffic that was declared.
+fn profile(pattern: &Pattern, members: u32) -> Profile {
+    match pattern {
+        Pattern::Gradients(model) => {
+            let time = model.iteration.compute + model.iteration.finish;
+            let compute = Compute { gpu_type: None, members, time };
+            Profile::new(vec![compute], None).expect("a model computes, and a job has members")
+        }
+        Pattern::Phases(traffic) => declared(traffic.clone()),
+    }
+}
+
+/// The profile of a job of which nothing but its traffic is known.
+pub(crate) fn declared(traffic: metronome_core::profile::Traffic) -> Profile {
+    Profile::new(Vec::new(), Some(traffic)).expect("no compute to be wrong")
+}
