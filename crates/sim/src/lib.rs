@@ -4,6 +4,7 @@ pub mod compare;
 pub mod import;
 pub mod model;
 pub mod outcome;
+pub mod report;
 pub mod results;
 pub mod scenario;
 pub mod trace;
