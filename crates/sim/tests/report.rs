@@ -12,7 +12,7 @@ fn page() -> String {
 #[test]
 fn a_report_has_every_picture_for_every_policy() {
     let page = page();
-    for heading in ["Figures", "When each job", "How busy the links", "How many jobs"] {
+    for heading in ["Figures", "When each job", "How busy the links", "How long jobs took"] {
         assert!(page.contains(heading), "{heading}");
     }
     for picture in ["job timeline", "link load over time"] {

@@ -14,7 +14,7 @@ const MOST_CORNERS: usize = 400;
 pub(super) fn section(shown: &[Shown]) -> String {
     let pictures = [completion_times(shown), slowdowns(shown)].into_iter().flatten().collect::<String>();
     let content = format!("{}<div class=\"panels two\">\n{pictures}</div>\n", legend::policies(shown));
-    super::section("How many jobs fared how well", ABOUT, &content)
+    super::section("How long jobs took, and how much sharing links slowed them", ABOUT, &content)
 }
 
 const ABOUT: &str = "The further up and to the left a line runs, the better. \

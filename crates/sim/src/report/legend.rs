@@ -1,6 +1,6 @@
 //! What colours mean, and the few numbers in large letters.
 
-use super::text::{count, escape, percent, tidy};
+use super::text::{count, escape, number, percent, tidy};
 use super::{Shown, verdict};
 use crate::results::Comparison;
 
@@ -56,18 +56,26 @@ pub(super) fn tiles(comparison: &Comparison) -> String {
     format!("<ul class=\"tiles\">\n{tiles}</ul>\n")
 }
 
-fn gain(comparison: &Comparison) -> Option<(String, &'static str)> {
+fn gain(comparison: &Comparison) -> Option<(String, String)> {
     let gain = verdict::gain(comparison)?;
     let sign = if gain > 0.0 { "−" } else { "+" };
-    Some((format!("{sign}{}", percent(gain.abs())), "mean completion time, metronome against coscheduling"))
+    Some((
+        format!("{sign}{}", percent(gain.abs())),
+        "mean completion time, metronome against coscheduling".into(),
+    ))
 }
 
-fn deadlocked(comparison: &Comparison) -> Option<(String, &'static str)> {
+fn deadlocked(comparison: &Comparison) -> Option<(String, String)> {
     let jobs = &verdict::find(comparison, "kubernetes")?.jobs;
-    Some((count(jobs.deadlocked, "job"), "deadlocked by kubernetes, pod by pod"))
+    Some((
+        count(jobs.deadlocked, "job"),
+        format!("of {} deadlocked by kubernetes, pod by pod", number(jobs.submitted, 1)),
+    ))
 }
 
-fn slowdown(comparison: &Comparison) -> Option<(String, &'static str)> {
-    let mean = verdict::find(comparison, "metronome")?.slowdown.mean?;
-    Some((format!("{} ×", tidy(mean)), "iteration time over alone, metronome"))
+fn slowdown(comparison: &Comparison) -> Option<(String, String)> {
+    let mean = |policy| verdict::find(comparison, policy)?.slowdown.mean;
+    let baseline = mean("coscheduling").map(|mean| format!("; {} × under coscheduling", tidy(mean)));
+    let says = format!("iteration time over alone under metronome{}", baseline.unwrap_or_default());
+    Some((format!("{} ×", tidy(mean("metronome")?)), says))
 }

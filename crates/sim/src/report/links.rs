@@ -9,7 +9,7 @@ use super::timeline::last_change;
 use super::{Shown, figure};
 use crate::outcome::{LinkLoad, Outcome};
 
-const FRAME: Frame = Frame { x: 44.0, y: 0.0, width: 388.0, height: 0.0 };
+const FRAME: Frame = Frame { x: 62.0, y: 0.0, width: 400.0, height: 0.0 };
 /// Rows with a name of their own; more than these are told by their level only.
 const NAMED: usize = 16;
 /// More rows than this are finer than the picture: the busiest are shown.
@@ -29,7 +29,7 @@ pub(super) fn section(shown: &[Shown]) -> String {
 }
 
 const ABOUT: &str = "One row for each direction of a link; the colour is the share of its rate in use. \
-     Numbers at the right: mean over the run and the busiest stretch.";
+     Means are over the whole run, peaks over one stretch of it. Point at a row for its own.";
 
 /// The levels with a link, in the order in which they first appear, those with the fewest links first.
 fn levels(outcome: &Outcome) -> Vec<(&str, Vec<&LinkLoad>)> {
@@ -73,11 +73,11 @@ fn picture(outcome: &Outcome, span: f64) -> String {
     let levels = levels(outcome);
     let heights: Vec<f64> = levels.iter().map(|(_, links)| height(links.len())).collect();
     let bottom = heights.iter().map(|height| height + TITLE).sum::<f64>();
-    let mut svg = Svg::new(FRAME.x + FRAME.width + 62.0, bottom + 38.0);
+    let mut svg = Svg::new(FRAME.x + FRAME.width + 12.0, bottom + 38.0);
     axis::draw_time(&mut svg, Frame { height: bottom, ..FRAME }, span, "time since the beginning");
     let mut y = TITLE;
     for ((level, links), height) in levels.iter().zip(heights) {
-        draw_level(&mut svg, level, links, Level { outcome, span, frame: Frame { y, height, ..FRAME } });
+        draw_level(&mut svg, level, links, &Level { outcome, span, frame: Frame { y, height, ..FRAME } });
         y += height + TITLE;
     }
     svg.finish("link load over time")
@@ -96,19 +96,21 @@ struct Level<'a> {
     frame: Frame,
 }
 
-fn draw_level(svg: &mut Svg, name: &str, links: &[&LinkLoad], level: Level) {
+fn draw_level(svg: &mut Svg, name: &str, links: &[&LinkLoad], level: &Level) {
     let links = busiest(links);
     let title = format!("{name} links, {} each", links[0].rate);
     svg.text("title", (level.frame.x, level.frame.y - 5.0), Anchor::Start, &title);
-    let rows: Vec<Vec<f64>> = links.iter().map(|link| shares(link, &level)).collect();
-    heat::draw(svg, level.frame, &rows);
+    let rows: Vec<Vec<f64>> = links.iter().map(|link| shares(link, level.outcome)).collect();
+    let lasted = last_change(level.outcome) / level.span.max(f64::MIN_POSITIVE);
+    heat::draw(svg, Frame { width: level.frame.width * lasted, ..level.frame }, &rows);
     let row = level.frame.height / links.len() as f64;
     for (index, link) in links.iter().enumerate() {
         let at = Frame { y: level.frame.y + row * index as f64, height: row, ..level.frame };
         svg.explained("class=\"link\"", &tip(link, level.outcome), |svg| {
             svg.rect("hit", at);
             if links.len() <= NAMED {
-                label(svg, at, link, level.outcome);
+                let below = at.y + at.height * 0.72;
+                svg.text("mark", (at.x - 5.0, below), Anchor::End, &short(&link.name));
             }
         });
     }
@@ -122,19 +124,21 @@ fn busiest<'a>(links: &[&'a LinkLoad]) -> Vec<&'a LinkLoad> {
     links.iter().filter(|link| link.carried >= least).take(MOST_ROWS).copied().collect()
 }
 
-/// One share for each column, from the beginning to the end of the common axis.
-fn shares(link: &LinkLoad, level: &Level) -> Vec<f64> {
-    let bin = level.outcome.bin.as_secs_f64();
-    let columns = if bin > 0.0 { (level.span / bin).ceil() as usize } else { 0 };
+/// One share for each column, from the beginning to the end of the run.
+fn shares(link: &LinkLoad, outcome: &Outcome) -> Vec<f64> {
+    let bin = outcome.bin.as_secs_f64();
+    let columns = if bin > 0.0 { (last_change(outcome) / bin).ceil() as usize } else { 0 };
     let bytes = heat::coarser(&link.bins, columns);
     bytes.into_iter().map(|bytes| share(link, bytes, bin)).collect()
 }
 
-fn label(svg: &mut Svg, at: Frame, link: &LinkLoad, outcome: &Outcome) {
-    let y = at.y + at.height * 0.72;
-    svg.text("mark", (at.x - 5.0, y), Anchor::End, &link.name);
-    let figures = format!("{} · {}", percent(mean(link, outcome)), percent(peak(link, outcome)));
-    svg.text("mark", (at.x + at.width + 5.0, y), Anchor::Start, &figures);
+/// As much of a name as fits beside the row; the tip has all of it.
+fn short(name: &str) -> String {
+    const FITS: usize = 10;
+    match name.char_indices().nth(FITS) {
+        Some(_) => name.chars().take(FITS - 1).chain(['…']).collect(),
+        None => name.to_owned(),
+    }
 }
 
 fn tip(link: &LinkLoad, outcome: &Outcome) -> String {

@@ -1,7 +1,7 @@
 //! The figures of every policy, one row each. A figure that nobody measured has no column.
 
 use super::legend;
-use super::text::{Unit, escape, number, percent, tidy};
+use super::text::{Unit, escape, number, percent};
 use crate::results::{Figures, PolicySummary};
 
 struct Column {
@@ -33,8 +33,7 @@ const COLUMNS: [Column; 12] = [
 ];
 
 pub(super) fn section(summary: &[PolicySummary]) -> String {
-    let longest = summary.iter().filter_map(|row| row.figures.makespan_s).fold(0.0, f64::max);
-    let unit = Unit::of(longest);
+    let unit = Unit::of_all(summary.iter().filter_map(|row| row.figures.jct_s.mean));
     let measured = |column: &&Column| summary.iter().any(|row| (column.of)(&row.figures).is_some());
     let columns: Vec<&Column> = COLUMNS.iter().filter(measured).collect();
     let head: String = columns.iter().map(|column| heading(column, unit)).collect();
@@ -63,7 +62,7 @@ fn row(index: usize, row: &PolicySummary, columns: &[&Column], unit: Unit) -> St
 fn cell(column: &Column, figures: &Figures<f64>, unit: Unit) -> String {
     let text = (column.of)(figures).map_or("–".to_owned(), |value| match column.kind {
         Kind::Count => number(value, 1),
-        Kind::Time => tidy(value / unit.seconds),
+        Kind::Time => format!("{:.*}", unit.decimals(), value / unit.seconds),
         Kind::Share => percent(value),
         Kind::Ratio => format!("{value:.2}"),
     });

@@ -61,12 +61,25 @@ impl Unit {
         let fits = |unit: &&Self| seconds >= 3.0 * unit.seconds;
         *UNITS.iter().find(fits).unwrap_or(&UNITS[UNITS.len() - 1])
     }
+
+    /// One unit for all of several, so that they can be compared at a glance.
+    pub(crate) fn of_all(seconds: impl IntoIterator<Item = f64>) -> Self {
+        Self::of(seconds.into_iter().fold(f64::INFINITY, f64::min))
+    }
+
+    /// In a column of times.
+    pub(crate) fn decimals(self) -> usize {
+        if self.seconds > 100.0 { 2 } else { 1 }
+    }
+
+    pub(crate) fn tell(self, seconds: f64) -> String {
+        format!("{} {}", tidy(seconds / self.seconds), self.name)
+    }
 }
 
 /// A span of time in words: `14.2 min`.
 pub(crate) fn time(seconds: f64) -> String {
-    let unit = Unit::of(seconds);
-    format!("{} {}", tidy(seconds / unit.seconds), unit.name)
+    Unit::of(seconds).tell(seconds)
 }
 
 /// `1 job`, `2 jobs`; means over seeds keep a decimal.
@@ -96,5 +109,7 @@ mod tests {
             [time(0.0), time(95.0), time(850.0), time(50_000.0)],
             ["0 s", "95 s", "14.2 min", "13.9 h"]
         );
+        let both = [10_000.0, 11_000.0];
+        assert_eq!(both.map(|time| Unit::of_all(both).tell(time)), ["167 min", "183 min"]);
     }
 }

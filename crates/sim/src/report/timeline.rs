@@ -6,18 +6,19 @@ use metronome_core::units::Instant;
 
 use super::axis::{self, Axis};
 use super::svg::{Anchor, Frame, Path, Svg};
-use super::text::{count, number, time};
+use super::text::{Unit, count, number};
 use super::{Shown, figure, legend, tip};
 use crate::outcome::{Fate, JobOutcome, Outcome, Segment, Use};
 
-const FRAME: Frame = Frame { x: 44.0, y: 6.0, width: 388.0, height: 0.0 };
+const FRAME: Frame = Frame { x: 62.0, y: 6.0, width: 400.0, height: 0.0 };
 /// More rows than this are a carpet, and a large file.
 const MOST_ROWS: usize = 400;
 
 pub(super) fn section(shown: &[Shown]) -> String {
     let span = shown.iter().map(|shown| last_change(shown.outcome)).fold(0.0, f64::max);
+    let unit = Unit::of_all(shown.iter().filter_map(|shown| shown.summary.figures.jct_s.mean));
     let pictures: String =
-        shown.iter().map(|shown| figure(shown, &says(shown), &picture(shown.outcome, span))).collect();
+        shown.iter().map(|shown| figure(shown, &says(shown, unit), &picture(shown.outcome, span))).collect();
     let content = format!("{}<div class=\"panels\">\n{pictures}</div>\n", legend::uses());
     super::section("When each job waited and trained", &about(shown), &content)
 }
@@ -25,16 +26,17 @@ pub(super) fn section(shown: &[Shown]) -> String {
 fn about(shown: &[Shown]) -> String {
     let jobs = shown.iter().map(|shown| shown.outcome.jobs.len()).max().unwrap_or(0);
     let which =
-        if jobs > MOST_ROWS { format!("the first {MOST_ROWS} of {jobs} jobs") } else { "jobs".into() };
+        if jobs > MOST_ROWS { format!(" (the first {MOST_ROWS} of {jobs} jobs)") } else { String::new() };
     format!(
-        "One row for each job: {which}, in order of submission. Point at a row to see the job everywhere."
+        "One row for each job, in order of submission{which}. A job that never completes runs on to the right edge. \
+         Point at a row to see the job under every policy."
     )
 }
 
-fn says(shown: &Shown) -> String {
+fn says(shown: &Shown, unit: Unit) -> String {
     let figures = &shown.summary.figures;
     let done = format!("{} of {} done", number(figures.jobs.completed, 1), number(figures.jobs.submitted, 1));
-    let mean = figures.jct_s.mean.map(|mean| format!(", mean JCT {}", time(mean))).unwrap_or_default();
+    let mean = figures.jct_s.mean.map(|mean| format!(", mean JCT {}", unit.tell(mean))).unwrap_or_default();
     let stuck = figures.jobs.deadlocked;
     let stuck = if stuck > 0.0 { format!(", {} deadlocked", count(stuck, "job")) } else { String::new() };
     format!("{done}{mean}{stuck}")
@@ -55,7 +57,7 @@ fn picture(outcome: &Outcome, span: f64) -> String {
     count_rows(&mut svg, frame, rows, row);
     for (index, job) in outcome.jobs.iter().take(MOST_ROWS).enumerate() {
         let at = Frame { y: frame.y + row * index as f64, height: row, ..frame };
-        draw_job(&mut svg, index, job, Row { at, axis, ended: outcome.ended });
+        draw_job(&mut svg, index, job, &Row { at, axis, ended: outcome.ended });
     }
     svg.finish("job timeline")
 }
@@ -76,8 +78,11 @@ struct Row {
 }
 
 impl Row {
-    fn block(&self, from: Instant, to: Instant) -> Frame {
-        let (left, right) = (self.axis.at(from.as_secs_f64()), self.axis.at(to.as_secs_f64()));
+    /// Nothing changes after the end of a run: what a job that is not over does then, it does for ever.
+    fn stretch(&self, job: &JobOutcome, from: Instant, to: Instant) -> Frame {
+        let for_ever = job.end.is_none() && to >= self.ended;
+        let to = if for_ever { self.axis.to } else { to.as_secs_f64() };
+        let (left, right) = (self.axis.at(from.as_secs_f64()), self.axis.at(to));
         let gap = (self.at.height * 0.12).min(1.5);
         Frame {
             x: left,
@@ -88,17 +93,17 @@ impl Row {
     }
 }
 
-fn draw_job(svg: &mut Svg, index: usize, job: &JobOutcome, row: Row) {
+fn draw_job(svg: &mut Svg, index: usize, job: &JobOutcome, row: &Row) {
     let about = format!("class=\"job class {}\" data-job=\"{index}\"", tip::class(job.priority));
     svg.explained(&about, &tip::of(job, row.ended), |svg| {
         svg.rect("hit", row.at);
         let mut waiting = Path::default();
-        waiting.block(row.block(job.submit, job.end.unwrap_or(row.ended)));
+        waiting.block(row.stretch(job, job.submit, job.end.unwrap_or(row.ended)));
         svg.path("waiting", &waiting);
         for (kind, class) in [(Use::Training, "training"), (Use::Holding, "holding")] {
             let mut path = Path::default();
             let stretches = segments(job, row.ended).into_iter().filter(|segment| segment.kind == kind);
-            stretches.for_each(|segment| path.block(row.block(segment.from, segment.to)));
+            stretches.for_each(|segment| path.block(row.stretch(job, segment.from, segment.to)));
             svg.path(class, &path);
         }
     });

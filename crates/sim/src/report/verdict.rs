@@ -1,6 +1,6 @@
 //! What the figures come to, in words. Where Metronome is not better, that is what they say.
 
-use super::text::{count, percent, tidy, time};
+use super::text::{Unit, count, percent, tidy, time};
 use crate::results::{Comparison, Figures, PolicySummary};
 
 const OURS: &str = "metronome";
@@ -65,11 +65,11 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
 
 fn completion(comparison: &Comparison) -> Option<String> {
     let (ours, baseline) = (find(comparison, OURS)?, find(comparison, BASELINE)?);
+    let means = [ours.jct_s.mean?, baseline.jct_s.mean?];
+    let [ours, baseline] = means.map(|mean| Unit::of_all(means).tell(mean));
     Some(format!(
-        "From submission to completion a job takes {} on average under {OURS}, and {} under {BASELINE}, \
-         which scores nodes as kube-scheduler does and places gangs whole.",
-        time(ours.jct_s.mean?),
-        time(baseline.jct_s.mean?),
+        "From submission to completion a job takes {ours} on average under {OURS}, and {baseline} under \
+         {BASELINE}, which scores nodes as kube-scheduler does and places gangs whole."
     ))
 }
 

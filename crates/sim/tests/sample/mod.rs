@@ -9,7 +9,7 @@ use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Resourc
 use metronome_sim::outcome::{Fate, JobOutcome, LinkLoad, Outcome, Segment, Use};
 
 /// A job with this name must not run.
-pub const HOSTILE: &str = "</title><script>document.title='owned'</script>\"'&";
+pub(crate) const HOSTILE: &str = "</title><script>document.title='owned'</script>\"'&";
 
 const NODES: usize = 24;
 
@@ -24,12 +24,12 @@ struct Manner {
 }
 
 const MANNERS: [Manner; 3] = [
-    Manner { policy: "kubernetes", slowed: 1.25, splits_after: Some(5000) },
+    Manner { policy: "kubernetes", slowed: 1.25, splits_after: Some(9000) },
     Manner { policy: "coscheduling", slowed: 1.25, splits_after: None },
     Manner { policy: "metronome", slowed: 1.04, splits_after: None },
 ];
 
-pub fn outcomes(jobs: usize) -> Vec<Outcome> {
+pub(crate) fn outcomes(jobs: usize) -> Vec<Outcome> {
     MANNERS.iter().map(|manner| outcome(*manner, jobs)).collect()
 }
 
@@ -49,7 +49,7 @@ fn outcome(manner: Manner, count: usize) -> Outcome {
     let mut submit = 0;
     let mut jobs = Vec::new();
     for index in 0..count {
-        submit += numbers.below(180);
+        submit += numbers.below(340);
         let wide = 1 + numbers.below(8) as usize;
         let alone = 120 + numbers.below(900) + numbers.below(900) * numbers.below(3);
         let priority = [Priority::HIGH, Priority::NORMAL, Priority::NORMAL, Priority::LOW, Priority::LOW]
@@ -117,7 +117,7 @@ fn job(
     }
 }
 
-const ENDED: u64 = 17_000;
+const ENDED: u64 = 24_000;
 
 fn finish(manner: Manner, jobs: Vec<JobOutcome>) -> Outcome {
     let busy = jobs.iter().map(|job| GpuTime::of(job.gpus, job.ran)).fold(GpuTime::default(), |a, b| a + b);
