@@ -1,6 +1,8 @@
 //! Runs every policy with every seed on one scenario, several at a time, in an order that does not depend on which
 //! of them is done first.
 
+use std::ops::RangeInclusive;
+
 use rayon::prelude::*;
 
 use metronome_core::policy::Policy;
@@ -17,15 +19,15 @@ pub struct Progress {
     pub at: world::Progress,
 }
 
-/// Outcomes by policy as given, then by seed from 1 to `seeds`.
+/// Outcomes by policy as given, then by seed.
 pub fn compare(
     scenario: &Scenario,
     policies: &[Policy],
-    seeds: u64,
+    seeds: RangeInclusive<u64>,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Vec<Outcome> {
     let runs: Vec<(&Policy, u64)> =
-        policies.iter().flat_map(|policy| (1..=seeds).map(move |seed| (policy, seed))).collect();
+        policies.iter().flat_map(|policy| seeds.clone().map(move |seed| (policy, seed))).collect();
     runs.into_par_iter()
         .enumerate()
         .map(|(run, (policy, seed))| {
@@ -61,7 +63,7 @@ mod tests {
     #[test]
     fn outcomes_come_by_policy_then_seed() {
         let policies = ["srtf", "fifo"].map(|name| Policy::named(name).unwrap());
-        let outcomes = compare(&nothing_to_do(), &policies, 2, &|_| {});
+        let outcomes = compare(&nothing_to_do(), &policies, 1..=2, &|_| {});
         let order: Vec<_> = outcomes.iter().map(|outcome| (outcome.policy.as_str(), outcome.seed)).collect();
         assert_eq!(order, [("srtf", 1), ("srtf", 2), ("fifo", 1), ("fifo", 2)]);
     }

@@ -1,0 +1,66 @@
+//! The report as text: what is in it, and what must not be.
+
+mod sample;
+
+use metronome_sim::outcome::Outcome;
+use metronome_sim::report;
+
+fn page() -> String {
+    report::html("sample <&>", &sample::outcomes(120))
+}
+
+#[test]
+fn a_report_has_every_picture_for_every_policy() {
+    let page = page();
+    for heading in ["Figures", "When each job", "How busy the links", "How long jobs took"] {
+        assert!(page.contains(heading), "{heading}");
+    }
+    for picture in ["job timeline", "link load over time"] {
+        assert_eq!(page.matches(&format!("aria-label=\"{picture}\"")).count(), 3, "{picture}");
+    }
+    assert_eq!(page.matches("class=\"curve\" d=\"M52").count(), 6, "two distributions of three policies");
+}
+
+#[test]
+fn a_job_called_script_does_not_run() {
+    let page = page();
+    assert_eq!(page.matches("<script").count(), 1, "only our own");
+    assert!(page.contains("&lt;script&gt;document.title=&#39;owned&#39;"), "its name is shown all the same");
+    assert!(!page.contains("<512>") && !page.contains("sample <&>"));
+}
+
+#[test]
+fn a_report_needs_nothing_beside_itself() {
+    let page = page();
+    for foreign in ["src=", "href=", "@import", "url(http", "http:", "https:"] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+    assert!(page.len() < 1_500_000, "{} bytes", page.len());
+}
+
+#[test]
+fn the_same_outcomes_give_the_same_bytes() {
+    assert_eq!(page(), page());
+}
+
+#[test]
+fn without_a_network_there_is_no_picture_of_links() {
+    let without = |outcome: Outcome| Outcome { links: Vec::new(), ..outcome };
+    let page = report::html("sample", &sample::outcomes(20).into_iter().map(without).collect::<Vec<_>>());
+    assert!(!page.contains("How busy the links"));
+}
+
+#[test]
+fn nothing_at_all_is_a_report_too() {
+    let page = report::html("nothing", &[]);
+    assert!(page.contains("</html>") && !page.contains("NaN"));
+    let idle: Vec<Outcome> = sample::outcomes(0);
+    assert!(!report::html("idle", &idle).contains("NaN"));
+}
+
+#[test]
+fn a_large_trace_does_not_make_a_large_file() {
+    let page = report::html("large", &sample::outcomes(5000));
+    assert!(page.contains("the first 400 of 5000 jobs"));
+    assert!(page.len() < 1_500_000, "{} bytes", page.len());
+}
