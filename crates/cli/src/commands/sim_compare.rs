@@ -76,7 +76,7 @@ pub(crate) fn run(args: &SimCompare) -> Result<Reply, Failure> {
     let outcomes = {
         let runs = policies.len() * args.seeds as usize;
         let progress = Progress::of(runs, scenario.job_count());
-        compare(&scenario, &policies, args.seeds, &|at| progress.step(at.run, at.at))
+        compare(&scenario, &policies, 1..=args.seeds, &|at| progress.step(at.run, at.at))
     };
     per_job.write(&outcomes)?;
     let comparison = args.figures.figures(&scenario.name, &outcomes);
