@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use metronome_core::job::Priority;
+use metronome_core::policy::Policy;
 use metronome_core::units::{Cpu, Duration, GpuTime, Gpus, Instant, Memory, Share};
+use metronome_sim::compare::compare;
 use metronome_sim::model::{self, Pattern};
 use metronome_sim::scenario::{Arrival, Scenario};
 
@@ -132,6 +134,26 @@ fn the_same_seed_gives_the_same_jobs_and_another_seed_others() {
     assert_ne!(scenario.arrivals(7), scenario.arrivals(8));
     assert_eq!((scenario.job_count(), scenario.arrivals(7).len()), (120, 120));
     assert!(scenario.arrivals(7).is_sorted_by_key(|job| job.at));
+}
+
+#[test]
+fn every_policy_of_a_seed_sees_the_same_jobs() {
+    let scenario = drawn(&[("jobs", "12"), ("models", "[dlrm/2048]"), ("duration", "{median: 1m}")]);
+    let policies = ["metronome", "coscheduling"].map(|name| Policy::named(name).unwrap());
+    let outcomes = compare(&scenario, &policies, 2, &|_| {});
+    let seen = |index: usize| -> Vec<_> {
+        outcomes[index]
+            .jobs
+            .iter()
+            .map(|job| (job.name.clone(), job.submit, job.priority, job.gpus))
+            .collect()
+    };
+    let [first, second] = [1, 2].map(|seed| scenario.arrivals(seed));
+    let arrives = |jobs: &[Arrival]| -> Vec<_> {
+        jobs.iter().map(|job| (job.spec.name.clone(), job.at, job.spec.priority, job.spec.gpus())).collect()
+    };
+    assert_eq!([seen(0), seen(2)], [arrives(&first), arrives(&first)]);
+    assert_eq!([seen(1), seen(3)], [arrives(&second), arrives(&second)]);
 }
 
 #[test]

@@ -14,7 +14,10 @@ use rand::Rng;
 use rand_pcg::Pcg32;
 
 const SCENARIO: &str = include_str!("inputs/everything.yaml");
+const DRAWN: &str = include_str!("inputs/drawn.yaml");
+const PIECES: &str = include_str!("inputs/pieces.yaml");
 const TRACE: &str = include_str!("inputs/jobs.csv");
+const MODELS: &str = include_str!("inputs/models.csv");
 const TIRESIAS: &str = "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\r\n\
     0,1,0,606,vgg19,164,30\r\n1,8,30,133,vgg11,147,23\r\n2,2,53.5,157,\"inception4\",127,26\r\n";
 const PHILLY: &str = "timestamp,duration,num_gpus,gpu_time,cluster\n\
@@ -174,7 +177,11 @@ impl Scratch {
 fn the_inputs_are_good_before_they_are_damaged() {
     let scratch = Scratch::new();
     scratch.put("jobs.csv", TRACE.as_bytes());
-    Scenario::read(&scratch.put("s.yaml", SCENARIO.as_bytes())).unwrap();
+    scratch.put("models.csv", MODELS.as_bytes());
+    for (text, jobs) in [(SCENARIO, 5), (DRAWN, 22), (PIECES, 4)] {
+        let scenario = Scenario::read(&scratch.put("s.yaml", text.as_bytes())).unwrap();
+        assert_eq!(scenario.arrivals(1).len(), jobs);
+    }
     import::tiresias(&scratch.put("t.csv", TIRESIAS.as_bytes()), options()).unwrap();
     import::philly(&scratch.put("p.csv", PHILLY.as_bytes()), options()).unwrap();
 }
@@ -183,9 +190,14 @@ fn the_inputs_are_good_before_they_are_damaged() {
 fn a_damaged_scenario_never_panics() {
     let scratch = Scratch::new();
     scratch.put("jobs.csv", TRACE.as_bytes());
-    survives("scenario", SCENARIO.as_bytes(), |bytes| {
-        Scenario::read_from(bytes, "damaged.yaml", scratch.folder.path())
-    });
+    scratch.put("models.csv", MODELS.as_bytes());
+    for (what, text) in [("scenario", SCENARIO), ("drawn", DRAWN), ("links", PIECES)] {
+        survives(what, text.as_bytes(), |bytes| {
+            let scenario = Scenario::read_from(bytes, "damaged.yaml", scratch.folder.path())?;
+            assert_eq!(scenario.arrivals(1).len(), scenario.job_count(), "what is read can be drawn");
+            Ok(scenario)
+        });
+    }
 }
 
 #[test]
@@ -194,6 +206,16 @@ fn a_damaged_trace_never_panics() {
     let scenario = scratch.put("s.yaml", SCENARIO.as_bytes());
     survives("trace", TRACE.as_bytes(), |bytes| {
         scratch.put("jobs.csv", bytes);
+        Scenario::read(&scenario)
+    });
+}
+
+#[test]
+fn a_damaged_trace_of_models_never_panics() {
+    let scratch = Scratch::new();
+    let scenario = scratch.put("s.yaml", PIECES.as_bytes());
+    survives("models", MODELS.as_bytes(), |bytes| {
+        scratch.put("models.csv", bytes);
         Scenario::read(&scenario)
     });
 }

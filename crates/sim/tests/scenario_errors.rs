@@ -288,7 +288,7 @@ fn queues_lead_to_the_root() {
         ),
         (
             format!("{cluster}{}{}", queue("research", "root"), queue("b", "reserch")),
-            ":12:16: there is no queue `reserch`",
+            ":15:16: there is no queue `reserch`",
             Some("did you mean `research`?"),
         ),
         (
@@ -433,7 +433,7 @@ fn phases_lie_on_a_period() {
         ),
         (
             phase("length: 9ms, rate: 1Gbps}, {length: 9ms, rate: 1Gbps, offset: 5ms"),
-            ":13:72: phases 0 and 1 overlap",
+            ":13:74: phases 0 and 1 overlap",
             None,
         ),
         (phase("length: 9ms, rate: 0bps"), ":13:57: the rate of a phase is more than nothing", None),

@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use metronome_core::cluster::Level;
+use metronome_core::cluster::{Level, Vertex};
 use metronome_core::id::{NodeId, QueueId};
 use metronome_core::job::{Capabilities, Gang, Priority, RoleKind, Topology};
 use metronome_core::policy::{Gangs, Links, Order, Placement, Policy, Preemption, Queueing, Weights};
-use metronome_core::units::{Bandwidth, Cpu, Duration, GpuTime, Gpus, Instant, Memory, Share};
-use metronome_sim::scenario::{Costs, Fault, Scenario};
+use metronome_core::units::{Bandwidth, Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Memory, Share};
+use metronome_sim::model::{self, Pattern};
+use metronome_sim::scenario::{Arrival, Costs, Fault, InputError, Scenario};
 
 fn everything() -> Scenario {
     Scenario::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/inputs/everything.yaml")).unwrap()
@@ -188,4 +189,155 @@ fn a_trace_may_be_sorted_by_nothing_and_written_by_anyone() {
     let jobs = traced(rows, "").arrivals(1);
     let names: Vec<&str> = jobs.iter().map(|job| &*job.spec.name).collect();
     assert_eq!(names, ["a", "b"]);
+}
+
+/// Two racks of two nodes with four GPUs, with links, and what else there is.
+fn linked(rates: &str, documents: &str) -> Result<Scenario, InputError> {
+    let text = format!(
+        "apiVersion: metronome.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: lab}}\nspec:\n  levels: [rack, node]\n  \
+         nodes: [{{count: 4, perRack: 2, gpus: 4}}]\n  links: {{{rates}}}\n{documents}"
+    );
+    Scenario::read_from(text.as_bytes(), "lab.yaml", Path::new(""))
+}
+
+fn training_job(spec: &str) -> String {
+    format!(
+        "---\napiVersion: metronome.dev/v1alpha1\nkind: TrainingJob\nmetadata: {{name: it}}\nspec: {{{spec}}}\n"
+    )
+}
+
+fn only_job(rates: &str, spec: &str) -> Arrival {
+    linked(rates, &training_job(spec)).unwrap().arrivals(1).remove(0)
+}
+
+const RATES: &str = "node: 100Gbps, rack: 60Gbps";
+
+#[test]
+fn a_model_says_what_an_iteration_takes_alone_on_the_fewest_nodes() {
+    let vgg = model::named("vgg16/128").unwrap();
+    let job = |members| {
+        only_job(RATES, &format!("model: vgg16/128, members: {members}, work: {{iterations: 1000}}"))
+    };
+    let ways = [(4, 1, "100Gbps"), (8, 2, "100Gbps"), (12, 3, "60Gbps"), (16, 4, "60Gbps")];
+    for (members, nodes, rate) in ways {
+        let job = job(members);
+        let training = job.training.unwrap();
+        assert_eq!(training.pattern, Pattern::Gradients(vgg.clone()));
+        assert_eq!((training.iterations, training.noise), (1000, Share::NONE));
+        let iteration = vgg.iteration.alone(model::ring_load(nodes), rate.parse().unwrap());
+        assert_eq!(job.spec.work.alone, Some(iteration.times(1000)), "{members} members");
+        assert_eq!(job.spec.work.iterations, Some(Iterations(1000)));
+    }
+    assert!(job(4).spec.work.alone < job(8).spec.work.alone);
+    let within = |rate: &str| {
+        only_job(
+            &format!("{RATES}, withinNode: {rate}"),
+            "model: vgg16/128, members: 4, work: {iterations: 1}",
+        )
+    };
+    let slow = vgg.iteration.alone(1.5, "10Gbps".parse().unwrap());
+    assert_eq!(within("10Gbps").spec.work.alone, Some(slow), "a ring over four GPUs of one node");
+    assert_eq!(within("free").spec.work.alone, Some(vgg.iteration.alone(0.0, Bandwidth(1))));
+    let kept = |rates: &str| linked(rates, &training_job("work: {duration: 1s}")).unwrap().within_node;
+    assert_eq!(kept("node: 1Gbps, rack: 1Gbps, withinNode: 900Gbps"), Some(Bandwidth(900_000_000_000)));
+    assert_eq!(kept("node: 1Gbps, rack: 1Gbps, withinNode: free"), None);
+}
+
+#[test]
+fn a_duration_becomes_iterations_where_a_pattern_is_known() {
+    let job = only_job(
+        RATES,
+        "traffic: {period: 300ms, phases: [{length: 60ms, rate: 40Gbps}]}, work: {duration: 1m}",
+    );
+    let training = job.training.unwrap();
+    assert!(matches!(&training.pattern, Pattern::Phases(traffic) if traffic.phases().len() == 1));
+    assert_eq!((training.iterations, job.spec.work.alone), (200, Some(Duration::MINUTE)));
+    assert!(job.spec.profile.as_ref().unwrap().traffic.is_some());
+    let narrow = "members: 5, traffic: {period: 300ms, phases: [{length: 60ms, rate: 200Gbps}]}, work: {iterations: 10}";
+    let alone = only_job(RATES, narrow).spec.work.alone;
+    assert_eq!(alone, Some(Duration::from_millis(3600)), "a phase at half the rate takes twice as long");
+    let tiny = only_job(RATES, "model: xlm/32, work: {duration: 1ms}");
+    assert_eq!(tiny.training.unwrap().iterations, 1);
+    let plain = only_job(RATES, "work: {duration: 1m}");
+    assert_eq!((plain.training, plain.spec.profile.clone()), (None, None));
+}
+
+#[test]
+fn traffic_without_links_is_a_hint() {
+    let scenario = traced("job,submit_s,gpus,duration_s\na,0,1,1\n", "");
+    assert!(scenario.cluster.fabric.is_empty());
+    let jobs = everything().arrivals(1);
+    let bert = jobs.iter().find(|job| &*job.spec.name == "team-a/bert").unwrap();
+    assert!(bert.training.is_some(), "this one has links");
+    let text = format!(
+        "apiVersion: metronome.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: one}}\nspec: {{nodes: [{{gpus: 1}}]}}\n{}",
+        training_job("traffic: {period: 100ms}, work: {iterations: 10}")
+    );
+    let job = Scenario::read_from(text.as_bytes(), "lab.yaml", Path::new("")).unwrap().arrivals(1).remove(0);
+    assert_eq!((job.training, job.spec.work.alone), (None, Some(Duration::SECOND)));
+    assert!(job.spec.profile.as_ref().unwrap().traffic.is_some());
+}
+
+/// A trace on the linked lab.
+fn linked_trace(rows: &str) -> Result<Vec<Arrival>, InputError> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("jobs.csv"), rows).unwrap();
+    let text = "apiVersion: metronome.dev/v1alpha1\nkind: Cluster\nmetadata: {name: lab}\n\
+        spec: {nodes: [{count: 4, gpus: 4, cpu: 64}], links: {node: 100Gbps}}\n---\n\
+        apiVersion: metronome.dev/v1alpha1\nkind: Workload\nmetadata: {name: it}\n\
+        spec: {arrivals: {trace: jobs.csv}, noise: {compute: 2%}, gpus: {perGpu: {cpu: 8}}}\n";
+    Scenario::read_from(text.as_bytes(), "lab.yaml", folder.path()).map(|scenario| scenario.arrivals(1))
+}
+
+#[test]
+fn a_known_model_makes_a_training_loop_of_a_row() {
+    let jobs = linked_trace(
+        "job,submit_s,gpus,duration_s,model,iterations,min_gpus,max_gpus\n\
+         counted,0,8,,xlm/32,1000,,\nboth,1,8,77,xlm/32,1000,,\ntimed,2,8,100,xlm/32,,,\n\
+         stranger,3,8,100,vgg19,500,,\nelastic,4,8,100,xlm/32,,4,16\nhuge,5,400,100,xlm/32,,,\n",
+    )
+    .unwrap();
+    let xlm = model::named("xlm/32").unwrap();
+    let iteration = xlm.iteration.alone(1.0, "100Gbps".parse().unwrap());
+    let alone: Vec<Duration> = jobs.iter().map(|job| job.spec.work.alone.unwrap()).collect();
+    assert_eq!(
+        alone[..2],
+        [iteration.times(1000), iteration.times(1000)],
+        "iterations count before a duration"
+    );
+    assert!(alone[2].0.abs_diff(Duration::from_secs(100).0) <= iteration.0 / 2);
+    assert_eq!(jobs[2].training.as_ref().unwrap().noise, Share(20_000));
+    assert_eq!(jobs[3].training, None, "a model that is not known is ignored");
+    assert_eq!((alone[3], jobs[3].spec.work.iterations), (Duration::from_secs(100), Some(Iterations(500))));
+    assert!(alone[4].0.abs_diff(Duration::from_secs(200).0) < Duration::SECOND.0, "at its smallest size");
+    assert_eq!(jobs[0].spec.least().cpu, Cpu::cores(64));
+    assert!(jobs[5].training.is_some(), "kept, to be refused in the run");
+    let error =
+        linked_trace("job,submit_s,gpus,duration_s,model,iterations\na,0,8,,xml/32,1000\n").unwrap_err();
+    assert_eq!((error.message(), error.position().unwrap().line), ("job `a` has no duration", 2));
+    assert_eq!(error.hint(), Some("a model that is known would do: did you mean `xlm/32`?"));
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("jobs.csv"), "job,submit_s,gpus,duration_s,model\na,0,1,1,xlm/32\n")
+        .unwrap();
+    let text = "apiVersion: metronome.dev/v1alpha1\nkind: Cluster\nmetadata: {name: lab}\nspec: {nodes: [{gpus: 4}]}\n---\n\
+        apiVersion: metronome.dev/v1alpha1\nkind: Workload\nmetadata: {name: it}\nspec: {arrivals: {trace: jobs.csv}}\n";
+    let error = Scenario::read_from(text.as_bytes(), "lab.yaml", folder.path()).unwrap_err();
+    assert_eq!(error.message(), "a model sends its gradients over links, and the Cluster has none");
+}
+
+#[test]
+fn a_link_fault_is_both_directions_of_a_cable() {
+    let faults = "---\napiVersion: metronome.dev/v1alpha1\nkind: Workload\nmetadata: {name: w}\nspec:\n  faults:\n    \
+        - {link: {from: node-3, to: rack-1}, at: 10m, for: 5m, rate: 10Gbps}\n    \
+        - {link: {from: root, to: rack-0}, at: 1s}\n";
+    let scenario = linked(RATES, &format!("{}{faults}", training_job("work: {duration: 1s}"))).unwrap();
+    let fabric = &scenario.cluster.fabric;
+    let Fault::Link { links, at, lasts, rate } = scenario.faults[0] else { panic!("{:?}", scenario.faults) };
+    assert_eq!((at, lasts), (Instant::from_secs(600), Some(Duration::from_secs(300))));
+    assert_eq!(rate, Some(Bandwidth(10_000_000_000)));
+    let ends = links.map(|link| (fabric.links()[link].from, fabric.links()[link].to));
+    let (node, rack) = (Vertex::Node(NodeId(3)), fabric.find_switch("rack-1").unwrap());
+    assert_eq!(ends, [(node, rack), (rack, node)]);
+    let Fault::Link { links, rate, .. } = scenario.faults[1] else { panic!("{:?}", scenario.faults) };
+    assert_eq!((fabric.links()[links[0]].rate, rate), (Bandwidth(60_000_000_000), None));
 }

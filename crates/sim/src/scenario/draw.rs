@@ -109,7 +109,7 @@ impl Drawn {
             let training = pick(&self.models, &mut models).map(|model| {
                 let pattern = Pattern::Gradients(model.clone());
                 let training = ground.train(&mut spec, pattern, Amount::Lasting(duration));
-                training.expect("a bounded duration is counted")
+                training.expect("a duration can be counted")
             });
             (spec, training)
         };

@@ -25,7 +25,8 @@ pub(crate) struct Ground<'a> {
 }
 
 impl Ground<'_> {
-    /// Makes a training loop of `spec`, and tells it how much work that is. None if that is longer than can be counted.
+    /// Makes a training loop of `spec`, and tells it how much work that is. None if so many iterations take longer than
+    /// can be counted.
     pub(crate) fn train(
         &self,
         spec: &mut JobSpec,
@@ -35,17 +36,26 @@ impl Ground<'_> {
         let iteration = self.alone.iteration(&pattern, spec);
         let iterations = match amount {
             Amount::Iterations(count) => count,
-            Amount::Lasting(time) => {
-                let rounded =
-                    (u128::from(time.0) + u128::from(iteration.0 / 2)) / u128::from(iteration.0.max(1));
-                u64::try_from(rounded).ok()?.max(1)
-            }
+            Amount::Lasting(time) => nearest_count(time, iteration),
         };
-        let total = iteration.0.checked_mul(iterations).filter(|total| *total <= u64::MAX / 2)?;
+        let total = match (iteration.0.checked_mul(iterations), amount) {
+            (Some(total), _) if total <= LONGEST => total,
+            // One iteration over a link that hardly moves: it is as long as anything can be.
+            (_, Amount::Lasting(_)) => LONGEST,
+            (_, Amount::Iterations(_)) => return None,
+        };
         spec.work = Work { iterations: Some(Iterations(iterations)), alone: Some(Duration(total)) };
         spec.profile = Some(Arc::new(profile(&pattern, spec.members())));
         Some(Arc::new(TrainingModel { pattern, iterations, noise: self.noise }))
     }
+}
+
+/// Half of what fits, so that sums of two times still do.
+const LONGEST: u64 = u64::MAX / 2;
+
+fn nearest_count(time: Duration, iteration: Duration) -> u64 {
+    let rounded = (u128::from(time.0) + u128::from(iteration.0 / 2)) / u128::from(iteration.0.max(1));
+    u64::try_from(rounded).unwrap_or(u64::MAX).max(1)
 }
 
 /// What the scheduler may know of a pattern: the compute of a model, the traffic that was declared.

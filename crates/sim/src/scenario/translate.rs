@@ -6,12 +6,14 @@ mod fit;
 mod jobs;
 mod links;
 mod models;
+mod pattern;
 mod poisson;
 mod policies;
 mod priorities;
 mod queues;
 mod roles;
 mod trace_jobs;
+mod work;
 mod workload;
 
 use std::collections::BTreeMap;

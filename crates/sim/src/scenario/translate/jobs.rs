@@ -5,27 +5,21 @@ use std::sync::Arc;
 use metronome_core::cluster::{Cluster, Name};
 use metronome_core::id::QueueId;
 use metronome_core::job::{Checkpointing, JobSpec, Priority, Topology, Work};
-use metronome_core::profile::{Phase, ProfileError, Traffic};
-use metronome_core::units::{Duration, Instant, Iterations};
+use metronome_core::units::{Duration, Instant};
 use serde_saphyr::Spanned;
 
 use super::queues::Queues;
-use super::{Named, World, full_name, models, roles};
-use crate::model::{Pattern, TrainingModel};
-use crate::scenario::documents::{
-    CheckpointShape, DeadlineShape, JobShape, TopologyShape, TrafficShape, WorkShape,
-};
+use super::work::Written;
+use super::{Named, World, full_name, pattern, roles};
+use crate::model::TrainingModel;
+use crate::scenario::documents::{CheckpointShape, DeadlineShape, JobShape, TopologyShape};
 use crate::scenario::error::{Position, Problem, quoted};
 use crate::scenario::near::meant_or_known;
-use crate::scenario::training::{self, Amount};
 use crate::scenario::values::{Placed, Text, name, quantity, quantity_or_none, some_quantity, whole, word};
 use crate::scenario::{Arrival, capabilities};
 
 pub(super) const PRIORITIES: [(&str, Priority); 3] =
     [("high", Priority::HIGH), ("normal", Priority::NORMAL), ("low", Priority::LOW)];
-
-/// More iterations than any job has; above it a count is a mistake.
-const MOST_ITERATIONS: u64 = 1_000_000_000_000;
 
 const USER: &str = "metronome.dev/user";
 const SUBMIT_AFTER: &str = "metronome.dev/submit-after";
@@ -67,7 +61,7 @@ pub(super) fn spec(
     refuse_unsupported(shape)?;
     let queue = queue(shape.queue.as_ref(), world.queues)?;
     let checkpointing = shape.checkpoint.as_ref().map(checkpointing).transpose()?;
-    let pattern = pattern(shape, world)?;
+    let pattern = pattern::pattern(shape, world.cluster)?;
     let work = Written::of(shape.work.as_ref(), at)?;
     let mut spec = JobSpec {
         name: Name::from(name),
@@ -155,117 +149,6 @@ pub(super) fn checkpointing(shape: &CheckpointShape) -> Result<Checkpointing, Pr
     })
 }
 
-/// What a job computes and sends, by its model or by its own word.
-fn pattern(shape: &JobShape, world: &World<'_>) -> Result<Option<Pattern>, Problem> {
-    match (&shape.model, &shape.traffic) {
-        (Some(_), Some(second)) => {
-            Err(second.problem("`model` and `traffic` are both given: a model knows its traffic"))
-        }
-        (Some(name), None) => models::model(name, world.cluster).map(Pattern::Gradients).map(Some),
-        (None, Some(written)) => traffic(written).map(Pattern::Phases).map(Some),
-        (None, None) => Ok(None),
-    }
-}
-
-/// Work as it is written: iterations, a duration, or both. Of a target only its bound is known.
-struct Written<'a> {
-    iterations: Option<(u64, &'a Text)>,
-    duration: Option<(Duration, &'a Text)>,
-    at: Position,
-}
-
-const HOW_LONG: &str = "say how long it takes alone: work: {duration: 10m}";
-
-impl<'a> Written<'a> {
-    fn of(shape: Option<&'a Spanned<WorkShape>>, at: Position) -> Result<Self, Problem> {
-        let Some(written) = shape else { return Err(at.problem("missing field `work`").with_hint(HOW_LONG)) };
-        let WorkShape { iterations, duration, target, max_iterations } = &written.value;
-        if let (Some(target), None) = (target, max_iterations) {
-            return Err(target.problem("a target needs `maxIterations`: there is no loss curve to follow"));
-        }
-        let count = match (iterations, max_iterations) {
-            (Some(_), Some(bound)) => {
-                return Err(bound.problem("`iterations` and `maxIterations` are both given"));
-            }
-            (count, bound) => count.as_ref().or(bound.as_ref()),
-        };
-        let duration = duration
-            .as_ref()
-            .map(|text| some_quantity(text, "the duration of a job").map(|duration| (duration, text)));
-        Ok(Self {
-            iterations: count.map(|text| whole(text, 1..=MOST_ITERATIONS).map(|n| (n, text))).transpose()?,
-            duration: duration.transpose()?,
-            at: written.at(),
-        })
-    }
-
-    /// Tells the job how much work it is. With a pattern that links can carry it becomes a training loop; traffic on a
-    /// cluster without links stays what it is for the scheduler, a hint.
-    fn give(
-        &self,
-        spec: &mut JobSpec,
-        pattern: Option<Pattern>,
-        world: &World<'_>,
-    ) -> Result<Option<Arc<TrainingModel>>, Problem> {
-        match pattern {
-            Some(Pattern::Phases(traffic)) if world.cluster.fabric.is_empty() => {
-                spec.work = self.plain(Some(traffic.period()))?;
-                spec.profile = Some(Arc::new(training::declared(traffic)));
-                Ok(None)
-            }
-            Some(pattern) => self.train(spec, pattern, world).map(Some),
-            None => {
-                spec.work = self.plain(None)?;
-                Ok(None)
-            }
-        }
-    }
-
-    fn train(
-        &self,
-        spec: &mut JobSpec,
-        pattern: Pattern,
-        world: &World<'_>,
-    ) -> Result<Arc<TrainingModel>, Problem> {
-        let (amount, text) = match (self.iterations, self.duration) {
-            (Some(_), Some((_, second))) => {
-                return Err(
-                    second.problem("`iterations` and `duration` are both given: an iteration has its own")
-                );
-            }
-            (Some((count, text)), None) => (Amount::Iterations(count), text),
-            (None, Some((duration, text))) => (Amount::Lasting(duration), text),
-            (None, None) => return Err(self.nothing()),
-        };
-        world.ground.train(spec, pattern, amount).ok_or_else(|| too_long(text))
-    }
-
-    fn plain(&self, period: Option<Duration>) -> Result<Work, Problem> {
-        let alone = match (self.duration, self.iterations, period) {
-            (Some((duration, _)), ..) => duration,
-            (None, Some((count, text)), Some(period)) => {
-                let total = period.0.checked_mul(count).filter(|total| *total <= u64::MAX / 2);
-                total.map(Duration).ok_or_else(|| too_long(text))?
-            }
-            (None, Some((_, text)), None) => {
-                let message =
-                    "how long an iteration takes is not known: there is no `model` and no `traffic`";
-                return Err(text.problem(message).with_hint(HOW_LONG));
-            }
-            (None, None, _) => return Err(self.nothing()),
-        };
-        Ok(Work { iterations: self.iterations.map(|(count, _)| Iterations(count)), alone: Some(alone) })
-    }
-
-    fn nothing(&self) -> Problem {
-        self.at.problem("there is no work in it").with_hint(HOW_LONG)
-    }
-}
-
-fn too_long(text: &Text) -> Problem {
-    text.problem("its iterations take longer than can be counted")
-}
-
 fn deadline(written: &Spanned<DeadlineShape>) -> Result<Duration, Problem> {
     match &written.value {
         DeadlineShape { after: Some(after), at: None } => quantity(after),
@@ -290,30 +173,4 @@ fn topology(written: Option<&Spanned<TopologyShape>>, cluster: &Cluster) -> Resu
         TopologyShape { required: Some(text), preferred: None } => level(text).map(Topology::Required),
         _ => Err(written.problem("a topology is either `preferred` or `required`")),
     }
-}
-
-fn traffic(written: &Spanned<TrafficShape>) -> Result<Traffic, Problem> {
-    let TrafficShape { period, phases } = &written.value;
-    let shapes = phases;
-    let phases = shapes.iter().map(|phase| {
-        Ok(Phase {
-            offset: quantity_or_none(phase.offset.as_ref())?,
-            length: quantity(&phase.length)?,
-            rate: some_quantity(&phase.rate, "the rate of a phase")?,
-        })
-    });
-    let phases = phases.collect::<Result<Vec<_>, Problem>>()?;
-    Traffic::new(quantity(period)?, phases).map_err(|error| {
-        let message = error.to_string();
-        match error {
-            ProfileError::NoPeriod => period.problem(message),
-            ProfileError::PhaseLength(index) | ProfileError::Overlap(_, index) => {
-                shapes[index].length.problem(message)
-            }
-            ProfileError::PhaseOffset(index) => {
-                shapes[index].offset.as_ref().unwrap_or(&shapes[index].length).problem(message)
-            }
-            ProfileError::TooManyPhases | ProfileError::NoCompute => written.problem(message),
-        }
-    })
 }
