@@ -3,8 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    completions::Completions, explain::Explain, reference::Reference, replay::Replay,
-    sim_compare::SimCompare, sim_import::SimImport, sim_policies::SimPolicies, sim_run::SimRun,
+    completions::Completions, demo::Demo, experiment::Experiment, explain::Explain, reference::Reference,
+    replay::Replay, sim_compare::SimCompare, sim_import::SimImport, sim_policies::SimPolicies,
+    sim_run::SimRun,
 };
 
 /// A scheduler for distributed training jobs on shared clusters
@@ -17,12 +18,15 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Demo(Demo),
     /// Simulate a cluster, its jobs and a policy in virtual time
     #[command(subcommand, arg_required_else_help = true)]
     Sim(Sim),
     Explain(Explain),
     Replay(Replay),
     Completions(Completions),
+    #[command(hide = true)]
+    Experiment(Experiment),
     #[command(hide = true)]
     Reference(Reference),
 }

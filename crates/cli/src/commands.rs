@@ -1,6 +1,8 @@
 //! One file for each command: its arguments and what it does with them. A command returns what it has to say.
 
 pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod experiment;
 pub(crate) mod explain;
 pub(crate) mod reference;
 pub(crate) mod replay;
@@ -15,6 +17,7 @@ use crate::reply::Reply;
 
 pub(crate) fn run(command: Command) -> Result<Reply, Failure> {
     match command {
+        Command::Demo(args) => demo::run(&args),
         Command::Sim(Sim::Run(args)) => sim_run::run(&args),
         Command::Sim(Sim::Compare(args)) => sim_compare::run(&args),
         Command::Sim(Sim::Import(args)) => sim_import::run(&args),
@@ -22,6 +25,7 @@ pub(crate) fn run(command: Command) -> Result<Reply, Failure> {
         Command::Explain(args) => explain::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Completions(args) => Ok(completions::run(&args)),
+        Command::Experiment(args) => experiment::run(&args),
         Command::Reference(args) => Ok(reference::run(&args)),
     }
 }

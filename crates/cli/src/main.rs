@@ -10,9 +10,11 @@ mod input;
 mod journal;
 mod names;
 mod near;
+mod output_file;
 mod policies;
 mod progress;
 mod reply;
+mod runs;
 #[cfg(test)]
 mod schema;
 mod table;

@@ -40,12 +40,21 @@ impl Reply {
         Self::text("")
     }
 
+    pub(crate) fn saying(self, text: String) -> Self {
+        Self { text, ..self }
+    }
+
     pub(crate) fn remarking(self, remark: String) -> Self {
         Self { remark: Some(remark), ..self }
     }
 
     pub(crate) fn ending(self, exit: Exit) -> Self {
         Self { exit, ..self }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn said(&self) -> &str {
+        &self.text
     }
 
     #[cfg(test)]

@@ -46,7 +46,7 @@ fn submitted(comparison: &Comparison) -> String {
 }
 
 /// The figures in the table, as they are called above their column.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 14] = [
     "done",
     "refused",
     "dead-\nlocked",
@@ -55,7 +55,9 @@ const NAMES: [&str; 12] = [
     "p99\nJCT",
     "make-\nspan",
     "mean\nqueueing",
+    "slow-\ndown",
     "GPU\nuse",
+    "link\nuse",
     "preemp-\ntions",
     "moves",
     "decisions\np99 ms",
@@ -71,7 +73,9 @@ fn values(figures: &Figures<f64>) -> [String; NAMES.len()] {
         seconds(figures.jct_s.p99),
         seconds(figures.makespan_s),
         fixed(figures.queueing_s.mean),
+        fixed(figures.slowdown.mean),
         percent(figures.gpu_utilisation.mean),
+        percent(figures.link_utilisation.mean),
         count(figures.preemptions),
         count(figures.moves),
         fixed(figures.decisions.p99_ms),

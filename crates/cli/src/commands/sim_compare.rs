@@ -4,17 +4,16 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use metronome_sim::compare::compare;
 use metronome_sim::outcome::Outcome;
+use metronome_sim::report;
 use metronome_sim::results::{Comparison, per_job_csv};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{self, ScenarioFile};
-use crate::policies;
-use crate::progress::Progress;
+use crate::output_file::OutputFile;
 use crate::reply::{Format, Reply};
-use crate::table;
+use crate::{policies, runs, table};
 
 /// Simulate a scenario under several policies and put their figures side by side
 #[derive(Debug, Args)]
@@ -27,6 +26,9 @@ pub(crate) struct SimCompare {
     /// Run each policy with the seeds 1 to N
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     seeds: u64,
+    /// Write a report with pictures to FILE, as HTML
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     #[command(flatten)]
     figures: FigureOptions,
 }
@@ -73,12 +75,10 @@ pub(crate) fn run(args: &SimCompare) -> Result<Reply, Failure> {
     let scenario = args.scenario.read()?;
     let policies = policies::find_all(&args.policies, &scenario)?;
     let per_job = args.figures.open_per_job()?;
-    let outcomes = {
-        let runs = policies.len() * args.seeds as usize;
-        let progress = Progress::of(runs, scenario.job_count());
-        compare(&scenario, &policies, 1..=args.seeds, &|at| progress.step(at.run, at.at))
-    };
+    let report = args.report.as_deref().map(OutputFile::create).transpose()?;
+    let outcomes = runs::run(&scenario, &policies, 1..=args.seeds);
     per_job.write(&outcomes)?;
+    report.map_or(Ok(()), |file| file.write(&report::html(&scenario.name, &outcomes)))?;
     let comparison = args.figures.figures(&scenario.name, &outcomes);
     let reply = match args.figures.output {
         Format::Json => Reply::json(&comparison),

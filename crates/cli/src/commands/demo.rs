@@ -1,0 +1,84 @@
+//! `metronome demo`: the first thing a newcomer runs.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use metronome_sim::report;
+use metronome_sim::results::Comparison;
+use metronome_sim::scenario::Scenario;
+
+use crate::commands::sim_compare::watched;
+use crate::failure::Failure;
+use crate::output_file::OutputFile;
+use crate::reply::{Format, Reply};
+use crate::{policies, runs, table};
+
+/// See what Metronome is for: 120 training jobs under three schedulers, and a report with pictures
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Where to write the report, one HTML file
+    #[arg(long, value_name = "FILE", default_value = "metronome-demo.html")]
+    report: PathBuf,
+    /// Seed of everything that is left to chance
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How to print the figures
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    output: Format,
+}
+
+/// The workload, in the binary: the demo needs no file.
+const SCENARIO: &str = include_str!("demo/stand-in.yaml");
+
+const POLICIES: [&str; 3] = ["kubernetes", "coscheduling", "metronome"];
+
+pub(crate) fn run(args: &Demo) -> Result<Reply, Failure> {
+    let scenario = Scenario::read_from(SCENARIO.as_bytes(), "the demo's scenario", Path::new("."))?;
+    let policies = policies::find_all(&POLICIES.map(str::to_owned), &scenario)?;
+    let file = OutputFile::create(&args.report)?;
+    let outcomes = runs::run(&scenario, &policies, args.seed..=args.seed);
+    file.write(&report::html(&scenario.name, &outcomes))?;
+    let comparison = Comparison::of(&scenario.name, &outcomes).without_times();
+    let reply = match args.output {
+        Format::Json => Reply::json(&comparison),
+        Format::Human => Reply::text(words(&comparison, &args.report)),
+    };
+    Ok(watched(reply, &outcomes))
+}
+
+/// The table, what it means, and where the pictures are.
+fn words(comparison: &Comparison, report: &Path) -> String {
+    let mut text = table::comparison(comparison, 1);
+    write!(text, "\n{}.\n", report::headline(comparison)).expect("a string takes everything");
+    for sentence in report::sentences(comparison) {
+        writeln!(text, "{sentence}").expect("a string takes everything");
+    }
+    write!(text, "\nThe pictures are in {}: open it in a browser.\n", report.display())
+        .expect("a string takes everything");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_demo_prints_what_the_schema_says_and_writes_a_report() {
+        let folder = tempfile::tempdir().unwrap();
+        let args = |output| Demo { report: folder.path().join("demo.html"), seed: 1, output };
+        let human = run(&args(Format::Human)).unwrap();
+        assert_eq!(human.exit(), crate::exit::Exit::Done);
+        assert!(human.said().contains("metronome") && human.said().contains("demo.html"), "{}", human.said());
+        let json: Comparison = serde_json::from_str(run(&args(Format::Json)).unwrap().said()).unwrap();
+        crate::schema::assert_conforms("compare", &json);
+        assert!(std::fs::read_to_string(folder.path().join("demo.html")).unwrap().contains("</html>"));
+    }
+
+    #[test]
+    fn a_report_that_cannot_be_written_is_known_before_anything_is_run() {
+        let nowhere = PathBuf::from("no/such/folder/demo.html");
+        assert!(run(&Demo { report: nowhere, seed: 1, output: Format::Json }).is_err());
+    }
+}
