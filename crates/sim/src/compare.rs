@@ -9,7 +9,7 @@ use metronome_core::policy::Policy;
 
 use crate::outcome::Outcome;
 use crate::scenario::Scenario;
-use crate::world::{self, RunOptions};
+use crate::world::{self, Keep, RunOptions};
 
 /// How far one run of a comparison is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,7 @@ pub fn compare(
     scenario: &Scenario,
     policies: &[Policy],
     seeds: RangeInclusive<u64>,
+    keep: Keep,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Vec<Outcome> {
     let runs: Vec<(&Policy, u64)> =
@@ -31,7 +32,7 @@ pub fn compare(
     runs.into_par_iter()
         .enumerate()
         .map(|(run, (policy, seed))| {
-            let options = RunOptions { seed, ..RunOptions::new(policy.clone()) };
+            let options = RunOptions { seed, keep, ..RunOptions::new(policy.clone()) };
             world::run(scenario, options, &|at| progress(Progress { run, at }))
         })
         .collect()
@@ -63,7 +64,7 @@ mod tests {
     #[test]
     fn outcomes_come_by_policy_then_seed() {
         let policies = ["srtf", "fifo"].map(|name| Policy::named(name).unwrap());
-        let outcomes = compare(&nothing_to_do(), &policies, 1..=2, &|_| {});
+        let outcomes = compare(&nothing_to_do(), &policies, 1..=2, Keep::Figures, &|_| {});
         let order: Vec<_> = outcomes.iter().map(|outcome| (outcome.policy.as_str(), outcome.seed)).collect();
         assert_eq!(order, [("srtf", 1), ("srtf", 2), ("fifo", 1), ("fifo", 2)]);
     }

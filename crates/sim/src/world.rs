@@ -36,14 +36,22 @@ pub struct RunOptions {
     pub full_check_every: u64,
     /// A state record is written to the journal after so many others.
     pub state_record_every: u64,
-    /// Keep what pictures need: when each job had which nodes, and the load of links over time.
-    pub pictures: bool,
+    pub keep: Keep,
+}
+
+/// What is kept of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// What figures are made of.
+    Figures,
+    /// Also what pictures need: when each job had which nodes, and the load of links over time.
+    Pictures,
 }
 
 impl RunOptions {
     pub fn new(policy: Policy) -> Self {
         let Settings { full_check_every, state_record_every, .. } = Settings::default();
-        Self { policy, seed: 1, journal: None, full_check_every, state_record_every, pictures: false }
+        Self { policy, seed: 1, journal: None, full_check_every, state_record_every, keep: Keep::Figures }
     }
 }
 
@@ -101,7 +109,7 @@ struct World<'a> {
     policy: String,
     seed: u64,
     split: bool,
-    pictures: bool,
+    keep: Keep,
     events: u64,
     next_report: u64,
     over: usize,
@@ -131,7 +139,7 @@ impl<'a> World<'a> {
         };
         let policy = options.policy.name.clone();
         let split = options.policy.gangs == Gangs::MemberByMember;
-        let wires = Wires::of(scenario, options.policy.links, options.pictures);
+        let wires = Wires::of(scenario, options.policy.links, options.keep);
         let mut engine =
             Engine::new(scenario.cluster.clone(), scenario.queues.clone(), options.policy, settings);
         if let Some(journal) = options.journal {
@@ -160,7 +168,7 @@ impl<'a> World<'a> {
             policy,
             seed: options.seed,
             split,
-            pictures: options.pictures,
+            keep: options.keep,
             events: 0,
             next_report: EVENTS_BETWEEN_REPORTS,
             over: 0,
@@ -279,7 +287,7 @@ impl<'a> World<'a> {
     }
 
     fn note(&mut self, index: usize) {
-        if self.pictures {
+        if self.keep == Keep::Pictures {
             self.trainings[index].note(self.now);
         }
     }

@@ -9,6 +9,7 @@ use metronome_core::units::{Cpu, Duration, GpuTime, Gpus, Instant, Memory, Share
 use metronome_sim::compare::compare;
 use metronome_sim::model::{self, Pattern};
 use metronome_sim::scenario::{Arrival, Scenario};
+use metronome_sim::world::Keep;
 
 fn experiment(load: &str) -> Scenario {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/thirteen-models");
@@ -140,7 +141,7 @@ fn the_same_seed_gives_the_same_jobs_and_another_seed_others() {
 fn every_policy_of_a_seed_sees_the_same_jobs() {
     let scenario = drawn(&[("jobs", "12"), ("models", "[dlrm/2048]"), ("duration", "{median: 1m}")]);
     let policies = ["metronome", "coscheduling"].map(|name| Policy::named(name).unwrap());
-    let outcomes = compare(&scenario, &policies, 2, &|_| {});
+    let outcomes = compare(&scenario, &policies, 1..=2, Keep::Figures, &|_| {});
     let seen = |index: usize| -> Vec<_> {
         outcomes[index]
             .jobs

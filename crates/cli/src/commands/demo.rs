@@ -8,6 +8,7 @@ use clap::Args;
 use metronome_sim::report;
 use metronome_sim::results::Comparison;
 use metronome_sim::scenario::Scenario;
+use metronome_sim::world::Keep;
 
 use crate::commands::sim_compare::watched;
 use crate::failure::Failure;
@@ -30,7 +31,7 @@ pub(crate) struct Demo {
 }
 
 /// The workload, in the binary: the demo needs no file.
-const SCENARIO: &str = include_str!("demo/stand-in.yaml");
+const SCENARIO: &str = include_str!("../../../../experiments/thirteen-models/load-0.8.yaml");
 
 const POLICIES: [&str; 3] = ["kubernetes", "coscheduling", "metronome"];
 
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &Demo) -> Result<Reply, Failure> {
     let scenario = Scenario::read_from(SCENARIO.as_bytes(), "the demo's scenario", Path::new("."))?;
     let policies = policies::find_all(&POLICIES.map(str::to_owned), &scenario)?;
     let file = OutputFile::create(&args.report)?;
-    let outcomes = runs::run(&scenario, &policies, args.seed..=args.seed);
+    let outcomes = runs::run(&scenario, &policies, args.seed..=args.seed, Keep::Pictures);
     file.write(&report::html(&scenario.name, &outcomes))?;
     let comparison = Comparison::of(&scenario.name, &outcomes).without_times();
     let reply = match args.output {

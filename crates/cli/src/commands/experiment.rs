@@ -11,6 +11,7 @@ use metronome_sim::experiment::{
 };
 use metronome_sim::results::Comparison;
 use metronome_sim::scenario::Scenario;
+use metronome_sim::world::Keep;
 
 use crate::commands::sim_compare::watched;
 use crate::exit::Exit;
@@ -37,7 +38,7 @@ pub(crate) fn run(args: &Experiment) -> Result<Reply, Failure> {
     let mut measured = Measured { experiment: name(&args.folder), seeds, scenarios: Vec::new() };
     for (file, scenario) in scenarios {
         let policies = policies::find_all(&definition.policies, &scenario)?;
-        let outcomes = runs::run(&scenario, &policies, 1..=seeds);
+        let outcomes = runs::run(&scenario, &policies, 1..=seeds, Keep::Figures);
         // What the runs of one scenario broke stays told, whatever those of the next one do.
         reply = watched(reply, &outcomes);
         measured.scenarios.push((file, Comparison::of(&scenario.name, &outcomes).without_times()));

@@ -7,6 +7,7 @@ use clap::Args;
 use metronome_sim::outcome::Outcome;
 use metronome_sim::report;
 use metronome_sim::results::{Comparison, per_job_csv};
+use metronome_sim::world::Keep;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -76,7 +77,8 @@ pub(crate) fn run(args: &SimCompare) -> Result<Reply, Failure> {
     let policies = policies::find_all(&args.policies, &scenario)?;
     let per_job = args.figures.open_per_job()?;
     let report = args.report.as_deref().map(OutputFile::create).transpose()?;
-    let outcomes = runs::run(&scenario, &policies, 1..=args.seeds);
+    let keep = if report.is_some() { Keep::Pictures } else { Keep::Figures };
+    let outcomes = runs::run(&scenario, &policies, 1..=args.seeds, keep);
     per_job.write(&outcomes)?;
     report.map_or(Ok(()), |file| file.write(&report::html(&scenario.name, &outcomes)))?;
     let comparison = args.figures.figures(&scenario.name, &outcomes);

@@ -8,6 +8,7 @@ use metronome_core::job::{JobSpec, RoleKind};
 use metronome_core::policy::Links;
 use metronome_core::units::{Bandwidth, Duration, Instant};
 
+use super::Keep;
 use super::training::{Member, Training};
 use crate::model::{self, TrainingModel, ring_load};
 use crate::network::{self, Completion, Contention, Network, Noise, Pattern, Route, Sharing};
@@ -30,7 +31,7 @@ pub(super) struct Wires {
 }
 
 impl Wires {
-    pub(super) fn of(scenario: &Scenario, links: Links, pictures: bool) -> Self {
+    pub(super) fn of(scenario: &Scenario, links: Links, keep: Keep) -> Self {
         let fabric = scenario.cluster.fabric.clone();
         let mut rates: IdVec<LinkId, Bandwidth> = fabric.links().values().map(|link| link.rate).collect();
         if let Some(rate) = scenario.within_node {
@@ -43,7 +44,7 @@ impl Wires {
             Links::Ideal => Contention::None,
         };
         let mut network = Network::new(&rates, Sharing { contention, ..Sharing::default() });
-        if pictures {
+        if keep == Keep::Pictures {
             network.record_loads(FIRST_BIN);
         }
         let inside_nodes = scenario.within_node.is_some();
