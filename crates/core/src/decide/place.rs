@@ -5,7 +5,7 @@
 //! stand for do; `topology` takes the smallest scope that holds the gang and fills its fewest nodes.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use super::draft::{Draft, Reach};
 use super::size::Sizes;
@@ -187,7 +187,7 @@ impl Search<'_> {
             let members = (self.sizes)(role.gang);
             let candidates = self.candidates(draft, scope, &role.shape);
             let chosen = match self.rule {
-                Placement::Topology => self.fewest_nodes(draft, candidates, members)?,
+                Placement::Topology => self.fewest(draft, Level(0), candidates, members)?,
                 Placement::Spread | Placement::Pack => {
                     self.one_by_one(draft, candidates, &role.shape, members)?
                 }
@@ -215,6 +215,36 @@ impl Search<'_> {
             Scope::Node(node) => taking(node).into_iter().collect(),
             Scope::Everywhere => cluster.nodes().ids().filter_map(taking).collect(),
             Scope::Domain(domain) => cluster.nodes_in(domain).iter().copied().filter_map(taking).collect(),
+        }
+    }
+
+    /// The fewest domains of this level and of those inside it: whole domains, the roomiest first, until one can take
+    /// all that is left; then the tightest of those.
+    fn fewest(&self, draft: &Draft<'_>, level: Level, candidates: Members, members: u32) -> Option<Members> {
+        let cluster = draft.snapshot.cluster;
+        if level == cluster.depth() {
+            return self.fewest_nodes(draft, candidates, members);
+        }
+        let inwards = Level(level.0 + 1);
+        let mut domains: BTreeMap<DomainId, (u64, Members)> = BTreeMap::new();
+        for (node, fit) in candidates {
+            let (total, nodes) = domains.entry(cluster.node(node).domains[usize::from(level.0)]).or_default();
+            *total += u64::from(fit);
+            nodes.push((node, fit));
+        }
+        let (mut chosen, mut left) = (Vec::new(), u64::from(members));
+        loop {
+            let fit = |domain: &DomainId| domains[domain].0;
+            let enough = domains.keys().copied().filter(|domain| fit(domain) >= left);
+            if let Some(tightest) = enough.min_by_key(|domain| (fit(domain), *domain)) {
+                let (_, nodes) = domains.remove(&tightest)?;
+                chosen.extend(self.fewest(draft, inwards, nodes, left as u32)?);
+                return Some(chosen);
+            }
+            let roomiest = domains.keys().copied().max_by_key(|domain| (fit(domain), Reverse(*domain)))?;
+            let (total, nodes) = domains.remove(&roomiest)?;
+            chosen.extend(nodes);
+            left -= total;
         }
     }
 
