@@ -83,9 +83,8 @@ struct Room {
     wanted: Vec<u8>,
     given: Vec<f64>,
     kept: [Vec<f64>; CLASSES as usize],
-    /// The flows that still rise, and the links they cross.
+    /// The flows that still rise.
     open: Vec<u32>,
-    busy: Vec<u32>,
 }
 
 impl Sharer {
@@ -179,16 +178,12 @@ impl Sharer {
         let Self { flows, hops: all, rates, room, .. } = self;
         room.slope.fill(0.0);
         room.rising.fill(0);
-        room.busy.clear();
         room.open.clear();
         room.open.extend(senders.iter().filter(|flow| flows[**flow as usize].class == class));
         for flow in &room.open {
             let flow = &flows[*flow as usize];
             for (link, load) in hops(all, flow) {
                 let place = *link as usize;
-                if room.rising[place] == 0 {
-                    room.busy.push(*link);
-                }
                 room.slope[place] += load * flow.unit;
                 room.rising[place] += 1;
             }
@@ -249,12 +244,15 @@ impl Room {
 
     /// The lowest level at which a link is full, and which links are.
     fn next_level(&mut self) -> f64 {
-        let Self { busy, rising, left, slope, full, .. } = self;
-        busy.retain(|link| rising[*link as usize] > 0);
-        let level = |link: usize| left[link] / slope[link];
-        let lowest = busy.iter().map(|link| level(*link as usize)).fold(f64::INFINITY, f64::min);
-        for link in busy.iter().map(|link| *link as usize) {
-            full[link] = level(link) <= lowest * EQUAL;
+        let mut lowest = f64::INFINITY;
+        for link in 0..self.left.len() {
+            if self.rising[link] > 0 {
+                lowest = lowest.min(self.left[link] / self.slope[link]);
+            }
+        }
+        for link in 0..self.left.len() {
+            let level = self.left[link] / self.slope[link];
+            self.full[link] = self.rising[link] > 0 && level <= lowest * EQUAL;
         }
         lowest
     }
