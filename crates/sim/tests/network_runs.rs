@@ -175,11 +175,12 @@ fn a_steady_state_is_skipped_in_no_time() {
     assert!(network.events() < 5000, "{} events", network.events());
 }
 
+/// Alone 120, 60 and 40 ms, with room for all: the third must find its place between the others first.
 #[test]
 fn harmonic_periods_repeat_too() {
     let start_all = |network: &mut Network| {
-        for (key, compute, sends) in [(0, 120, 40), (1, 60, 20), (2, 33, 7)] {
-            network.start(at_ms(key * 90), key as usize, training(&burst(ms(compute), ms(sends)), 100_000));
+        for (key, compute, sends) in [(0, 100, 20), (1, 50, 10), (2, 37, 3)] {
+            network.start(at_ms(key * 7), key as usize, training(&burst(ms(compute), ms(sends)), 100_000));
         }
     };
     let (mut quick, mut exact) = (network(1), network(1));
@@ -187,12 +188,14 @@ fn harmonic_periods_repeat_too() {
     start_all(&mut quick);
     start_all(&mut exact);
     assert_eq!(run(&mut quick), run(&mut exact));
-    println!("{} instead of {}", quick.events(), exact.events());
+    assert!(10 * quick.events() < exact.events(), "{} instead of {}", quick.events(), exact.events());
 }
 
-/// Bytes and rates that do not divide into whole nanoseconds: the state must settle on some of them all the same.
+/// Three of each measured model meet on a link. The light ones settle into a repetition; where the link is overloaded
+/// most do not.
 #[test]
-fn equal_jobs_of_measured_models_repeat() {
+fn measured_models_give_the_same_result_with_and_without_skipping() {
+    let mut saved = 0;
     for model in metronome_sim::model::all() {
         let pattern = Arc::new(Pattern::buckets(&model.iteration).unwrap());
         let start_all = |network: &mut Network| {
@@ -207,6 +210,7 @@ fn equal_jobs_of_measured_models_repeat() {
         start_all(&mut quick);
         start_all(&mut exact);
         assert_eq!(run(&mut quick), run(&mut exact), "{}", model.name);
-        println!("{:<20} {:>7} events instead of {:>7}", model.name, quick.events(), exact.events());
+        saved += usize::from(10 * quick.events() < exact.events());
     }
+    assert!(saved >= 4, "only {saved} settle");
 }

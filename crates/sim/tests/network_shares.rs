@@ -127,7 +127,7 @@ fn check(case: &Case) -> Result<(), TestCaseError> {
 
 fn flow(links: usize, classes: u8) -> impl Strategy<Value = Flow> {
     let route = proptest::collection::btree_map(0..links, 1..40_u32, 1..=links.min(6));
-    (0..classes, 1..6_u32, route).prop_map(|(class, weight, route)| Flow {
+    (0..classes, prop_oneof![1..6_u32, Just(65_536)], route).prop_map(|(class, weight, route)| Flow {
         class,
         weight,
         route: route.into_iter().map(|(link, load)| (link, f64::from(load) / 20.0)).collect(),

@@ -137,14 +137,19 @@ impl Pattern {
 /// A time that does not come.
 pub(super) const NEVER: u64 = u64::MAX;
 
+/// The nearest whole nanosecond. Nothing here is negative, and `f64::round` is a call where this is two instructions.
+fn nearest(nanos: f64) -> u64 {
+    (nanos + 0.5) as u64
+}
+
 /// A span under the noise of its iteration.
 pub(super) fn scaled(nanos: u64, factor: f64) -> u64 {
-    if factor == 1.0 { nanos } else { (nanos as f64 * factor).round() as u64 }
+    if factor == 1.0 { nanos } else { nearest(nanos as f64 * factor) }
 }
 
 /// When `bytes` are sent that begin at `base`.
 pub(super) fn after(base: u64, bytes: f64, rate: f64) -> u64 {
-    if rate > 0.0 { base.saturating_add((bytes / rate).round() as u64) } else { NEVER }
+    if rate > 0.0 { base.saturating_add(nearest(bytes / rate)) } else { NEVER }
 }
 
 #[cfg(test)]

@@ -253,10 +253,12 @@ impl Running {
         (self.total - 1 - self.done).checked_div(each).unwrap_or(u64::MAX)
     }
 
-    /// Puts it later by `time`, `iterations` further and `bytes` richer.
-    pub(super) fn skip(&mut self, time: u64, iterations: u64, bytes: f64) {
+    /// Puts it later by `time` and so many whole iterations further.
+    pub(super) fn skip(&mut self, time: u64, iterations: u64) {
         self.done += iterations;
-        self.sent += bytes;
+        if self.sends() {
+            self.sent += iterations as f64 * self.pattern.bytes();
+        }
         for moment in [&mut self.start, &mut self.previous, &mut self.base] {
             *moment = moment.saturating_add(time);
         }

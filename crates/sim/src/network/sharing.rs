@@ -83,6 +83,7 @@ struct Room {
     wanted: Vec<u8>,
     given: Vec<f64>,
     kept: [Vec<f64>; CLASSES as usize],
+    /// The flows that still rise.
     open: Vec<u32>,
 }
 
@@ -182,8 +183,9 @@ impl Sharer {
         for flow in &room.open {
             let flow = &flows[*flow as usize];
             for (link, load) in hops(all, flow) {
-                room.slope[*link as usize] += load * flow.unit;
-                room.rising[*link as usize] += 1;
+                let place = *link as usize;
+                room.slope[place] += load * flow.unit;
+                room.rising[place] += 1;
             }
         }
         while !room.open.is_empty() {
