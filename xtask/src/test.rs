@@ -132,8 +132,7 @@ fn tests(surroundings: &Surroundings) -> Result<()> {
 
 /// Tests that a plain `cargo test` leaves out, because they need a browser.
 fn browser_tests(_: &Surroundings) -> Result<()> {
-    let browser = ["--package", "metronome-sim", "--test", "browser"];
-    shell::run(&[&["cargo", "test", "--quiet"], &browser[..], &["--", "--ignored"]].concat())
+    shell::run(&["cargo", "test", "--quiet", "--workspace", "--test", "browser", "--", "--ignored"])
 }
 
 fn doc_tests(surroundings: &Surroundings) -> Result<()> {
