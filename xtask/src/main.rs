@@ -2,8 +2,10 @@
 
 mod bench;
 mod codegen;
+mod experiment;
 mod fence;
 mod needs;
+mod screenshot;
 mod shell;
 mod test;
 
@@ -26,19 +28,26 @@ enum Command {
     Codegen(codegen::Options),
     /// Measure on this machine
     Bench(bench::Options),
+    /// Run an experiment again, rewrite its results and judge its bars
+    Experiment(experiment::Options),
+    /// Take docs/images/demo.png of the demo's report, in a real browser
+    Screenshot,
     /// Check by text that `core` decides from its arguments alone
     Fence,
 }
 
 fn main() -> ExitCode {
+    let ended = |done: anyhow::Result<()>| done.map(|()| ExitCode::SUCCESS);
     let done = match Cli::parse().command {
-        Command::Test(options) => test::run(&options),
-        Command::Codegen(options) => codegen::run(&options),
-        Command::Bench(options) => bench::run(&options),
-        Command::Fence => fence::run(),
+        Command::Test(options) => ended(test::run(&options)),
+        Command::Codegen(options) => ended(codegen::run(&options)),
+        Command::Bench(options) => ended(bench::run(&options)),
+        Command::Experiment(options) => experiment::run(&options),
+        Command::Screenshot => ended(screenshot::run()),
+        Command::Fence => ended(fence::run()),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE

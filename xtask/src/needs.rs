@@ -23,6 +23,11 @@ pub(crate) const NEEDS: &[Need] = &[
         check: &["cargo", "clippy", "--version"],
         install: &["rustup", "component", "add", "clippy"],
     },
+    Need {
+        tool: "chromium",
+        check: &["chromium", "--version"],
+        install: &["apt-get", "install", "--yes", "chromium"],
+    },
 ];
 
 impl Need {

@@ -27,6 +27,13 @@ pub(crate) fn run_with(line: &[&str], environment: &[(&str, String)]) -> Result<
     Ok(())
 }
 
+/// The exit code of a program that writes to our own output.
+pub(crate) fn code(line: &[&str]) -> Result<u8> {
+    let status = command(line)?.status().with_context(|| format!("cannot run `{}`", line[0]))?;
+    let code = status.code().with_context(|| format!("`{}` ended with {status}", line.join(" ")))?;
+    Ok(u8::try_from(code)?)
+}
+
 pub(crate) fn run(line: &[&str]) -> Result<()> {
     run_with(line, &[])
 }

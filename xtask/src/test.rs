@@ -37,6 +37,7 @@ const STAGES: &[Stage] = &[
     Stage { name: "lints", tool: Some("clippy"), depth: Depth::Full, run: lints },
     Stage { name: "unit tests", tool: None, depth: Depth::QuickOnly, run: unit_tests },
     Stage { name: "tests", tool: None, depth: Depth::Full, run: tests },
+    Stage { name: "report in a browser", tool: Some("chromium"), depth: Depth::Full, run: browser_tests },
     Stage { name: "examples in documentation", tool: None, depth: Depth::Full, run: doc_tests },
 ];
 
@@ -127,6 +128,11 @@ fn unit_tests(surroundings: &Surroundings) -> Result<()> {
 
 fn tests(surroundings: &Surroundings) -> Result<()> {
     cargo_test(&["--lib", "--bins", "--tests"], surroundings)
+}
+
+/// Tests that a plain `cargo test` leaves out, because they need a browser.
+fn browser_tests(_: &Surroundings) -> Result<()> {
+    shell::run(&["cargo", "test", "--quiet", "--workspace", "--test", "browser", "--", "--ignored"])
 }
 
 fn doc_tests(surroundings: &Surroundings) -> Result<()> {

@@ -31,7 +31,8 @@ pub(crate) fn single(comparison: &Comparison) -> String {
         format!("{} under {}, seed {}; times in seconds\n\n", comparison.scenario, run.policy, run.seed);
     let mut table = empty_table();
     table.add_row([cell("jobs submitted"), right(submitted(comparison))]);
-    for (name, value) in NAMES.iter().zip(values(&summary.figures)) {
+    let figures = NAMES.iter().zip(values(&summary.figures));
+    for (name, value) in figures.filter(|(_, value)| *value != NOT_MEASURED) {
         table.add_row([cell(&on_one_line(name)), right(value)]);
     }
     head + &trimmed(&table) + "\n"
@@ -44,6 +45,8 @@ fn on_one_line(name: &str) -> String {
 fn submitted(comparison: &Comparison) -> String {
     count(comparison.summary.first().map_or(0.0, |summary| summary.figures.jobs.submitted))
 }
+
+const NOT_MEASURED: &str = "-";
 
 /// The figures in the table, as they are called above their column.
 const NAMES: [&str; 14] = [
@@ -82,11 +85,16 @@ fn values(figures: &Figures<f64>) -> [String; NAMES.len()] {
     ]
 }
 
+/// A figure that no policy measured has no column.
 fn rows(summary: &[PolicySummary]) -> String {
+    let all: Vec<_> = summary.iter().map(|policy| values(&policy.figures)).collect();
+    let shown: Vec<usize> =
+        (0..NAMES.len()).filter(|at| all.iter().any(|values| values[*at] != NOT_MEASURED)).collect();
     let mut table = empty_table();
-    table.set_header(std::iter::once(cell("\npolicy")).chain(NAMES.iter().map(|name| heading(name))));
-    for policy in summary {
-        table.add_row(std::iter::once(cell(&policy.policy)).chain(values(&policy.figures).map(right)));
+    table.set_header(std::iter::once(cell("\npolicy")).chain(shown.iter().map(|at| heading(NAMES[*at]))));
+    for (policy, values) in summary.iter().zip(all) {
+        let figures = shown.iter().map(|at| right(values[*at].clone()));
+        table.add_row(std::iter::once(cell(&policy.policy)).chain(figures));
     }
     trimmed(&table)
 }
@@ -124,15 +132,15 @@ fn count(value: f64) -> String {
 
 /// Means have three decimals, so that they can be compared with published ones.
 fn fixed(value: Option<f64>) -> String {
-    value.map_or("-".into(), |value| format!("{value:.3}"))
+    value.map_or(NOT_MEASURED.into(), |value| format!("{value:.3}"))
 }
 
 fn seconds(value: Option<f64>) -> String {
-    value.map_or("-".into(), |value| shortest(value, 3))
+    value.map_or(NOT_MEASURED.into(), |value| shortest(value, 3))
 }
 
 fn percent(value: Option<f64>) -> String {
-    value.map_or("-".into(), |value| format!("{:.1}%", value * 100.0))
+    value.map_or(NOT_MEASURED.into(), |value| format!("{:.1}%", value * 100.0))
 }
 
 /// At most that many decimals, and none that say nothing.
@@ -172,7 +180,7 @@ mod tests {
         let text = comparison(&sample(), 2);
         let row = text.lines().last().unwrap();
         let cells: Vec<&str> = row.split_whitespace().collect();
-        let expected = ["srtf", "59.5", "0", "0", "178.417", "55", "1234.5", "3271", "-", "-", "0", "0", "-"];
+        let expected = ["srtf", "59.5", "0", "0", "178.417", "55", "1234.5", "3271", "0", "0"];
         assert_eq!(cells, expected);
         assert!(text.starts_with("sample: 60 jobs, times in seconds; means over 2 seeds\n\n"), "{text}");
     }

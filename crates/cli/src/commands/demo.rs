@@ -36,7 +36,7 @@ const SCENARIO: &str = include_str!("../../../../experiments/thirteen-models/loa
 const POLICIES: [&str; 3] = ["kubernetes", "coscheduling", "metronome"];
 
 pub(crate) fn run(args: &Demo) -> Result<Reply, Failure> {
-    let scenario = Scenario::read_from(SCENARIO.as_bytes(), "the demo's scenario", Path::new("."))?;
+    let scenario = Scenario::read_from(SCENARIO.as_bytes(), "thirteen-models", Path::new("."))?;
     let policies = policies::find_all(&POLICIES.map(str::to_owned), &scenario)?;
     let file = OutputFile::create(&args.report)?;
     let outcomes = runs::run(&scenario, &policies, args.seed..=args.seed, Keep::Pictures);
@@ -52,13 +52,29 @@ pub(crate) fn run(args: &Demo) -> Result<Reply, Failure> {
 /// The table, what it means, and where the pictures are.
 fn words(comparison: &Comparison, report: &Path) -> String {
     let mut text = table::comparison(comparison, 1);
-    write!(text, "\n{}.\n", report::headline(comparison)).expect("a string takes everything");
+    write!(text, "\n{}.\n\n", report::headline(comparison)).expect("a string takes everything");
     for sentence in report::sentences(comparison) {
-        writeln!(text, "{sentence}").expect("a string takes everything");
+        text.push_str(&wrapped(&sentence));
     }
     write!(text, "\nThe pictures are in {}: open it in a browser.\n", report.display())
         .expect("a string takes everything");
     text
+}
+
+/// In lines that fit into a terminal.
+fn wrapped(sentence: &str) -> String {
+    const COLUMNS: usize = 100;
+    let mut lines = vec![String::new()];
+    for word in sentence.split(' ') {
+        let last = lines.last_mut().expect("there is always a line");
+        if !last.is_empty() && last.chars().count() + 1 + word.chars().count() > COLUMNS {
+            lines.push(word.to_owned());
+        } else {
+            last.push_str(if last.is_empty() { "" } else { " " });
+            last.push_str(word);
+        }
+    }
+    lines.join("\n") + "\n"
 }
 
 #[cfg(test)]
@@ -75,6 +91,12 @@ mod tests {
         let json: Comparison = serde_json::from_str(run(&args(Format::Json)).unwrap().said()).unwrap();
         crate::schema::assert_conforms("compare", &json);
         assert!(std::fs::read_to_string(folder.path().join("demo.html")).unwrap().contains("</html>"));
+    }
+
+    #[test]
+    fn sentences_are_broken_between_words() {
+        let text = wrapped("twelve chars ".repeat(20).trim_end());
+        assert!(text.lines().all(|line| line.len() <= 100) && text.lines().count() == 3, "{text}");
     }
 
     #[test]

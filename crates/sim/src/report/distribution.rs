@@ -13,8 +13,14 @@ const MOST_CORNERS: usize = 400;
 
 pub(super) fn section(shown: &[Shown]) -> String {
     let pictures = [completion_times(shown), slowdowns(shown)].into_iter().flatten().collect::<String>();
+    let slowed = shown.iter().flat_map(|shown| &shown.outcome.jobs).any(|job| job.slowdown.is_some());
+    let heading = if slowed {
+        "How long jobs took, and how much sharing links slowed them"
+    } else {
+        "How long jobs took"
+    };
     let content = format!("{}<div class=\"panels two\">\n{pictures}</div>\n", legend::policies(shown));
-    super::section("How long jobs took, and how much sharing links slowed them", ABOUT, &content)
+    super::section(heading, ABOUT, &content)
 }
 
 const ABOUT: &str = "The further up and to the left a line runs, the better. \

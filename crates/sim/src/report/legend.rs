@@ -73,7 +73,9 @@ fn deadlocked(comparison: &Comparison) -> Option<(String, String)> {
     ))
 }
 
+/// Only where the network was modelled.
 fn slowdown(comparison: &Comparison) -> Option<(String, String)> {
+    verdict::find(comparison, "metronome")?.link_utilisation.mean?;
     let mean = |policy| verdict::find(comparison, policy)?.slowdown.mean;
     let baseline = mean("coscheduling").map(|mean| format!("; {} × under coscheduling", tidy(mean)));
     let says = format!("iteration time over alone under metronome{}", baseline.unwrap_or_default());

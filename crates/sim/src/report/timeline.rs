@@ -6,7 +6,7 @@ use metronome_core::units::Instant;
 
 use super::axis::{self, Axis};
 use super::svg::{Anchor, Frame, Path, Svg};
-use super::text::{Unit, count, number};
+use super::text::{Unit, number};
 use super::{Shown, figure, legend, tip};
 use crate::outcome::{Fate, JobOutcome, Outcome, Segment, Use};
 
@@ -38,7 +38,7 @@ fn says(shown: &Shown, unit: Unit) -> String {
     let done = format!("{} of {} done", number(figures.jobs.completed, 1), number(figures.jobs.submitted, 1));
     let mean = figures.jct_s.mean.map(|mean| format!(", mean JCT {}", unit.tell(mean))).unwrap_or_default();
     let stuck = figures.jobs.deadlocked;
-    let stuck = if stuck > 0.0 { format!(", {} deadlocked", count(stuck, "job")) } else { String::new() };
+    let stuck = if stuck > 0.0 { format!(", {} deadlocked", number(stuck, 1)) } else { String::new() };
     format!("{done}{mean}{stuck}")
 }
 

@@ -1,6 +1,6 @@
 //! What the figures come to, in words. Where Metronome is not better, that is what they say.
 
-use super::text::{Unit, count, percent, tidy, time};
+use super::text::{Unit, count, number, percent, tidy, time};
 use crate::results::{Comparison, Figures, PolicySummary};
 
 const OURS: &str = "metronome";
@@ -92,14 +92,14 @@ fn deadlock(comparison: &Comparison) -> Option<String> {
     let all = count(jobs.submitted, "job");
     if jobs.deadlocked == 0.0 {
         return Some(format!(
-            "{POD_BY_POD}, which places pod by pod, deadlocked none of the {all} this time."
+            "Pod by pod, as {POD_BY_POD} places them, none of the {all} deadlocked this time."
         ));
     }
     Some(format!(
-        "{POD_BY_POD}, which places pod by pod, deadlocked {} of {all}: each holds GPUs while it waits for others \
-         to give theirs, and {} never completed. Its times count up to the end of the run only and are no merit.",
-        count(jobs.deadlocked, "job"),
-        count(jobs.unfinished, "job"),
+        "Pod by pod, as {POD_BY_POD} places them, {} of {all} deadlocked: each holds GPUs while it waits for others \
+         to give theirs; {} never completed. Times of {POD_BY_POD} count up to the end of the run only and are no merit.",
+        number(jobs.deadlocked, 1),
+        number(jobs.unfinished, 1),
     ))
 }
 
@@ -140,11 +140,9 @@ mod tests {
     #[test]
     fn deadlocks_are_told_and_so_is_that_there_are_none() {
         let stuck = sentences(&comparison(vec![row(POD_BY_POD, 10.0, 3.0)]));
-        assert!(
-            stuck[0].contains("deadlocked 3 jobs of 120 jobs") && stuck[0].contains("6 jobs never completed")
-        );
+        assert!(stuck[0].contains("3 of 120 jobs deadlocked") && stuck[0].contains("6 never completed"));
         let free = sentences(&comparison(vec![row(POD_BY_POD, 10.0, 0.0)]));
-        assert!(free[0].contains("deadlocked none of the 120 jobs"), "{free:?}");
+        assert!(free[0].contains("none of the 120 jobs deadlocked"), "{free:?}");
     }
 
     #[test]

@@ -1,0 +1,84 @@
+//! `cargo xtask experiment`: runs an experiment of `experiments/` again. The program itself does the work, so that
+//! this package stays light.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::shell;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Name of the experiment: a folder of `experiments/`
+    #[arg(required_unless_present = "list")]
+    name: Option<String>,
+    /// Run each policy with the seeds 1 to N, whatever the experiment says
+    #[arg(long, value_name = "N")]
+    seeds: Option<u64>,
+    /// Name them all
+    #[arg(long, conflicts_with_all = ["name", "seeds"])]
+    list: bool,
+}
+
+/// Ends as the program does: 1 where a bar is missed.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let all = experiments(&shell::root()?.join("experiments"))?;
+    let Some(name) = &options.name else {
+        all.iter().for_each(|(name, question)| println!("{name:<18} {question}"));
+        return Ok(ExitCode::SUCCESS);
+    };
+    let known: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+    ensure!(known.contains(&name.as_str()), "no experiment called `{name}`: there are {}", known.join(", "));
+    Ok(shell::code(&strs(&command(name, options.seeds)))?.into())
+}
+
+fn command(name: &str, seeds: Option<u64>) -> Vec<String> {
+    let run = ["cargo", "run", "--quiet", "--release", "--package", "metronome-cli", "--", "experiment"];
+    let seeds = seeds.map(|seeds| ["--seeds".to_owned(), seeds.to_string()]);
+    let folder = format!("experiments/{name}");
+    run.map(str::to_owned).into_iter().chain([folder]).chain(seeds.into_iter().flatten()).collect()
+}
+
+fn strs(line: &[String]) -> Vec<&str> {
+    line.iter().map(String::as_str).collect()
+}
+
+/// Name and question of each folder with a definition, by name. The question is the heading of its README.
+fn experiments(folder: &Path) -> Result<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let path = entry?.path();
+        if path.join("experiment.json").exists() {
+            let readme = fs::read_to_string(path.join("README.md")).unwrap_or_default();
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            found.push((name.unwrap_or_default(), question(&readme)));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn question(readme: &str) -> String {
+    let heading = readme.lines().next().unwrap_or_default();
+    heading.trim_start_matches(['#', ' ']).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_experiment_is_run_by_the_program_with_its_seeds() {
+        let line = command("noise", Some(3)).join(" ");
+        assert!(line.ends_with("-- experiment experiments/noise --seeds 3"), "{line}");
+        assert!(command("noise", None).join(" ").ends_with("experiments/noise"));
+    }
+
+    #[test]
+    fn the_question_is_the_heading() {
+        assert_eq!(question("# Does it help?\n\nYes.\n"), "Does it help?");
+        assert_eq!(question(""), "");
+    }
+}
