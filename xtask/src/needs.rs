@@ -1,5 +1,5 @@
-//! What the tests need beside Rust: checked, and installed where it is missing. A tool from a Debian package has
-//! `apt-get install --yes PACKAGE` as its installation.
+//! What the tests need beside Rust: checked, and installed where it is missing. A tool from a Debian package is
+//! installed after the list of packages is brought up to date, which on a fresh machine may be empty.
 
 use anyhow::Result;
 
@@ -7,6 +7,8 @@ use crate::shell;
 
 pub(crate) struct Need {
     pub(crate) tool: &'static str,
+    /// What is left out without it.
+    pub(crate) serves: &'static str,
     /// A command that succeeds where the tool is there.
     check: &'static [&'static str],
     install: &'static [&'static str],
@@ -15,18 +17,21 @@ pub(crate) struct Need {
 pub(crate) const NEEDS: &[Need] = &[
     Need {
         tool: "rustfmt",
+        serves: "format",
         check: &["cargo", "fmt", "--version"],
         install: &["rustup", "component", "add", "rustfmt"],
     },
     Need {
         tool: "clippy",
+        serves: "lints",
         check: &["cargo", "clippy", "--version"],
         install: &["rustup", "component", "add", "clippy"],
     },
     Need {
         tool: "chromium",
+        serves: "tests in a browser",
         check: &["chromium", "--version"],
-        install: &["apt-get", "install", "--yes", "chromium"],
+        install: &["sh", "-c", "apt-get update && apt-get install --yes --no-install-recommends chromium"],
     },
 ];
 

@@ -37,7 +37,6 @@ const STAGES: &[Stage] = &[
     Stage { name: "lints", tool: Some("clippy"), depth: Depth::Full, run: lints },
     Stage { name: "unit tests", tool: None, depth: Depth::QuickOnly, run: unit_tests },
     Stage { name: "tests", tool: None, depth: Depth::Full, run: tests },
-    Stage { name: "report in a browser", tool: Some("chromium"), depth: Depth::Full, run: browser_tests },
     Stage { name: "examples in documentation", tool: None, depth: Depth::Full, run: doc_tests },
 ];
 
@@ -55,18 +54,25 @@ enum Verdict {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let surroundings = Surroundings { data: data_folder()? };
-    let missing: Vec<&str> = NEEDS.iter().filter(|need| !need.is_met()).map(|need| need.tool).collect();
+    let missing = missing_tools(options);
     let mut verdicts = Vec::new();
     for stage in STAGES.iter().filter(|stage| options.quick || stage.depth != Depth::QuickOnly) {
         let reason = left_out(stage, options, &missing);
         verdicts.push((stage.name, reason.unwrap_or_else(|| perform(stage, &surroundings))));
     }
     let failed = verdicts.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Failed(_))).count();
-    summarise(&verdicts, &surroundings);
+    summarise(&verdicts, &surroundings, &missing);
     match failed {
         0 => Ok(()),
         _ => bail!("{failed} of {} stages failed", verdicts.len()),
     }
+}
+
+/// The tools that are not there and could not be installed. A quick run asks only for what its stages use.
+fn missing_tools(options: &Options) -> Vec<&'static str> {
+    let quick = |tool| STAGES.iter().any(|stage| stage.tool == Some(tool) && stage.depth != Depth::Full);
+    let wanted = NEEDS.iter().filter(|need| !options.quick || quick(need.tool));
+    wanted.filter(|need| !need.is_met()).map(|need| need.tool).collect()
 }
 
 fn left_out(stage: &Stage, options: &Options, missing: &[&str]) -> Option<Verdict> {
@@ -92,13 +98,18 @@ fn perform(stage: &Stage, surroundings: &Surroundings) -> Verdict {
     }
 }
 
-fn summarise(verdicts: &[(&str, Verdict)], surroundings: &Surroundings) {
+fn summarise(verdicts: &[(&str, Verdict)], surroundings: &Surroundings, missing: &[&str]) {
     eprintln!("── summary");
     for (name, verdict) in verdicts {
         match verdict {
             Verdict::Passed(took) => eprintln!("passed    {name:<28} {:>7.1} s", took.as_secs_f64()),
             Verdict::Failed(took) => eprintln!("FAILED    {name:<28} {:>7.1} s", took.as_secs_f64()),
             Verdict::LeftOut(reason) => eprintln!("left out  {name:<28} ({reason})"),
+        }
+    }
+    for need in NEEDS.iter().filter(|need| missing.contains(&need.tool)) {
+        if !verdicts.iter().any(|(name, _)| *name == need.serves) {
+            eprintln!("left out  {:<28} ({} is missing and could not be installed)", need.serves, need.tool);
         }
     }
     if surroundings.data.is_none() {
@@ -128,11 +139,6 @@ fn unit_tests(surroundings: &Surroundings) -> Result<()> {
 
 fn tests(surroundings: &Surroundings) -> Result<()> {
     cargo_test(&["--lib", "--bins", "--tests"], surroundings)
-}
-
-/// Tests that a plain `cargo test` leaves out, because they need a browser.
-fn browser_tests(_: &Surroundings) -> Result<()> {
-    shell::run(&["cargo", "test", "--quiet", "--workspace", "--test", "browser", "--", "--ignored"])
 }
 
 fn doc_tests(surroundings: &Surroundings) -> Result<()> {

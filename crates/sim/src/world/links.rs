@@ -11,7 +11,7 @@ use metronome_core::units::{Bandwidth, Duration, Instant};
 use super::Keep;
 use super::training::{Member, Training};
 use crate::model::{self, TrainingModel, ring_load};
-use crate::network::{self, Completion, Contention, Network, Noise, Pattern, Route, Sharing};
+use crate::network::{self, Completion, Contention, Network, NoPath, Noise, Pattern, Route, Sharing};
 use crate::outcome::LinkLoad;
 use crate::scenario::Scenario;
 
@@ -122,10 +122,7 @@ impl Wires {
         };
         let servers = of(|kind| kind == RoleKind::Ps);
         let route = if servers.is_empty() {
-            match nodes[..] {
-                [node] => Ok(self.ring_inside(node, spec)),
-                _ => Route::ring(&self.fabric, &nodes),
-            }
+            self.ring(&nodes, spec)
         } else {
             let each: Vec<NodeId> =
                 servers.iter().flat_map(|(node, count)| (0..*count).map(|_| *node)).collect();
@@ -134,13 +131,26 @@ impl Wires {
         route.expect("a scenario joins all its nodes")
     }
 
-    fn ring_inside(&self, node: NodeId, spec: &JobSpec) -> Route {
-        let gpus = u32::try_from(spec.gpus().0 / 1000).unwrap_or(u32::MAX);
-        if !self.inside_nodes || gpus < 2 {
-            return Route::nothing();
+    /// The ring over the nodes, and where talking inside a node is not free, over what is inside each of them.
+    fn ring(&self, nodes: &[NodeId], spec: &JobSpec) -> Result<Route, NoPath> {
+        let between = match nodes {
+            [_] => Route::nothing(),
+            _ => Route::ring(&self.fabric, nodes)?,
+        };
+        if !self.inside_nodes {
+            return Ok(between);
         }
-        let inside = LinkId::from_index(self.fabric.links().len() + node.index());
-        Route::over(&[(inside, ring_load(gpus))])
+        let gpus = u32::try_from(spec.gpus().0 / 1000).unwrap_or(u32::MAX);
+        let load = ring_load(if nodes.len() == 1 { gpus } else { nodes.len() as u32 });
+        let inside = |node: &NodeId| (LinkId::from_index(self.fabric.links().len() + node.index()), load);
+        let links: Vec<(LinkId, f64)> = between
+            .links()
+            .iter()
+            .copied()
+            .chain(nodes.iter().map(inside))
+            .filter(|(_, load)| *load > 0.0)
+            .collect();
+        Ok(Route::over(&links))
     }
 
     /// A link changes its rate, or goes back to its own.
