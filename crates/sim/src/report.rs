@@ -2,7 +2,7 @@
 //! on common axes. It needs nothing beside itself: no script, font or image from elsewhere.
 //!
 //! Facts come from outcomes and figures from `results`; nothing is measured here. With several seeds the figures are
-//! means over all, and the pictures show the first.
+//! means over all, and the pictures show the seed that is most like them.
 
 mod axis;
 mod distribution;
@@ -17,7 +17,7 @@ mod tip;
 mod verdict;
 
 use crate::outcome::Outcome;
-use crate::results::{Comparison, PolicySummary};
+use crate::results::{Comparison, PolicySummary, RunResult};
 use text::escape;
 
 pub(crate) use axis::Axis;
@@ -35,14 +35,15 @@ struct Shown<'a> {
 /// The report as the text of one file.
 pub fn html(scenario: &str, outcomes: &[Outcome]) -> String {
     let comparison = Comparison::of(scenario, outcomes);
-    let shown = first_of_each(&comparison, outcomes);
+    let seed = typical_seed(&comparison);
+    let shown = runs_with(seed, &comparison, outcomes);
     let parts = [
         opening(&comparison),
         table::section(&comparison.summary),
         timeline::section(&shown),
         links::section(&shown),
         distribution::section(&shown),
-        closing(outcomes),
+        closing(outcomes, seed),
     ];
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -56,13 +57,31 @@ pub fn html(scenario: &str, outcomes: &[Outcome]) -> String {
     )
 }
 
-/// The first run of each policy, in the order of the summary.
-fn first_of_each<'a>(comparison: &'a Comparison, outcomes: &'a [Outcome]) -> Vec<Shown<'a>> {
-    let first = |policy: &str| outcomes.iter().find(|outcome| outcome.policy == policy);
+/// The run of each policy with that seed, in the order of the summary.
+fn runs_with<'a>(seed: u64, comparison: &'a Comparison, outcomes: &'a [Outcome]) -> Vec<Shown<'a>> {
+    let run = |policy: &str| outcomes.iter().find(|outcome| outcome.policy == policy && outcome.seed == seed);
     let shown = |(index, summary): (usize, &'a PolicySummary)| {
-        Some(Shown { outcome: first(&summary.policy)?, summary, index })
+        Some(Shown { outcome: run(&summary.policy)?, summary, index })
     };
     comparison.summary.iter().enumerate().filter_map(shown).collect()
+}
+
+/// The seed whose mean completion times are nearest to the means over all seeds, policies taken together: pictures of
+/// it show what the figures say, neither better nor worse.
+fn typical_seed(comparison: &Comparison) -> u64 {
+    let mut seeds: Vec<u64> = comparison.results.iter().map(|run| run.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    let distance = |seed: u64| -> f64 {
+        let runs = comparison.results.iter().filter(|run| run.seed == seed);
+        let far = |run: &RunResult| {
+            let of_policy = |summary: &&PolicySummary| summary.policy == run.policy;
+            let mean = comparison.summary.iter().find(of_policy)?.figures.jct_s.mean?;
+            Some((run.figures.jct_s.mean? / mean).ln().abs())
+        };
+        runs.filter_map(far).sum()
+    };
+    seeds.into_iter().min_by(|a, b| distance(*a).total_cmp(&distance(*b))).unwrap_or(1)
 }
 
 fn opening(comparison: &Comparison) -> String {
@@ -76,7 +95,7 @@ fn opening(comparison: &Comparison) -> String {
     )
 }
 
-fn closing(outcomes: &[Outcome]) -> String {
+fn closing(outcomes: &[Outcome], shown: u64) -> String {
     let mut seeds: Vec<u64> = outcomes.iter().map(|outcome| outcome.seed).collect();
     seeds.sort_unstable();
     seeds.dedup();
@@ -84,7 +103,9 @@ fn closing(outcomes: &[Outcome]) -> String {
         [] => "nothing was run".to_owned(),
         [seed] => format!("seed {seed}"),
         [first, .., last] => {
-            format!("figures are means over the seeds {first} to {last}; pictures show seed {first}")
+            format!(
+                "figures are means over the seeds {first} to {last}; pictures show seed {shown}, the most like them"
+            )
         }
     };
     format!("<footer><p>Simulated in virtual time, {runs}. The same seed gives the same run.</p></footer>\n")

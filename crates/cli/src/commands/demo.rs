@@ -16,22 +16,22 @@ use crate::output_file::OutputFile;
 use crate::reply::{Format, Reply};
 use crate::{policies, runs, table};
 
-/// See what Metronome is for: 120 training jobs under three schedulers, and a report with pictures
+/// See what Metronome is for: 400 training jobs under three schedulers, and a report with pictures
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
     /// Where to write the report, one HTML file
     #[arg(long, value_name = "FILE", default_value = "metronome-demo.html")]
     report: PathBuf,
-    /// Seed of everything that is left to chance
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    /// Run every scheduler on the workloads of the seeds 1 to N
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
     /// How to print the figures
     #[arg(long, value_enum, default_value_t = Format::Human)]
     output: Format,
 }
 
 /// The workload, in the binary: the demo needs no file.
-const SCENARIO: &str = include_str!("../../../../experiments/thirteen-models/load-0.8.yaml");
+const SCENARIO: &str = include_str!("../../../../experiments/thirteen-models/demo.yaml");
 
 const POLICIES: [&str; 3] = ["kubernetes", "coscheduling", "metronome"];
 
@@ -39,24 +39,24 @@ pub(crate) fn run(args: &Demo) -> Result<Reply, Failure> {
     let scenario = Scenario::read_from(SCENARIO.as_bytes(), "thirteen-models", Path::new("."))?;
     let policies = policies::find_all(&POLICIES.map(str::to_owned), &scenario)?;
     let file = OutputFile::create(&args.report)?;
-    let outcomes = runs::run(&scenario, &policies, args.seed..=args.seed, Keep::Pictures);
+    let outcomes = runs::run(&scenario, &policies, 1..=args.seeds, Keep::Pictures);
     file.write(&report::html(&scenario.name, &outcomes))?;
     let comparison = Comparison::of(&scenario.name, &outcomes).without_times();
     let reply = match args.output {
         Format::Json => Reply::json(&comparison),
-        Format::Human => Reply::text(words(&comparison, &args.report)),
+        Format::Human => Reply::text(words(&comparison, args)),
     };
     Ok(watched(reply, &outcomes))
 }
 
 /// The table, what it means, and where the pictures are.
-fn words(comparison: &Comparison, report: &Path) -> String {
-    let mut text = table::comparison(comparison, 1);
+fn words(comparison: &Comparison, args: &Demo) -> String {
+    let mut text = table::comparison(comparison, args.seeds);
     write!(text, "\n{}.\n\n", report::headline(comparison)).expect("a string takes everything");
     for sentence in report::sentences(comparison) {
         text.push_str(&wrapped(&sentence));
     }
-    write!(text, "\nThe pictures are in {}: open it in a browser.\n", report.display())
+    write!(text, "\nThe pictures are in {}: open it in a browser.\n", args.report.display())
         .expect("a string takes everything");
     text
 }
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn the_demo_prints_what_the_schema_says_and_writes_a_report() {
         let folder = tempfile::tempdir().unwrap();
-        let args = |output| Demo { report: folder.path().join("demo.html"), seed: 1, output };
+        let args = |output| Demo { report: folder.path().join("demo.html"), seeds: 1, output };
         let human = run(&args(Format::Human)).unwrap();
         assert_eq!(human.exit(), crate::exit::Exit::Done);
         assert!(human.said().contains("metronome") && human.said().contains("demo.html"), "{}", human.said());
@@ -102,6 +102,6 @@ mod tests {
     #[test]
     fn a_report_that_cannot_be_written_is_known_before_anything_is_run() {
         let nowhere = PathBuf::from("no/such/folder/demo.html");
-        assert!(run(&Demo { report: nowhere, seed: 1, output: Format::Json }).is_err());
+        assert!(run(&Demo { report: nowhere, seeds: 1, output: Format::Json }).is_err());
     }
 }

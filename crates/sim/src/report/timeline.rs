@@ -9,6 +9,7 @@ use super::svg::{Anchor, Frame, Path, Svg};
 use super::text::{Unit, number};
 use super::{Shown, figure, legend, tip};
 use crate::outcome::{Fate, JobOutcome, Outcome, Segment, Use};
+use crate::results::RunResult;
 
 const FRAME: Frame = Frame { x: 62.0, y: 6.0, width: 400.0, height: 0.0 };
 /// More rows than this are a carpet, and a large file.
@@ -34,11 +35,12 @@ fn about(shown: &[Shown]) -> String {
 }
 
 fn says(shown: &Shown, unit: Unit) -> String {
-    let figures = &shown.summary.figures;
-    let done = format!("{} of {} done", number(figures.jobs.completed, 1), number(figures.jobs.submitted, 1));
+    // Of the run that is pictured, not of all seeds.
+    let figures = RunResult::of(shown.outcome).figures;
+    let done = format!("{} of {} done", figures.jobs.completed, figures.jobs.submitted);
     let mean = figures.jct_s.mean.map(|mean| format!(", mean JCT {}", unit.tell(mean))).unwrap_or_default();
     let stuck = figures.jobs.deadlocked;
-    let stuck = if stuck > 0.0 { format!(", {} deadlocked", number(stuck, 1)) } else { String::new() };
+    let stuck = if stuck > 0 { format!(", {stuck} deadlocked") } else { String::new() };
     format!("{done}{mean}{stuck}")
 }
 

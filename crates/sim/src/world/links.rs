@@ -170,7 +170,10 @@ impl Wires {
         let height = |vertex: &Vertex| heights.get(vertex).copied().unwrap_or(0);
         let lower = |link: &Link| height(&link.from).min(height(&link.to));
         let load = |(id, link): (LinkId, &Link)| LinkLoad {
-            name: format!("{} to {}", vertex_name(cluster, link.from), vertex_name(cluster, link.to)),
+            name: match height(&link.from) < height(&link.to) {
+                true => format!("{} up", vertex_name(cluster, link.from)),
+                false => format!("{} down", vertex_name(cluster, link.to)),
+            },
             level: level_name(cluster, lower(link)),
             rate: link.rate,
             carried: carried[id],
