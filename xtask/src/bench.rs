@@ -18,9 +18,11 @@ enum What {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let bench = match options.what {
-        What::Core => "core",
-        What::Sim => "sim",
+    let benches: &[&str] = match options.what {
+        What::Core => &["core"],
+        What::Sim => &["network", "sim"],
     };
-    shell::run(&["cargo", "bench", "--package", "metronome-testkit", "--bench", bench])
+    benches.iter().try_for_each(|bench| {
+        shell::run(&["cargo", "bench", "--package", "metronome-testkit", "--bench", bench])
+    })
 }

@@ -9,7 +9,6 @@ mod failure;
 mod input;
 mod journal;
 mod names;
-mod near;
 mod output_file;
 mod policies;
 mod progress;

@@ -4,7 +4,7 @@ use metronome_core::policy::Policy;
 use metronome_sim::scenario::Scenario;
 
 use crate::failure::Failure;
-use crate::near::nearest;
+use metronome_sim::near::nearest;
 
 /// What each built-in policy does, in one line.
 pub(crate) const ABOUT: &[(&str, &str)] = &[

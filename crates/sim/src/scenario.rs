@@ -4,7 +4,6 @@ mod documents;
 mod draw;
 pub(crate) mod error;
 mod members;
-pub(crate) mod near;
 mod priorities;
 pub(crate) mod source;
 mod training;

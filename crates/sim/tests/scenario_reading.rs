@@ -253,9 +253,12 @@ fn a_duration_becomes_iterations_where_a_pattern_is_known() {
     assert!(matches!(&training.pattern, Pattern::Phases(traffic) if traffic.phases().len() == 1));
     assert_eq!((training.iterations, job.spec.work.alone), (200, Some(Duration::MINUTE)));
     assert!(job.spec.profile.as_ref().unwrap().traffic.is_some());
-    let narrow = "members: 5, traffic: {period: 300ms, phases: [{length: 60ms, rate: 200Gbps}]}, work: {iterations: 10}";
-    let alone = only_job(RATES, narrow).spec.work.alone;
-    assert_eq!(alone, Some(Duration::from_millis(3600)), "a phase at half the rate takes twice as long");
+    let alone = |rate: &str| {
+        let traffic = format!("traffic: {{period: 300ms, phases: [{{length: 60ms, rate: {rate}}}]}}");
+        only_job(RATES, &format!("members: 5, {traffic}, work: {{iterations: 10}}")).spec.work.alone
+    };
+    assert_eq!(alone("200Gbps"), Some(Duration::from_secs(3)), "twice as long, and still within the period");
+    assert_eq!(alone("1Tbps"), Some(Duration::from_secs(6)), "a burst that outlasts it holds the next up");
     let tiny = only_job(RATES, "model: xlm/32, work: {duration: 1ms}");
     assert_eq!(tiny.training.unwrap().iterations, 1);
     let plain = only_job(RATES, "work: {duration: 1m}");

@@ -9,8 +9,8 @@ use metronome_core::units::{Duration, Instant};
 use crate::explain;
 use crate::failure::Failure;
 use crate::journal::Past;
-use crate::near::nearest;
 use crate::reply::{Format, Reply};
+use metronome_sim::near::nearest;
 
 /// Say in which state a job is and why, from a recorded journal
 #[derive(Debug, Args)]

@@ -3,45 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use metronome_core::cluster::{Cluster, Level};
-use metronome_core::id::{Id, LinkId, NodeId};
+use metronome_core::id::{Id, NodeId};
 use metronome_core::job::{JobSpec, Role, Topology};
-use metronome_core::units::{Bandwidth, Duration, Gpus, Resources, Share};
+use metronome_core::units::{Bandwidth, Duration, Resources};
 
-use super::{Pattern, ring_load};
-
-/// The narrowest link on a job's way, and the bytes that each byte of gradient puts on it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Way {
-    pub load: f64,
-    pub rate: Bandwidth,
-}
-
-impl Pattern {
-    /// How long an iteration takes alone on this way; sending is free where there is none.
-    ///
-    /// A declared phase that wants more than the link has takes longer by as much, and the period with it.
-    pub fn alone(&self, way: Option<Way>) -> Duration {
-        match (self, way) {
-            (Self::Gradients(model), None) => model.iteration.alone(0.0, Bandwidth::ZERO),
-            (Self::Gradients(model), Some(way)) => model.iteration.alone(way.load, way.rate),
-            (Self::Phases(traffic), None) => traffic.period(),
-            (Self::Phases(traffic), Some(way)) => {
-                let late = |wanted: Bandwidth, length: Duration| {
-                    let factor = wanted.0 as f64 / way.rate.0 as f64 - 1.0;
-                    Duration((length.0 as f64 * factor.max(0.0)).round() as u64)
-                };
-                let phases = traffic.phases().iter();
-                traffic.period() + phases.map(|phase| late(phase.rate, phase.length)).sum()
-            }
-        }
-    }
-}
+use super::Pattern;
+use crate::network::Route;
+use crate::wiring::{Placed, Wiring, loop_of};
 
 /// An empty cluster, as a job sees it that is alone.
 #[derive(Debug)]
-pub struct Alone<'a> {
-    cluster: &'a Cluster,
-    within_node: Option<Bandwidth>,
+pub struct Alone {
+    wiring: Wiring,
     /// Single nodes first, the whole cluster last; of equal places the first.
     places: Vec<Place>,
 }
@@ -54,62 +27,42 @@ struct Place {
     nodes: Vec<(NodeId, Resources)>,
 }
 
-impl<'a> Alone<'a> {
-    pub fn new(cluster: &'a Cluster, within_node: Option<Bandwidth>) -> Self {
+impl Alone {
+    pub fn new(cluster: &Cluster, within_node: Option<Bandwidth>) -> Self {
         let levels = (0..=cluster.depth().0).rev().map(Some).chain([None]);
         let places = levels.flat_map(|level| places(cluster, level.map(Level))).collect();
-        Self { cluster, within_node, places }
+        Self { wiring: Wiring::of(cluster, within_node), places }
     }
 
     /// How long an iteration takes alone on the fewest nodes.
     ///
     /// The members, as many as the smallest size has, are packed onto the fewest nodes of the empty cluster, inside
-    /// the smallest domain that allows so few. The job's ring goes over these nodes, domain by domain: over k nodes it
-    /// puts 2 (k − 1) / k bytes on each hop for each byte of gradient, and its pace is that of the narrowest link it
-    /// crosses: the links of the nodes, those of the racks where it leaves a rack, and so on. On one node sending is
-    /// free, unless the scenario gives a rate within a node: then the ring goes over the job's GPUs at that rate, and
-    /// a ring over several nodes is no faster than that. A job that never fits is taken to send for free.
+    /// the smallest domain that allows so few, and wired there as they would be in a run. A job that never fits is
+    /// taken to send for free.
     pub fn iteration(&self, pattern: &Pattern, job: &JobSpec) -> Duration {
-        pattern.alone(self.fewest_nodes(job).and_then(|nodes| self.way(&nodes, job.gpus())))
+        let placed = self.fewest_nodes(job).unwrap_or_default();
+        let route = self.wiring.route(pattern, &placed, job.gpus()).unwrap_or_else(|_| Route::nothing());
+        self.wiring.alone(&loop_of(pattern), &route)
     }
 
-    /// The fewest nodes that hold the whole job when nothing else runs, ring neighbours side by side.
-    pub fn fewest_nodes(&self, job: &JobSpec) -> Option<Vec<NodeId>> {
+    /// The fewest nodes that hold the whole job when nothing else runs, with its members.
+    pub fn fewest_nodes(&self, job: &JobSpec) -> Option<Vec<Placed>> {
         let near_enough = |place: &&Place| match job.topology {
             Topology::Required(level) => place.level.is_some_and(|own| own >= level),
             Topology::Anywhere | Topology::Preferred(_) => true,
         };
         let places = self.places.iter().filter(near_enough);
-        let mut nodes = places.filter_map(|place| pack(&job.roles, place)).min_by_key(Vec::len)?;
-        nodes.sort_by_key(|node| (&self.cluster.node(*node).domains, *node));
-        Some(nodes)
+        places.filter_map(|place| pack(&job.roles, place)).min_by_key(|placed| count_nodes(placed))
     }
 
-    fn way(&self, nodes: &[NodeId], gpus: Gpus) -> Option<Way> {
-        if nodes.len() < 2 {
-            let load = ring_load(u32::try_from(gpus.0.div_ceil(Gpus::whole(1).0)).unwrap_or(u32::MAX));
-            return self.within_node.map(|rate| Way { load, rate });
-        }
-        let rate = [self.ring_rate(nodes), self.within_node].into_iter().flatten().min()?;
-        Some(Way { load: ring_load(nodes.len() as u32), rate })
+    #[cfg(test)]
+    fn nodes(&self, job: &JobSpec) -> Option<usize> {
+        self.fewest_nodes(job).map(|placed| count_nodes(&placed))
     }
+}
 
-    /// The pace of a ring over these nodes: each link counts by the traffic that crosses it, over all hops.
-    fn ring_rate(&self, nodes: &[NodeId]) -> Option<Bandwidth> {
-        let fabric = &self.cluster.fabric;
-        let mut crossed: BTreeMap<LinkId, u64> = BTreeMap::new();
-        for (index, from) in nodes.iter().enumerate() {
-            let to = nodes[(index + 1) % nodes.len()];
-            for (link, share) in fabric.path(*from, to)? {
-                *crossed.entry(link).or_default() += u64::from(share.0);
-            }
-        }
-        let pace = |(link, share): (LinkId, u64)| {
-            let rate = u128::from(fabric.links()[link].rate.0) * u128::from(Share::WHOLE.0);
-            Bandwidth(u64::try_from(rate / u128::from(share.max(1))).unwrap_or(u64::MAX))
-        };
-        crossed.into_iter().map(pace).min()
-    }
+fn count_nodes(placed: &[Placed]) -> usize {
+    placed.iter().map(|part| part.node).collect::<BTreeSet<_>>().len()
 }
 
 /// The places of a level that differ in what their nodes have.
@@ -136,47 +89,45 @@ fn places(cluster: &Cluster, level: Option<Level>) -> Vec<Place> {
 }
 
 /// Largest members first, each where one of its job already is if there is room, else on the largest node left.
-fn pack(roles: &[Role], place: &Place) -> Option<Vec<NodeId>> {
-    let mut roles: Vec<(Resources, u32)> =
-        roles.iter().map(|role| (role.shape.each, role.gang.min())).collect();
-    roles.sort_by_key(|(each, _)| std::cmp::Reverse((each.gpus, each.cpu, each.memory)));
-    let mut rooms: Vec<Room> = Vec::new();
-    let mut fresh = place.nodes.iter().map(|(node, room)| Room { node: *node, room: *room, used: false });
-    for (each, mut left) in roles {
-        for room in &mut rooms {
-            left -= room.take(each, left);
-        }
+fn pack(roles: &[Role], place: &Place) -> Option<Vec<Placed>> {
+    let mut roles: Vec<&Role> = roles.iter().collect();
+    roles.sort_by_key(|role| {
+        let each = role.shape.each;
+        std::cmp::Reverse((each.gpus, each.cpu, each.memory))
+    });
+    let (mut opened, mut placed) = (Vec::new(), Vec::new());
+    let mut fresh = place.nodes.iter().copied();
+    for role in roles {
+        let mut left = role.gang.min();
+        let mut at = 0;
         while left > 0 {
-            let mut room = fresh.next()?;
-            left -= room.take(each, left);
-            rooms.push(room);
+            if at == opened.len() {
+                opened.push(fresh.next()?);
+            }
+            let (node, room): &mut (NodeId, Resources) = &mut opened[at];
+            let members = role.shape.each.count_in(*room).min(left);
+            *room = *room - role.shape.each.times(u64::from(members));
+            if members > 0 {
+                placed.push(Placed { kind: role.kind, node: *node, members });
+            }
+            left -= members;
+            at += 1;
         }
     }
-    Some(rooms.into_iter().filter(|room| room.used).map(|room| room.node).collect())
-}
-
-struct Room {
-    node: NodeId,
-    room: Resources,
-    used: bool,
-}
-
-impl Room {
-    /// Takes in as many of `wanted` as fit, and says how many.
-    fn take(&mut self, each: Resources, wanted: u32) -> u32 {
-        let taken = each.count_in(self.room).min(wanted);
-        self.room = self.room - each.times(u64::from(taken));
-        self.used |= taken > 0;
-        taken
-    }
+    Some(placed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+
     use metronome_core::cluster::{NodeSpec, Vertex};
-    use metronome_core::job::Gang;
+    use metronome_core::job::{Gang, RoleKind};
     use metronome_core::profile::{Phase, Traffic};
+    use metronome_core::units::{Bytes, Gpus};
+
+    use crate::model::{Bucket, Iteration, Model};
 
     const GBPS: u64 = 1_000_000_000;
 
@@ -207,44 +158,57 @@ mod tests {
         JobSpec::workers("it", Gang::rigid(members).unwrap(), each)
     }
 
-    fn way(members: u64, gpus: u64, within_node: Option<Bandwidth>) -> Option<Way> {
-        let (cluster, job) = (lab(), job(members, gpus));
-        let alone = Alone::new(&cluster, within_node);
-        alone.fewest_nodes(&job).and_then(|nodes| alone.way(&nodes, job.gpus()))
+    /// One gradient of 75 MB that is ready at once, and nothing to compute: only sending counts.
+    fn burst(members: u64, gpus: u64, within_node: Option<Bandwidth>) -> Duration {
+        let buckets = vec![Bucket { ready: Duration::ZERO, bytes: Bytes(75_000_000) }];
+        let iteration = Iteration { compute: Duration(1), buckets, finish: Duration::ZERO };
+        let pattern = Pattern::Gradients(Arc::new(Model { name: "burst".into(), iteration }));
+        let cluster = lab();
+        Alone::new(&cluster, within_node).iteration(&pattern, &job(members, gpus))
     }
 
     #[test]
     fn a_ring_is_as_fast_as_the_narrowest_link_that_it_must_cross() {
-        let node = Bandwidth(100 * GBPS);
-        assert_eq!(way(2, 2, None), None, "one node");
-        assert_eq!(way(2, 3, None), Some(Way { load: 1.0, rate: node }), "one rack");
-        assert_eq!(way(3, 4, None), Some(Way { load: 4.0 / 3.0, rate: Bandwidth(60 * GBPS) }), "two racks");
-        assert_eq!(way(5, 4, None), None, "it never fits");
-        let within = Some(Bandwidth(80 * GBPS));
-        assert_eq!(way(2, 2, within), Some(Way { load: 1.5, rate: Bandwidth(80 * GBPS) }), "over four GPUs");
-        assert_eq!(way(2, 3, within), Some(Way { load: 1.0, rate: Bandwidth(80 * GBPS) }));
+        let ms = Duration::from_millis;
+        assert_eq!(burst(2, 2, None), Duration(1), "on one node sending is free");
+        assert_eq!(burst(2, 3, None), ms(6), "in one rack at 100 Gbps");
+        assert_eq!(burst(4, 4, None), ms(15), "over two racks, half as much again at 60 Gbps");
+        assert_eq!(burst(5, 4, None), Duration(1), "it never fits");
+        let within = Some(Bandwidth(50 * GBPS));
+        assert_eq!(burst(2, 2, within), ms(18), "over four GPUs");
+        assert_eq!(burst(2, 3, within), ms(12), "no faster than inside its nodes");
+    }
+
+    #[test]
+    fn servers_exchange_with_workers() {
+        let mut with_server = job(1, 4);
+        let mut server = with_server.roles[0].clone();
+        server.kind = RoleKind::Ps;
+        with_server.roles.push(server);
+        let traffic = Traffic::new(
+            Duration::from_millis(10),
+            vec![Phase {
+                offset: Duration::ZERO,
+                length: Duration::from_millis(10),
+                rate: Bandwidth(200 * GBPS),
+            }],
+        );
+        let cluster = lab();
+        let time = Alone::new(&cluster, None).iteration(&Pattern::Phases(traffic.unwrap()), &with_server);
+        assert_eq!(time, Duration::from_millis(20), "the burst wants twice what the link has");
     }
 
     #[test]
     fn members_share_nodes_before_they_take_new_ones() {
         let cluster = lab();
         let alone = Alone::new(&cluster, None);
-        let nodes = |members, gpus| alone.fewest_nodes(&job(members, gpus)).map(|nodes| nodes.len());
+        let nodes = |members, gpus| alone.nodes(&job(members, gpus));
         assert_eq!(
             [nodes(4, 1), nodes(5, 1), nodes(4, 3), nodes(16, 1)],
             [Some(1), Some(2), Some(4), Some(4)]
         );
         let mut near = job(9, 1);
         near.topology = Topology::Required(Level(0));
-        assert_eq!(alone.fewest_nodes(&near), None, "not within one rack");
-    }
-
-    #[test]
-    fn a_phase_that_wants_more_than_the_link_has_takes_longer() {
-        let ms = Duration::from_millis;
-        let phase = |offset, rate| Phase { offset: ms(offset), length: ms(20), rate: Bandwidth(rate * GBPS) };
-        let pattern = Pattern::Phases(Traffic::new(ms(100), vec![phase(0, 50), phase(50, 150)]).unwrap());
-        assert_eq!(pattern.alone(None), ms(100));
-        assert_eq!(pattern.alone(Some(Way { load: 1.5, rate: Bandwidth(100 * GBPS) })), ms(110));
+        assert_eq!(alone.nodes(&near), None, "not within one rack");
     }
 }

@@ -15,8 +15,8 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_saphyr::{Error, MessageFormatter, Spanned, UserMessageFormatter};
 
 use super::error::{Problem, quoted};
-use super::near::{did_you_mean, listed};
 use super::values::{Text, position};
+use crate::near::{did_you_mean, listed};
 
 pub(crate) use cluster::{Cable, ClusterSpec, Links, NodeGroup};
 pub(crate) use job::{

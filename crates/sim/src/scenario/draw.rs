@@ -98,7 +98,7 @@ impl Drawn {
         jobs.into_iter().map(&mut arrive).collect()
     }
 
-    fn requests(&self, seed: u64, ground: &Ground<'_>) -> Vec<(JobSpec, Option<Arc<TrainingModel>>)> {
+    fn requests(&self, seed: u64, ground: &Ground) -> Vec<(JobSpec, Option<Arc<TrainingModel>>)> {
         let (mut sizes, mut models) = (stream(seed, SIZES), stream(seed, MODELS));
         let (mut durations, mut priorities) = (stream(seed, DURATIONS), stream(seed, PRIORITIES));
         let request = |index| {

@@ -19,12 +19,12 @@ pub(crate) enum Amount {
 
 /// What all jobs of a scenario train on.
 #[derive(Debug)]
-pub(crate) struct Ground<'a> {
-    pub(crate) alone: Alone<'a>,
+pub(crate) struct Ground {
+    pub(crate) alone: Alone,
     pub(crate) noise: Share,
 }
 
-impl Ground<'_> {
+impl Ground {
     /// Makes a training loop of `spec`, and tells it how much work that is. None if so many iterations take longer than
     /// can be counted.
     pub(crate) fn train(

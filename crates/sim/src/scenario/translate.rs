@@ -26,11 +26,11 @@ use super::documents::{
     ClusterSpec, Document, JobShape, Metadata, PolicySpec, QueueSpec, Spec, WorkloadSpec,
 };
 use super::error::{InputError, Position, Problem, quoted};
-use super::near::meant_or_known;
 use super::training::Ground;
 use super::values::{Placed, Text, check_name, name, position};
 use super::{Arrival, Scenario, Source};
 use crate::model::alone::Alone;
+use crate::near::meant_or_known;
 
 const API_VERSION: &str = "metronome.dev/v1alpha1";
 const KINDS: [&str; 5] = ["Cluster", "Workload", "TrainingJob", "Queue", "Policy"];
@@ -90,7 +90,7 @@ struct World<'a> {
     cluster: &'a metronome_core::cluster::Cluster,
     queues: &'a queues::Queues,
     fit: fit::Fit,
-    ground: Ground<'a>,
+    ground: Ground,
 }
 
 /// A document whose kind is known.

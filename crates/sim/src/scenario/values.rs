@@ -7,7 +7,7 @@ use metronome_core::units::{QuantityError, Share, parse_share};
 use serde_saphyr::{Location, Spanned};
 
 use super::error::{Position, Problem, quoted};
-use super::near::meant_or_known;
+use crate::near::meant_or_known;
 
 /// A scalar exactly as written, with its place. Numbers stay text until the border gives them a unit.
 pub(crate) type Text = Spanned<String>;

@@ -8,9 +8,9 @@ use csv::{ErrorKind, StringRecord};
 use flate2::read::MultiGzDecoder;
 
 use super::guard::{Guard, Stop};
+use crate::near::{did_you_mean, listed};
 use crate::scenario::InputError;
 use crate::scenario::error::{Position, Problem, quoted};
-use crate::scenario::near::{did_you_mean, listed};
 use crate::scenario::source;
 
 const MOST_ROWS: u64 = 5_000_000;

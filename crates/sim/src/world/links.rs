@@ -1,30 +1,25 @@
 //! The network under the trainings: routes from their places, completions to the world, loads for the results.
 
-use std::sync::Arc;
-
-use metronome_core::cluster::{Cluster, Fabric, Level, Link, Vertex};
-use metronome_core::id::{Id, IdVec, LinkId, NodeId};
+use metronome_core::cluster::{Cluster, Level, Link, Vertex};
+use metronome_core::id::LinkId;
 use metronome_core::job::{JobSpec, RoleKind};
 use metronome_core::policy::Links;
 use metronome_core::units::{Bandwidth, Duration, Instant};
 
 use super::Keep;
 use super::training::{Member, Training};
-use crate::model::{self, TrainingModel, ring_load};
-use crate::network::{self, Completion, Contention, Network, NoPath, Noise, Pattern, Route, Sharing};
+use crate::model::TrainingModel;
+use crate::network::{self, Completion, Contention, Network, Noise, Sharing};
 use crate::outcome::LinkLoad;
 use crate::scenario::Scenario;
+use crate::wiring::{Placed, Wiring, loop_of};
 
 /// Pictures begin with bins of this width; long runs widen them.
 const FIRST_BIN: Duration = Duration::SECOND;
 
 pub(super) struct Wires {
     network: Network,
-    fabric: Fabric,
-    /// The rates links have when nothing is wrong; behind those of the fabric, one inside each node, where that is
-    /// not free.
-    rates: IdVec<LinkId, Bandwidth>,
-    inside_nodes: bool,
+    wiring: Wiring,
     finished: Option<Completion>,
     /// The completion that is being heard of.
     heard: Option<Completion>,
@@ -32,23 +27,16 @@ pub(super) struct Wires {
 
 impl Wires {
     pub(super) fn of(scenario: &Scenario, links: Links, keep: Keep) -> Self {
-        let fabric = scenario.cluster.fabric.clone();
-        let mut rates: IdVec<LinkId, Bandwidth> = fabric.links().values().map(|link| link.rate).collect();
-        if let Some(rate) = scenario.within_node {
-            for _ in scenario.cluster.nodes().ids() {
-                rates.push(rate);
-            }
-        }
+        let wiring = Wiring::of(&scenario.cluster, scenario.within_node);
         let contention = match links {
             Links::Shared => Contention::Shared,
             Links::Ideal => Contention::None,
         };
-        let mut network = Network::new(&rates, Sharing { contention, ..Sharing::default() });
+        let mut network = Network::new(wiring.rates(), Sharing { contention, ..Sharing::default() });
         if keep == Keep::Pictures {
             network.record_loads(FIRST_BIN);
         }
-        let inside_nodes = scenario.within_node.is_some();
-        Self { network, fabric, rates, inside_nodes, finished: None, heard: None }
+        Self { network, wiring, finished: None, heard: None }
     }
 
     /// Moves the network on to the first completion, or to `until`; for ever, if nothing else will happen. True if
@@ -81,9 +69,10 @@ impl Wires {
         spec: &JobSpec,
         model: &TrainingModel,
     ) {
-        let pattern = Arc::new(pattern(model));
-        let route = self.route(training, spec);
-        training.iteration_alone = network::alone(&pattern, &route, &self.rates);
+        let pattern = loop_of(&model.pattern);
+        let route = self.wiring.route(&model.pattern, &placed(&training.members, spec), spec.gpus());
+        let route = route.expect("a scenario joins all its nodes");
+        training.iteration_alone = self.wiring.alone(&pattern, &route);
         let run = network::Training {
             pattern,
             route,
@@ -105,57 +94,9 @@ impl Wires {
         }
     }
 
-    /// Parameter servers exchange with workers; without them, the nodes of a job form a ring. What stays inside a
-    /// node is free, unless the scenario gives it a rate.
-    fn route(&self, training: &Training, spec: &JobSpec) -> Route {
-        let nodes = training.on();
-        if self.fabric.is_empty() && !self.inside_nodes {
-            return Route::nothing();
-        }
-        let placed = placed(&training.members, spec);
-        let of = |wanted: fn(RoleKind) -> bool| -> Vec<(NodeId, u32)> {
-            placed
-                .iter()
-                .filter(|(kind, ..)| wanted(*kind))
-                .map(|(_, node, members)| (*node, *members))
-                .collect()
-        };
-        let servers = of(|kind| kind == RoleKind::Ps);
-        let route = if servers.is_empty() {
-            self.ring(&nodes, spec)
-        } else {
-            let each: Vec<NodeId> =
-                servers.iter().flat_map(|(node, count)| (0..*count).map(|_| *node)).collect();
-            Route::servers(&self.fabric, &of(|kind| kind != RoleKind::Ps), &each)
-        };
-        route.expect("a scenario joins all its nodes")
-    }
-
-    /// The ring over the nodes, and where talking inside a node is not free, over what is inside each of them.
-    fn ring(&self, nodes: &[NodeId], spec: &JobSpec) -> Result<Route, NoPath> {
-        let between = match nodes {
-            [_] => Route::nothing(),
-            _ => Route::ring(&self.fabric, nodes)?,
-        };
-        if !self.inside_nodes {
-            return Ok(between);
-        }
-        let gpus = u32::try_from(spec.gpus().0 / 1000).unwrap_or(u32::MAX);
-        let load = ring_load(if nodes.len() == 1 { gpus } else { nodes.len() as u32 });
-        let inside = |node: &NodeId| (LinkId::from_index(self.fabric.links().len() + node.index()), load);
-        let links: Vec<(LinkId, f64)> = between
-            .links()
-            .iter()
-            .copied()
-            .chain(nodes.iter().map(inside))
-            .filter(|(_, load)| *load > 0.0)
-            .collect();
-        Ok(Route::over(&links))
-    }
-
     /// A link changes its rate, or goes back to its own.
     pub(super) fn set_rate(&mut self, now: Instant, link: LinkId, rate: Option<Bandwidth>) {
-        self.network.set_rate(now, link, rate.unwrap_or(self.rates[link]));
+        self.network.set_rate(now, link, rate.unwrap_or(self.wiring.rates()[link]));
     }
 
     pub(super) fn events(&self) -> u64 {
@@ -166,7 +107,7 @@ impl Wires {
     pub(super) fn loads(&mut self, cluster: &Cluster) -> (Duration, Vec<LinkLoad>) {
         let carried = self.network.carried();
         let history = self.network.loads();
-        let heights = self.fabric.elevations();
+        let heights = self.wiring.fabric().elevations();
         let height = |vertex: &Vertex| heights.get(vertex).copied().unwrap_or(0);
         let lower = |link: &Link| height(&link.from).min(height(&link.to));
         let load = |(id, link): (LinkId, &Link)| LinkLoad {
@@ -179,22 +120,13 @@ impl Wires {
             carried: carried[id],
             bins: history.as_ref().map(|history| history.bins(id).to_vec()).unwrap_or_default(),
         };
-        let loads = self.fabric.links().iter().map(load).collect();
+        let loads = self.wiring.fabric().links().iter().map(load).collect();
         (history.map(|history| history.width()).unwrap_or_default(), loads)
     }
 }
 
-/// What a job does in each iteration, for the network.
-fn pattern(model: &TrainingModel) -> Pattern {
-    let made = match &model.pattern {
-        model::Pattern::Gradients(model) => Pattern::buckets(&model.iteration),
-        model::Pattern::Phases(traffic) => Pattern::traffic(traffic),
-    };
-    made.expect("a scenario has no pattern that cannot be")
-}
-
 /// The members of each role on each node. Where every member is a gang of its own, their order tells the role.
-fn placed(members: &[Member], spec: &JobSpec) -> Vec<(RoleKind, NodeId, u32)> {
+fn placed(members: &[Member], spec: &JobSpec) -> Vec<Placed> {
     let kinds: Vec<RoleKind> =
         spec.roles.iter().flat_map(|role| (0..role.gang.min()).map(|_| role.kind)).collect();
     let whole = members.len() == 1;
@@ -202,7 +134,7 @@ fn placed(members: &[Member], spec: &JobSpec) -> Vec<(RoleKind, NodeId, u32)> {
     for (index, member) in members.iter().enumerate() {
         for part in member.on.iter().flat_map(|on| on.parts()) {
             let kind = if whole { spec.roles[usize::from(part.role)].kind } else { kinds[index] };
-            placed.push((kind, part.node, part.members));
+            placed.push(Placed { kind, node: part.node, members: part.members });
         }
     }
     placed

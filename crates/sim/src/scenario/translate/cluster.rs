@@ -5,9 +5,9 @@ use metronome_core::units::{Bandwidth, Gpus, Resources};
 use serde_saphyr::Spanned;
 
 use super::links;
+use crate::near::{listed, meant_or_known};
 use crate::scenario::documents::{ClusterSpec, NodeGroup};
 use crate::scenario::error::{Problem, quoted};
-use crate::scenario::near::{listed, meant_or_known};
 use crate::scenario::values::{MOST_NODES, Placed, Text, name, quantity_or_none, some_quantity, whole};
 
 /// The cluster, and the rate within a node, if that is not free.

@@ -12,9 +12,9 @@ use super::queues::Queues;
 use super::work::Written;
 use super::{Named, World, full_name, pattern, roles};
 use crate::model::TrainingModel;
+use crate::near::meant_or_known;
 use crate::scenario::documents::{CheckpointShape, DeadlineShape, JobShape, TopologyShape};
 use crate::scenario::error::{Position, Problem, quoted};
-use crate::scenario::near::meant_or_known;
 use crate::scenario::values::{Placed, Text, name, quantity, quantity_or_none, some_quantity, whole, word};
 use crate::scenario::{Arrival, capabilities};
 

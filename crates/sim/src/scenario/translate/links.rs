@@ -9,9 +9,9 @@ use metronome_core::id::{DomainId, LinkId, NodeId};
 use metronome_core::units::Bandwidth;
 use serde_saphyr::Spanned;
 
+use crate::near::meant_or_known;
 use crate::scenario::documents::{Cable, EndsShape, Links};
 use crate::scenario::error::{Problem, quoted};
-use crate::scenario::near::meant_or_known;
 use crate::scenario::values::{Placed, Text, name, some_quantity};
 
 /// Lays the links of a cluster; the rate within a node, if it is not free.

@@ -6,9 +6,9 @@ use metronome_core::cluster::Cluster;
 use serde_saphyr::Spanned;
 
 use crate::model::{self, Model};
+use crate::near::{listed, meant_or_known};
 use crate::scenario::documents::ModelsShape;
 use crate::scenario::error::{Problem, quoted};
-use crate::scenario::near::{listed, meant_or_known};
 use crate::scenario::values::{Placed, Text};
 
 /// The model that a text names, on a cluster that can carry its traffic.

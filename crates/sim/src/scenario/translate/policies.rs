@@ -5,9 +5,9 @@ use metronome_core::units::{GpuTime, Share};
 use serde_saphyr::Spanned;
 
 use super::Named;
+use crate::near::meant_or_known;
 use crate::scenario::documents::{OrderShape, PolicySpec, WeightsShape};
 use crate::scenario::error::{Problem, quoted};
-use crate::scenario::near::meant_or_known;
 use crate::scenario::values::{Placed, Text, share, some_quantity, whole, word};
 
 const GANGS: [(&str, Gangs); 2] = [("whole", Gangs::Whole), ("memberByMember", Gangs::MemberByMember)];

@@ -8,9 +8,9 @@ use metronome_core::queue::{Queue, QueueUser};
 use metronome_core::units::{Cpu, Gpus, Memory, Resources, Share};
 
 use super::Named;
+use crate::near::meant_or_known;
 use crate::scenario::documents::{QueueSpec, ResourcesShape};
 use crate::scenario::error::{Problem, quoted};
-use crate::scenario::near::meant_or_known;
 use crate::scenario::values::{Placed, Text, name, quantity, whole, word};
 
 /// What is above all queues; it needs no document and cannot have one.

@@ -4,17 +4,17 @@ use std::cmp::Reverse;
 use std::fmt::Write;
 
 /// `did you mean …?`, if one of `known` is a slip of the finger away.
-pub(crate) fn did_you_mean<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub fn did_you_mean<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(text, known).map(|name| format!("did you mean `{name}`?"))
 }
 
 /// The nearest name, or the list of all of them.
-pub(crate) fn meant_or_known<'a>(text: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+pub fn meant_or_known<'a>(text: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     did_you_mean(text, known.clone()).unwrap_or_else(|| format!("known are {}", listed(known)))
 }
 
 /// `a, b, c`, at most a line of them.
-pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const SHOWN: usize = 24;
     let mut list = String::new();
     let mut names = names.into_iter();
@@ -28,7 +28,8 @@ pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// The name nearest to `text`, if it is a slip of the finger away.
+pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Names are short; a long text is no slip of the finger, and comparing it would cost its square.
     const LONGEST: usize = 64;
     if text.len() > LONGEST {
