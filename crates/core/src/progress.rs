@@ -43,11 +43,6 @@ impl Progress {
         }
     }
 
-    /// Since when it has run without a break, if it runs.
-    pub fn runs_since(&self) -> Option<Instant> {
-        self.running.map(|(since, _)| since)
-    }
-
     /// The GPUs it runs on; none while it does not.
     pub fn gpus(&self) -> Gpus {
         self.running.map_or(Gpus::ZERO, |(_, gpus)| gpus)

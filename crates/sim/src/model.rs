@@ -5,8 +5,10 @@ pub mod alone;
 use std::sync::{Arc, LazyLock};
 
 use metronome_core::profile::Traffic;
-use metronome_core::units::{Bandwidth, Bytes, Duration, Share};
+use metronome_core::units::{Bandwidth, Bytes, Duration};
 use serde::Deserialize;
+
+use crate::network::Noise;
 
 /// One iteration: compute, during which gradients become ready bucket by bucket and are sent in order; then, when
 /// compute and sending are both over, the optimiser's step.
@@ -69,12 +71,12 @@ pub enum Pattern {
 }
 
 /// A job as a training loop.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TrainingModel {
     pub pattern: Pattern,
     pub iterations: u64,
-    /// The standard deviation of the compute time of an iteration, as a share of it.
-    pub noise: Share,
+    /// How the compute time of an iteration varies.
+    pub noise: Noise,
 }
 
 /// Every known model, in the order of the measurements.

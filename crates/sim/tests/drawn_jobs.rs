@@ -8,6 +8,7 @@ use metronome_core::policy::Policy;
 use metronome_core::units::{Cpu, Duration, GpuTime, Gpus, Instant, Memory, Share};
 use metronome_sim::compare::compare;
 use metronome_sim::model::{self, Pattern};
+use metronome_sim::network::Noise;
 use metronome_sim::scenario::{Arrival, Scenario};
 use metronome_sim::world::Keep;
 
@@ -188,7 +189,7 @@ fn a_drawn_job_is_a_training_loop_of_members() {
     for job in &jobs {
         let training = job.training.as_ref().unwrap();
         let Pattern::Gradients(model) = &training.pattern else { panic!("{training:?}") };
-        assert_eq!(training.noise, Share(10_000));
+        assert_eq!(training.noise, Noise::Gaussian(Share(10_000)));
         assert_eq!(job.spec.work.iterations.unwrap().0, training.iterations);
         let members: u64 = job.spec.roles.iter().map(|role| u64::from(role.gang.min())).sum();
         assert_eq!(members, size(job).div_ceil(4), "members of up to 4 GPUs, the last takes the rest");

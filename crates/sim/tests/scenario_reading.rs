@@ -9,6 +9,7 @@ use metronome_core::job::{Capabilities, Gang, Priority, RoleKind, Topology};
 use metronome_core::policy::{Gangs, Links, Order, Placement, Policy, Preemption, Queueing, Weights};
 use metronome_core::units::{Bandwidth, Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Memory, Share};
 use metronome_sim::model::{self, Pattern};
+use metronome_sim::network::Noise;
 use metronome_sim::scenario::{Arrival, Costs, Fault, InputError, Scenario};
 
 fn everything() -> Scenario {
@@ -223,7 +224,7 @@ fn a_model_says_what_an_iteration_takes_alone_on_the_fewest_nodes() {
         let job = job(members);
         let training = job.training.unwrap();
         assert_eq!(training.pattern, Pattern::Gradients(vgg.clone()));
-        assert_eq!((training.iterations, training.noise), (1000, Share::NONE));
+        assert_eq!((training.iterations, &training.noise), (1000, &Noise::None));
         let iteration = vgg.iteration.alone(model::ring_load(nodes), rate.parse().unwrap());
         assert_eq!(job.spec.work.alone, Some(iteration.times(1000)), "{members} members");
         assert_eq!(job.spec.work.iterations, Some(Iterations(1000)));
@@ -309,7 +310,7 @@ fn a_known_model_makes_a_training_loop_of_a_row() {
         "iterations count before a duration"
     );
     assert!(alone[2].0.abs_diff(Duration::from_secs(100).0) <= iteration.0 / 2);
-    assert_eq!(jobs[2].training.as_ref().unwrap().noise, Share(20_000));
+    assert_eq!(jobs[2].training.as_ref().unwrap().noise, Noise::Gaussian(Share(20_000)));
     assert_eq!(jobs[3].training, None, "a model that is not known is ignored");
     assert_eq!((alone[3], jobs[3].spec.work.iterations), (Duration::from_secs(100), Some(Iterations(500))));
     assert!(alone[4].0.abs_diff(Duration::from_secs(200).0) < Duration::SECOND.0, "at its smallest size");
@@ -343,4 +344,29 @@ fn a_link_fault_is_both_directions_of_a_cable() {
     assert_eq!(ends, [(node, rack), (rack, node)]);
     let Fault::Link { links, rate, .. } = scenario.faults[1] else { panic!("{:?}", scenario.faults) };
     assert_eq!((fabric.links()[links[0]].rate, rate), (Bandwidth(60_000_000_000), None));
+}
+
+#[test]
+fn noise_is_drawn_from_what_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let read = |noise: &str, table: &str| {
+        fs::write(folder.path().join("times.csv"), table).unwrap();
+        let text = format!(
+            "apiVersion: metronome.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: lab}}\n\
+             spec: {{nodes: [{{count: 2, gpus: 4}}], links: {{node: 100Gbps}}}}\n---\n\
+             apiVersion: metronome.dev/v1alpha1\nkind: Workload\nmetadata: {{name: w}}\n\
+             spec: {{jobs: 3, arrivals: {{poisson: {{load: 0.5}}}}, models: all, gpus: {{from: 1, to: 4}}, \
+             duration: {{median: 1m}}, noise: {{{noise}}}}}\n"
+        );
+        Scenario::read_from(text.as_bytes(), "noise.yaml", folder.path())
+    };
+    let scenario = read("measured: times.csv", "worker,batch_time_norm\n0,1\n1,3\n").unwrap();
+    let noise = scenario.arrivals(1)[0].training.as_ref().unwrap().noise.clone();
+    assert!(matches!(&noise, Noise::Measured(factors) if factors.values() == [0.5, 1.5]), "{noise:?}");
+    let error = |noise, table| read(noise, table).unwrap_err().to_string();
+    assert!(error("measured: times.csv", "worker\n0\n").contains("times.csv"), "no such column");
+    assert!(error("measured: times.csv, column: t", "t\n-1\n").contains("times.csv: "));
+    assert!(error("measured: none.csv", "").ends_with("none.csv: there is no such file"));
+    assert!(error("measured: times.csv, compute: 1%", "").contains("noise.yaml:9:"));
+    assert!(error("compute: 1%, column: t", "").contains("noise.yaml:9:"));
 }

@@ -10,6 +10,7 @@ use metronome_core::policy::Policy;
 use metronome_core::queue::Queue;
 use metronome_core::units::{Bandwidth, Cpu, Duration, Gpus, Instant, Iterations, Memory, Resources, Share};
 use metronome_sim::model::{self, Pattern, TrainingModel, ring_load};
+use metronome_sim::network::Noise;
 use metronome_sim::outcome::Outcome;
 use metronome_sim::scenario::{Arrival, Costs, Fault, Scenario, Source};
 use metronome_sim::world::{self, RunOptions};
@@ -146,5 +147,5 @@ pub fn model_job(
     let alone = model.iteration.alone(ring_load(members as u32), Bandwidth(100_000_000_000));
     spec.work.iterations = Some(Iterations(iterations));
     spec.work.alone = Some(alone.times(iterations));
-    (spec, TrainingModel { pattern: Pattern::Gradients(model), iterations, noise: Share::NONE })
+    (spec, TrainingModel { pattern: Pattern::Gradients(model), iterations, noise: Noise::None })
 }

@@ -114,7 +114,7 @@ impl Ranker<'_> {
     /// stays ahead.
     fn section(&self, job: &Job, pace: u64) -> u64 {
         let Snapshot { now, last_pass, .. } = *self.snapshot;
-        let has_moved = last_pass != Some(now) && job.progress.runs_since().is_some_and(|since| since < now);
+        let has_moved = last_pass.is_some_and(|then| job.remaining(then) != job.remaining(now));
         if has_moved { 1 + pace.max(1) } else { 0 }
     }
 

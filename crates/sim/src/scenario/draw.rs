@@ -18,6 +18,7 @@ use super::training::{Amount, Ground};
 use super::{Arrival, capabilities};
 use crate::model::alone::Alone;
 use crate::model::{Model, Pattern, TrainingModel};
+use crate::network::Noise;
 
 /// A workload before a seed makes jobs of it.
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ pub struct Drawn {
     pub(super) durations: Durations,
     pub(super) priorities: Priorities,
     pub(super) checkpointing: Option<Checkpointing>,
-    pub(super) noise: Share,
+    pub(super) noise: Noise,
     /// How much their user counts: nobody's, in the default queue.
     pub(super) user: Share,
 }
@@ -82,8 +83,8 @@ impl Drawn {
         cluster: &Cluster,
         within_node: Option<Bandwidth>,
     ) -> Vec<Arrival> {
-        let jobs =
-            self.requests(seed, &Ground { alone: Alone::new(cluster, within_node), noise: self.noise });
+        let jobs = self
+            .requests(seed, &Ground { alone: Alone::new(cluster, within_node), noise: self.noise.clone() });
         let work = |(spec, _): &(JobSpec, _)| GpuTime::of(spec.gpus(), spec.work.alone.unwrap_or_default());
         let total = jobs.iter().map(work).fold(GpuTime::default(), |sum, work| sum + work);
         let capacity = cluster.capacity().gpus.0 as f64 * self.load;

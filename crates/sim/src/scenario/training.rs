@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use metronome_core::job::{JobSpec, Work};
 use metronome_core::profile::{Compute, Profile};
-use metronome_core::units::{Duration, Iterations, Share};
+use metronome_core::units::{Duration, Iterations};
 
 use crate::model::alone::Alone;
 use crate::model::{Pattern, TrainingModel};
+use crate::network::Noise;
 
 /// How much there is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub(crate) enum Amount {
 #[derive(Debug)]
 pub(crate) struct Ground {
     pub(crate) alone: Alone,
-    pub(crate) noise: Share,
+    pub(crate) noise: Noise,
 }
 
 impl Ground {
@@ -46,7 +47,7 @@ impl Ground {
         };
         spec.work = Work { iterations: Some(Iterations(iterations)), alone: Some(Duration(total)) };
         spec.profile = Some(Arc::new(profile(&pattern, spec.members())));
-        Some(Arc::new(TrainingModel { pattern, iterations, noise: self.noise }))
+        Some(Arc::new(TrainingModel { pattern, iterations, noise: self.noise.clone() }))
     }
 }
 

@@ -6,6 +6,7 @@ mod fit;
 mod jobs;
 mod links;
 mod models;
+mod noise;
 mod pattern;
 mod poisson;
 mod policies;
@@ -54,8 +55,9 @@ pub(super) fn scenario(
     let policies = policies::policies(&sorted.policies).map_err(in_file)?;
 
     let workload = sorted.workload.as_ref();
-    let workload::Settings { tick, costs, faults, noise } =
+    let workload::Settings { tick, costs, faults } =
         workload::settings(workload, &cluster).map_err(in_file)?;
+    let noise = noise::noise(workload.and_then(|document| document.spec.noise.as_ref()), origin)?;
     let world = World {
         cluster: &cluster,
         queues: &queues,

@@ -9,7 +9,7 @@ use metronome_core::units::{Bandwidth, Duration, Instant};
 use super::Keep;
 use super::training::{Member, Training};
 use crate::model::TrainingModel;
-use crate::network::{self, Completion, Contention, Network, Noise, Sharing};
+use crate::network::{self, Completion, Contention, Network, Sharing};
 use crate::outcome::LinkLoad;
 use crate::scenario::Scenario;
 use crate::wiring::{Placed, Wiring, loop_of};
@@ -77,7 +77,7 @@ impl Wires {
             pattern,
             route,
             iterations: training.iterations_left(model.iterations),
-            noise: Noise::Gaussian(model.noise),
+            noise: model.noise.clone(),
             // A stream of its own for each job, and for each time it goes on.
             seed: (seed << 32) ^ ((key as u64) << 8) ^ training.epoch,
             class: 0,

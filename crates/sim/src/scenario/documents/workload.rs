@@ -74,6 +74,8 @@ pub(crate) struct DurationShape {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct NoiseShape {
     pub(crate) compute: Option<Text>,
+    pub(crate) measured: Option<Text>,
+    pub(crate) column: Option<Text>,
 }
 
 /// `all`, or a list of names.

@@ -54,7 +54,7 @@ pub(super) fn drawn(
         durations: durations(duration)?,
         priorities: priorities::priorities(spec.priorities.as_ref())?,
         checkpointing: spec.checkpoint.as_ref().map(|shape| jobs::checkpointing(&shape.value)).transpose()?,
-        noise: world.ground.noise,
+        noise: world.ground.noise.clone(),
         user: world.queues.standing(metronome_core::id::QueueId(0), None),
     };
     check_name(&drawn.name_of(drawn.jobs - 1)).map_err(|message| workload.at().problem(message))?;

@@ -17,7 +17,6 @@ pub(super) struct Settings {
     pub(super) tick: Duration,
     pub(super) costs: Costs,
     pub(super) faults: Vec<Fault>,
-    pub(super) noise: Share,
 }
 
 pub(super) fn settings(
@@ -32,7 +31,6 @@ pub(super) fn settings(
             start: quantity_or_none(costs.and_then(|costs| costs.start.as_ref()))?,
             stop: quantity_or_none(costs.and_then(|costs| costs.stop.as_ref()))?,
         },
-        noise: spec.noise.as_ref().and_then(|noise| noise.compute.as_ref()).map_or(Ok(Share::NONE), share)?,
         faults: spec.faults.iter().map(|written| fault(written, cluster)).collect::<Result<_, _>>()?,
     })
 }
