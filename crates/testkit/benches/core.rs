@@ -62,6 +62,7 @@ fn measure(case: &Case) -> serde_json::Value {
     let mut bench = Bench::new(case);
     let cold = bench.fill();
     let (running, queued) = bench.counts();
+    let classes = bench.engine.snapshot().waiting.classes().count();
     let mut times: Vec<WallTime> = (0..CYCLES).map(|_| bench.one_event()).collect();
     times.sort_unstable();
     let gang512 = bench.large_gang();
@@ -69,7 +70,7 @@ fn measure(case: &Case) -> serde_json::Value {
     let ms = |time: WallTime| time.as_secs_f64() * 1e3;
     let line = serde_json::json!({
         "bench": "core", "policy": case.policy, "nodes": case.nodes, "running": running, "queued": queued,
-        "classes": bench.engine.snapshot().waiting.classes().count(),
+        "classes": classes,
         "p50_ms": ms(times[CYCLES / 2]), "p99_ms": ms(times[CYCLES * 99 / 100]), "max_ms": ms(times[CYCLES - 1]),
         "cold_ms": ms(cold), "gang512_ms": ms(gang512), "peak_mib": peak_memory_mib(),
     });
