@@ -72,7 +72,7 @@ fn measure(case: &Case) -> serde_json::Value {
         "bench": "core", "policy": case.policy, "nodes": case.nodes, "running": running, "queued": queued,
         "classes": classes,
         "p50_ms": ms(times[CYCLES / 2]), "p99_ms": ms(times[CYCLES * 99 / 100]), "max_ms": ms(times[CYCLES - 1]),
-        "cold_ms": ms(cold), "gang512_ms": ms(gang512), "peak_mib": peak_memory_mib(),
+        "most_steps": bench.most_steps, "cold_ms": ms(cold), "gang512_ms": ms(gang512), "peak_mib": peak_memory_mib(),
     });
     println!("{line}");
     line
@@ -87,6 +87,8 @@ struct Bench {
     /// GPUs of a running job on average: so many fill the cluster.
     width: u64,
     submitted: u64,
+    /// The most steps that followed from one event.
+    most_steps: usize,
 }
 
 impl Bench {
@@ -101,6 +103,7 @@ impl Bench {
             queued: case.queued,
             width: u64::from(case.nodes) * 8 / case.running as u64,
             submitted: 0,
+            most_steps: 0,
         }
     }
 
@@ -171,6 +174,7 @@ impl Bench {
         }
         let time = clock.elapsed();
         assert_eq!(verdicts, self.counts().1, "every waiting job has a reason");
+        self.most_steps = self.most_steps.max(steps.len());
         self.carry_out(steps);
         self.settle();
         time
