@@ -10,7 +10,7 @@ use metronome_core::id::{IdVec, JobId, NodeId};
 use metronome_core::job::{Gang, JobSpec, Life, Priority};
 use metronome_core::plan::Step;
 use metronome_core::queue::Queue;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::units::{Duration, Instant, Share};
 use metronome_testkit::build::{gpu_member, policy, preemptible, racks};
 use metronome_testkit::measure::peak_memory_mib;
 use rand::RngExt;
@@ -24,31 +24,69 @@ struct Case {
     nodes: u32,
     running: usize,
     queued: usize,
+    alike: Alike,
+}
+
+/// Whether waiting jobs ask for the same things, so that many share a class, or each is a class of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Alike {
+    Many,
+    None,
 }
 
 fn main() {
     let mut rows = Vec::new();
     for policy in POLICIES {
-        rows.push(measure(&Case { policy, nodes: 10_000, running: 5_000, queued: 5_000 }));
+        rows.push(measure(&Case {
+            policy,
+            nodes: 10_000,
+            running: 5_000,
+            queued: 5_000,
+            alike: Alike::Many,
+        }));
     }
+    let alike = Alike::None;
+    rows.push(measure(&Case { policy: "metronome", nodes: 10_000, running: 5_000, queued: 5_000, alike }));
     for (nodes, jobs) in [(1_000, 500), (3_000, 1_500), (10_000, 5_000)] {
-        rows.push(measure(&Case { policy: "metronome", nodes, running: jobs, queued: jobs }));
+        rows.push(measure(&Case {
+            policy: "metronome",
+            nodes,
+            running: jobs,
+            queued: jobs,
+            alike: Alike::Many,
+        }));
     }
     for jobs in [500, 1_500, 5_000] {
-        rows.push(measure(&Case { policy: "metronome", nodes: 10_000, running: jobs, queued: jobs }));
+        rows.push(measure(&Case {
+            policy: "metronome",
+            nodes: 10_000,
+            running: jobs,
+            queued: jobs,
+            alike: Alike::Many,
+        }));
     }
     println!(
-        "\n{:<13} {:>7} {:>8} {:>7} {:>9} {:>9} {:>9} {:>10} {:>10}",
-        "policy", "nodes", "running", "queued", "p50 ms", "p99 ms", "max ms", "cold ms", "gang512 ms"
+        "\n{:<13} {:>7} {:>8} {:>7} {:>8} {:>9} {:>9} {:>9} {:>10} {:>10}",
+        "policy",
+        "nodes",
+        "running",
+        "queued",
+        "classes",
+        "p50 ms",
+        "p99 ms",
+        "max ms",
+        "cold ms",
+        "gang512 ms"
     );
     for row in &rows {
         let figure = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
         println!(
-            "{:<13} {:>7} {:>8} {:>7} {:>9.3} {:>9.3} {:>9.3} {:>10.1} {:>10.3}",
+            "{:<13} {:>7} {:>8} {:>7} {:>8} {:>9.3} {:>9.3} {:>9.3} {:>10.1} {:>10.3}",
             row["policy"].as_str().unwrap_or_default(),
             figure("nodes"),
             figure("running"),
             figure("queued"),
+            figure("classes"),
             figure("p50_ms"),
             figure("p99_ms"),
             figure("max_ms"),
@@ -87,6 +125,7 @@ struct Bench {
     /// GPUs of a running job on average: so many fill the cluster.
     width: u64,
     submitted: u64,
+    alike: Alike,
     /// The most steps that followed from one event.
     most_steps: usize,
 }
@@ -103,6 +142,7 @@ impl Bench {
             queued: case.queued,
             width: u64::from(case.nodes) * 8 / case.running as u64,
             submitted: 0,
+            alike: case.alike,
             most_steps: 0,
         }
     }
@@ -116,6 +156,9 @@ impl Bench {
         let mut spec = JobSpec::workers(&name, Gang::rigid(members).expect("at least one"), gpu_member(each));
         spec.priority = [Priority::LOW, Priority::NORMAL, Priority::HIGH][self.chance.random_range(0..3)];
         spec.work.alone = Some(Duration::from_secs(60 * self.chance.random_range(1..300)));
+        if self.alike == Alike::None {
+            spec.user = Share(self.chance.random_range(0..Share::WHOLE.0));
+        }
         Arc::new(preemptible(spec))
     }
 
