@@ -1,0 +1,168 @@
+//! What is to be done at the API server, said in full, and what became of it. The world makes deeds and hears
+//! outcomes; `act` carries out and chooses nothing.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// Names one deed, so that its outcome finds its way back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// A pod as it was when the deed was made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodRef {
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+    pub uid: Arc<str>,
+    /// Not part of what an intent records: it changes with every write.
+    #[serde(skip)]
+    pub version: Arc<str>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deed {
+    pub ticket: Ticket,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// Binds every member, all to the nodes given. A gang's intent is recorded first; where one of that name exists
+    /// already, it is taken over only if it says the same placement.
+    Bind { members: Vec<Seat>, intent: Option<Intent> },
+    /// Evicts all of these, after a dry run of every one has passed. Nobody is evicted where one may not be.
+    Evict { victims: Vec<PodRef>, why: String },
+    /// Deletes what cannot be unbound, so that its owner makes it anew.
+    Delete { pods: Vec<PodRef>, why: String },
+    /// Says on a pod why it waits, and where it will go once there is room.
+    Explain { pod: PodRef, verdict: Verdict },
+    /// Tells about an object, for people: aggregated and rate-limited by whoever carries it out.
+    Tell(Telling),
+    /// The gang runs, or was given up: its recorded intent is of no more use.
+    Forget { intent: IntentName },
+    /// Writes the phase of a gang back to the object it was declared by.
+    Phase { group: GroupRef, status: serde_json::Value },
+}
+
+/// A pod and the node it goes to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Seat {
+    pub pod: PodRef,
+    pub node: Arc<str>,
+}
+
+/// The name of the object that records a gang's intent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IntentName(pub String);
+
+/// Where every member of a gang goes, recorded before the first is bound: whoever leads next completes it, or gives
+/// it up knowingly.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Intent {
+    #[serde(skip)]
+    pub name: Option<IntentName>,
+    /// `kind/namespace/name` of the gang.
+    pub gang: String,
+    /// The plan it comes from.
+    pub generation: u64,
+    /// Who recorded it: the number of times the lead had changed hands.
+    pub epoch: u64,
+    /// The whole gang, members that are bound already included.
+    pub seats: Vec<Seat>,
+}
+
+/// What the condition `PodScheduled` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    pub why: Why,
+    pub message: String,
+    pub nominated: Option<Arc<str>>,
+}
+
+/// The reasons that other tools match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    Unschedulable,
+    SchedulerError,
+}
+
+/// One line for people about one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Telling {
+    pub about: About,
+    pub reason: EventReason,
+    pub message: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    Pod(PodRef),
+    Group(GroupRef),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EventReason {
+    Scheduled,
+    FailedScheduling,
+    Preempted,
+}
+
+/// An object that declares a gang.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupRef {
+    pub api_version: Arc<str>,
+    pub kind: Arc<str>,
+    pub plural: Arc<str>,
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+    pub uid: Arc<str>,
+}
+
+/// What became of a deed whose outcome matters.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Each member with what became of it.
+    Bound {
+        ticket: Ticket,
+        members: Vec<(Seat, Bound)>,
+    },
+    /// Another intent is recorded for this gang, and nothing was bound.
+    IntentTaken {
+        ticket: Ticket,
+    },
+    /// All are on their way out.
+    Evicted {
+        ticket: Ticket,
+    },
+    /// One of them may not be evicted: nobody was.
+    NotEvicted {
+        ticket: Ticket,
+        refusal: String,
+    },
+    Deleted {
+        ticket: Ticket,
+    },
+    /// Nothing was done, and nothing more is tried: the lead is lost, or the API server cannot be reached.
+    GivenUp {
+        ticket: Ticket,
+        why: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// To the node we said, now or before.
+    Here,
+    /// Somebody bound it to another node.
+    Elsewhere,
+    /// It is gone, or another of its name is there.
+    Gone,
+    /// The API server will not have it.
+    Refused,
+    /// Nothing is known: the answer was lost too often.
+    Unknown,
+}

@@ -1,0 +1,8 @@
+//! A world behind a Kubernetes API server.
+//!
+//! Watches bring objects, stripped to what scheduling needs (`objects`). The border translates them into the core's
+//! neutral terms (`rules`, `world`). What the engine decides comes out as deeds (`deed`), which are carried out by
+//! `act` and whose outcomes come back as events. Nothing but `act`, `watch`, `lead` and `serve` does any IO.
+
+pub mod deed;
+pub mod objects;

@@ -1,0 +1,63 @@
+//! API objects, stripped on arrival to what scheduling needs: everything else is skipped while it is read and costs
+//! no memory.
+
+mod meta;
+mod node;
+mod pod;
+mod storage;
+
+use std::borrow::Cow;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+
+pub use meta::Seconds;
+pub use node::{Node, NodeCondition, NodeSpec, NodeStatus};
+pub use pod::{
+    Claims, Container, ContainerPort, Ephemeral, Gate, Needs, Pod, PodSpec, PodStatus, SchedulingGroup,
+    Volume, WorkloadRef,
+};
+pub use storage::{
+    Budget, BudgetStatus, Claim, ClaimSpec, ClaimStatus, CsiDriver, CsiNode, CsiNodeSpec, DriverLimit, Job,
+    JobSpec, Namespace, PersistentVolume, PersistentVolumeSpec, StorageClass,
+};
+
+/// Lets `kube` list and watch a stripped object.
+macro_rules! resource {
+    ($name:ty, $kind:literal, $group:literal, $version:literal, $plural:literal, $scope:ty) => {
+        impl Resource for $name {
+            type DynamicType = ();
+            type Scope = $scope;
+            fn kind((): &()) -> Cow<'_, str> {
+                $kind.into()
+            }
+            fn group((): &()) -> Cow<'_, str> {
+                $group.into()
+            }
+            fn version((): &()) -> Cow<'_, str> {
+                $version.into()
+            }
+            fn plural((): &()) -> Cow<'_, str> {
+                $plural.into()
+            }
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
+}
+
+use k8s_openapi::{ClusterResourceScope as Wide, NamespaceResourceScope as Spaced};
+
+resource!(Pod, "Pod", "", "v1", "pods", Spaced);
+resource!(Node, "Node", "", "v1", "nodes", Wide);
+resource!(Namespace, "Namespace", "", "v1", "namespaces", Wide);
+resource!(Claim, "PersistentVolumeClaim", "", "v1", "persistentvolumeclaims", Spaced);
+resource!(PersistentVolume, "PersistentVolume", "", "v1", "persistentvolumes", Wide);
+resource!(StorageClass, "StorageClass", "storage.k8s.io", "v1", "storageclasses", Wide);
+resource!(CsiNode, "CSINode", "storage.k8s.io", "v1", "csinodes", Wide);
+resource!(Budget, "PodDisruptionBudget", "policy", "v1", "poddisruptionbudgets", Spaced);
+resource!(Job, "Job", "batch", "v1", "jobs", Spaced);
