@@ -14,7 +14,7 @@ use metronome_core::units::{Duration, Instant};
 
 use crate::failure::Failure;
 use crate::input;
-use crate::names::Names;
+use metronome_words::Names;
 
 /// A journal that is written to a new file. The engine keeps one handle and writes; the other is asked afterwards
 /// whether all of it could be written.

@@ -4,7 +4,6 @@
 mod args;
 mod commands;
 mod exit;
-mod explain;
 mod failure;
 mod input;
 mod journal;

@@ -3,30 +3,26 @@
 use metronome_core::cluster::{Level, Name};
 use metronome_core::id::{JobId, NodeId, QueueId};
 use metronome_sim::scenario::Scenario;
+use metronome_words::Names;
 
-pub(crate) trait Names {
-    /// None for a job that is not known any more.
-    fn job(&self, id: JobId) -> Option<Name>;
-    fn node(&self, id: NodeId) -> Name;
-    fn queue(&self, id: QueueId) -> Name;
-    fn level(&self, level: Level) -> Name;
-}
+/// Things are called what the scenario calls them.
+pub(crate) struct InScenario<'a>(pub(crate) &'a Scenario);
 
-impl Names for Scenario {
+impl Names for InScenario<'_> {
     /// A policy that places member by member numbers members, not jobs: a scenario cannot tell.
     fn job(&self, _: JobId) -> Option<Name> {
         None
     }
 
     fn node(&self, id: NodeId) -> Name {
-        self.cluster.node(id).name.clone()
+        self.0.cluster.node(id).name.clone()
     }
 
     fn queue(&self, id: QueueId) -> Name {
-        self.queues[id].name.clone()
+        self.0.queues[id].name.clone()
     }
 
     fn level(&self, level: Level) -> Name {
-        Name::from(self.cluster.level_name(level))
+        Name::from(self.0.cluster.level_name(level))
     }
 }

@@ -39,6 +39,27 @@ pub enum Reason {
     SchedulerError,
 }
 
+impl Reason {
+    /// The word for it in data: the same as in the journal.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Reason::Gated => "Gated",
+            Reason::ExceedsQuota { .. } => "ExceedsQuota",
+            Reason::NoMatchingNode { .. } => "NoMatchingNode",
+            Reason::WaitingForQuota { .. } => "WaitingForQuota",
+            Reason::InsufficientResources { .. } => "InsufficientResources",
+            Reason::TopologyUnsatisfied { .. } => "TopologyUnsatisfied",
+            Reason::WaitingForVictims => "WaitingForVictims",
+            Reason::BehindHigherPriority { .. } => "BehindHigherPriority",
+            Reason::StartFailed { .. } => "StartFailed",
+            Reason::NodeLost { .. } => "NodeLost",
+            Reason::TrainingFailed => "TrainingFailed",
+            Reason::TooManyJobs { .. } => "TooManyJobs",
+            Reason::SchedulerError => "SchedulerError",
+        }
+    }
+}
+
 /// Why a world could not carry out a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -109,4 +130,25 @@ pub enum State {
     Refused,
     Failed,
     Done,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_has_the_same_name_in_data_and_in_the_journal() {
+        let reasons = [
+            Reason::Gated,
+            Reason::WaitingForVictims,
+            Reason::BehindHigherPriority { ahead: crate::id::JobId(3) },
+            Reason::TrainingFailed,
+            Reason::TooManyJobs { most: 1 },
+            Reason::SchedulerError,
+        ];
+        for reason in reasons {
+            let json = serde_json::to_value(&reason).unwrap();
+            assert_eq!(json["reason"], reason.name());
+        }
+    }
 }

@@ -29,7 +29,7 @@ pub use figures::{
     ByPriority, Class, Deadlines, Decisions, Figures, JctSeconds, Jobs, QueueingSeconds, Slowdown,
     Utilisation,
 };
-pub use per_job::{per_job_csv, reason_name};
+pub use per_job::per_job_csv;
 
 /// The document of `sim compare --output json`. A change that removes or renames a key raises `version`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

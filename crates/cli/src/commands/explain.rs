@@ -6,7 +6,6 @@ use clap::Args;
 
 use metronome_core::units::{Duration, Instant};
 
-use crate::explain;
 use crate::failure::Failure;
 use crate::journal::Past;
 use crate::reply::{Format, Reply};
@@ -33,8 +32,8 @@ pub(crate) fn run(args: &Explain) -> Result<Reply, Failure> {
     let past = Past::read(&args.journal, until)?;
     let Some(explanation) = past.explain(&args.job) else { return Err(unknown_job(args, &past)) };
     Ok(match args.output {
-        Format::Json => Reply::json(&explain::document(&explanation, &past)),
-        Format::Human => Reply::text(explain::lines(&explanation, &past)),
+        Format::Json => Reply::json(&metronome_words::document(&explanation, &past)),
+        Format::Human => Reply::text(metronome_words::lines(&explanation, &past)),
     })
 }
 

@@ -12,14 +12,15 @@ use metronome_sim::scenario::Scenario;
 use metronome_sim::world::{self, RunOptions};
 
 use crate::commands::sim_compare::{FigureOptions, watched};
-use crate::explain::sentence;
 use crate::failure::Failure;
 use crate::input::ScenarioFile;
 use crate::journal::JournalFile;
+use crate::names::InScenario;
 use crate::policies;
 use crate::progress::Progress;
 use crate::reply::{Format, Reply};
 use crate::table;
+use metronome_words::sentence;
 
 /// Simulate a scenario once and print its figures, and why jobs did not complete
 #[derive(Debug, Args)]
@@ -71,7 +72,8 @@ fn left_behind(scenario: &Scenario, outcome: &Outcome) -> String {
         text.push_str("\nnot completed:\n");
     }
     for job in left.iter().take(MOST) {
-        let reason = job.wait_reason.as_ref().map(|reason| format!(": {}", sentence(reason, scenario)));
+        let reason =
+            job.wait_reason.as_ref().map(|reason| format!(": {}", sentence(reason, &InScenario(scenario))));
         writeln!(text, "  {} {}{}", job.name, verdict(job.fate), reason.unwrap_or_default())
             .expect("a string");
     }

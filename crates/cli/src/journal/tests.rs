@@ -103,3 +103,14 @@ fn another_history_is_a_difference() {
     lines[2] = wider;
     assert_ne!(read(&lines, None).unwrap().mismatches(), [""; 0]);
 }
+
+#[test]
+fn explanations_for_programs_are_what_the_schema_says() {
+    let past = read(&recorded(), None).unwrap();
+    for job in ["a", "b"] {
+        crate::schema::assert_conforms(
+            "explain",
+            &metronome_words::document(&past.explain(job).unwrap(), &past),
+        );
+    }
+}

@@ -50,7 +50,7 @@ fn row(outcome: &Outcome, job: &JobOutcome) -> [String; HEADER.len()] {
         job.nodes.to_string(),
         fate_name(job.fate).to_owned(),
         job.preemptions.to_string(),
-        job.wait_reason.as_ref().map(reason_name).unwrap_or_default().to_owned(),
+        job.wait_reason.as_ref().map(Reason::name).unwrap_or_default().to_owned(),
     ]
 }
 
@@ -61,45 +61,5 @@ fn fate_name(fate: Fate) -> &'static str {
         Fate::Failed => "failed",
         Fate::Unfinished => "unfinished",
         Fate::Deadlocked => "deadlocked",
-    }
-}
-
-/// The word for a reason in data: the same as in the journal.
-pub fn reason_name(reason: &Reason) -> &'static str {
-    match reason {
-        Reason::Gated => "Gated",
-        Reason::ExceedsQuota { .. } => "ExceedsQuota",
-        Reason::NoMatchingNode { .. } => "NoMatchingNode",
-        Reason::WaitingForQuota { .. } => "WaitingForQuota",
-        Reason::InsufficientResources { .. } => "InsufficientResources",
-        Reason::TopologyUnsatisfied { .. } => "TopologyUnsatisfied",
-        Reason::WaitingForVictims => "WaitingForVictims",
-        Reason::BehindHigherPriority { .. } => "BehindHigherPriority",
-        Reason::StartFailed { .. } => "StartFailed",
-        Reason::NodeLost { .. } => "NodeLost",
-        Reason::TrainingFailed => "TrainingFailed",
-        Reason::TooManyJobs { .. } => "TooManyJobs",
-        Reason::SchedulerError => "SchedulerError",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reason_has_the_same_name_in_csv_and_in_the_journal() {
-        let reasons = [
-            Reason::Gated,
-            Reason::WaitingForVictims,
-            Reason::BehindHigherPriority { ahead: metronome_core::id::JobId(3) },
-            Reason::TrainingFailed,
-            Reason::TooManyJobs { most: 1 },
-            Reason::SchedulerError,
-        ];
-        for reason in reasons {
-            let json = serde_json::to_value(&reason).unwrap();
-            assert_eq!(json["reason"], reason_name(&reason));
-        }
     }
 }

@@ -4,13 +4,12 @@ use serde::Serialize;
 
 use metronome_core::report::Explanation;
 use metronome_core::units::Resources;
-use metronome_sim::results::reason_name;
 
 use super::{members_by_node, sentence, state_name};
 use crate::names::Names;
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Document<'a> {
+pub struct Document<'a> {
     version: u32,
     job: &'a str,
     state: &'static str,
@@ -43,7 +42,7 @@ struct OnNode {
     members: u32,
 }
 
-pub(crate) fn document<'a>(explanation: &'a Explanation, names: &impl Names) -> Document<'a> {
+pub fn document<'a>(explanation: &'a Explanation, names: &impl Names) -> Document<'a> {
     Document {
         version: 1,
         job: &explanation.job,
@@ -53,7 +52,7 @@ pub(crate) fn document<'a>(explanation: &'a Explanation, names: &impl Names) -> 
         reason: explanation
             .reason
             .as_ref()
-            .map(|reason| ReasonText { name: reason_name(reason), sentence: sentence(reason, names) }),
+            .map(|reason| ReasonText { name: reason.name(), sentence: sentence(reason, names) }),
         need: amounts(explanation.need),
         free: amounts(explanation.free),
         position: explanation.position,

@@ -1,7 +1,8 @@
 //! An explanation in words: one line for each fact, the reason as a sentence that says what is needed against what
-//! there is.
+//! there is. The command line and the events of a cluster say the same because both say it by this crate.
 
 mod document;
+mod names;
 #[cfg(test)]
 mod tests;
 
@@ -12,11 +13,10 @@ use metronome_core::plan::Assignment;
 use metronome_core::report::{Explanation, Failure, Reason, State};
 use metronome_core::units::{Cpu, Duration, Gpus, Memory, Resources};
 
-use crate::names::Names;
+pub use document::{Document, document};
+pub use names::Names;
 
-pub(crate) use document::document;
-
-pub(crate) fn lines(explanation: &Explanation, names: &impl Names) -> String {
+pub fn lines(explanation: &Explanation, names: &impl Names) -> String {
     let mut text = String::new();
     let mut fact = |what: &str, words: String| {
         writeln!(text, "{what:<10} {words}").expect("a string takes everything");
@@ -44,6 +44,18 @@ pub(crate) fn lines(explanation: &Explanation, names: &impl Names) -> String {
     text
 }
 
+/// All that matters of a job that waits, in one line: why, need against free, who is ahead.
+pub fn one_line(explanation: &Explanation, names: &impl Names) -> String {
+    let reason = explanation.reason.as_ref().map(|reason| sentence(reason, names));
+    let mut text = reason.unwrap_or_else(|| state_words(explanation.state).to_owned());
+    write!(text, "; need {}, free now {}", explanation.need, explanation.free)
+        .expect("a string takes everything");
+    if let Some(position) = explanation.position {
+        write!(text, "; {}", place_in_line(position, explanation)).expect("a string takes everything");
+    }
+    text
+}
+
 fn place_in_line(position: usize, explanation: &Explanation) -> String {
     if explanation.ahead.is_empty() {
         return format!("place {position}, nobody ahead");
@@ -63,7 +75,7 @@ fn members_by_node(assignment: &Assignment) -> impl Iterator<Item = (NodeId, u32
     assignment.nodes().map(move |node| (node, on(node).sum()))
 }
 
-pub(crate) fn state_name(state: State) -> &'static str {
+pub fn state_name(state: State) -> &'static str {
     match state {
         State::Queued => "queued",
         State::Starting => "starting",
@@ -98,7 +110,7 @@ fn state_words(state: State) -> &'static str {
 }
 
 /// The reason as a sentence without a capital or a full stop.
-pub(crate) fn sentence(reason: &Reason, names: &impl Names) -> String {
+pub fn sentence(reason: &Reason, names: &impl Names) -> String {
     match reason {
         Reason::Gated => "its owner has not released it yet".into(),
         Reason::ExceedsQuota { queue, need, quota } => {

@@ -174,8 +174,11 @@ fn programs_get_the_same_facts() {
 }
 
 #[test]
-fn what_programs_get_is_what_the_schema_says() {
-    for explanation in [waiting(), running()] {
-        crate::schema::assert_conforms("explain", &document(&explanation, &Numbered));
-    }
+fn one_line_says_need_free_and_who_is_ahead() {
+    let line = one_line(&waiting(), &Numbered);
+    assert!(line.starts_with("it needs "), "{line}");
+    assert!(
+        line.contains("; need ") && line.contains(", free now ") && line.contains("behind a, b, c"),
+        "{line}"
+    );
 }
