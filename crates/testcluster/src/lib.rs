@@ -1,0 +1,1 @@
+//! Dev only: the real Kubernetes control plane on loopback, for tests.
