@@ -1,0 +1,67 @@
+//! Kubeconfigs: who speaks to which address.
+
+use std::fs;
+use std::path::Path;
+
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+
+use super::certificates::{Certificates, Identity};
+use crate::error::{Error, Result};
+
+/// The user that an identity with many rights pretends to be. The API server then applies RBAC as it would to the
+/// user itself, and a user may have any number of groups, which our certificates cannot.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Impersonated<'a> {
+    pub(super) user: &'a str,
+    pub(super) groups: &'a [&'a str],
+}
+
+/// A kubeconfig as a document; JSON is YAML, too.
+pub(super) fn of(url: &str, certificates: &Certificates, identity: Identity) -> Value {
+    let cluster = json!({ "server": url, "certificate-authority": certificates.certificate("ca") });
+    let user = json!({
+        "client-certificate": certificates.certificate(identity.file),
+        "client-key": certificates.key(identity.file),
+    });
+    document(&cluster, &user)
+}
+
+pub(super) fn impersonating(
+    url: &str,
+    certificates: &Certificates,
+    identity: Identity,
+    impersonated: Impersonated<'_>,
+) -> Value {
+    let mut document = of(url, certificates, identity);
+    document["users"][0]["user"]["as"] = json!(impersonated.user);
+    document["users"][0]["user"]["as-groups"] = json!(impersonated.groups);
+    document
+}
+
+fn document(cluster: &Value, user: &Value) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{ "name": "testcluster", "cluster": cluster }],
+        "users": [{ "name": "user", "user": user }],
+        "contexts": [{ "name": "testcluster", "context": { "cluster": "testcluster", "user": "user" } }],
+        "current-context": "testcluster",
+    })
+}
+
+pub(crate) fn write(path: &Path, document: &Value) -> Result<()> {
+    let text = serde_json::to_string_pretty(document).expect("a value is JSON");
+    fs::write(path, text).map_err(|source| Error::File { path: path.to_owned(), source })
+}
+
+/// A client as a kubeconfig says, bound to the runtime of the caller.
+pub(crate) async fn client(path: &Path) -> Result<Client> {
+    Ok(Client::try_from(config(path).await?)?)
+}
+
+pub(crate) async fn config(path: &Path) -> Result<kube::Config> {
+    let kubeconfig = Kubeconfig::read_from(path)?;
+    Ok(kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
+}
