@@ -4,8 +4,10 @@ pub mod binaries;
 pub mod control_plane;
 pub mod error;
 pub mod kubelets;
+pub mod proxy;
 
 pub use binaries::Kubernetes;
 pub use control_plane::{Component, ControlPlane, Options, Shared, Usage, shared};
 pub use error::Error;
 pub use kubelets::{Kubelets, SimNode};
+pub use proxy::Proxy;
