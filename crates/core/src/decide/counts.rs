@@ -16,7 +16,7 @@ pub(super) struct Counts<'a> {
     with_count: BTreeMap<(GroupId, u32), i64>,
     in_all: BTreeMap<GroupId, i64>,
     /// Domains in which somebody was placed who must be apart from a group: none of it may follow.
-    guarded: BTreeMap<(GroupId, Domain), u32>,
+    guarded: BTreeMap<(GroupId, Domain), i64>,
 }
 
 /// A kind of rule, for who asks which one forbids a place.
@@ -38,19 +38,22 @@ impl<'a> Counts<'a> {
         }
     }
 
-    /// Counts members of a shape in, or out again where the number is negative.
-    pub(super) fn add(&mut self, shape: &Shape, node: NodeId, members: i64) {
-        for group in &*shape.groups {
-            if let Some(domain) = self.snapshot.groups.domain(*group, node) {
-                self.change(*group, domain, members);
-            }
-        }
+    /// Counts members in that are placed, or out again where the number is negative.
+    pub(super) fn place(&mut self, shape: &Shape, node: NodeId, members: i64) {
+        self.add(&shape.groups, node, members);
         for rule in &*shape.rules {
             if let Rule::Apart(group) = rule
                 && let Some(domain) = self.snapshot.groups.domain(*group, node)
             {
-                let guards = self.guarded.entry((*group, domain)).or_default();
-                *guards = guards.saturating_add_signed(members as i32);
+                *self.guarded.entry((*group, domain)).or_default() += members;
+            }
+        }
+    }
+
+    pub(super) fn add(&mut self, groups: &[GroupId], node: NodeId, members: i64) {
+        for group in groups {
+            if let Some(domain) = self.snapshot.groups.domain(*group, node) {
+                self.change(*group, domain, members);
             }
         }
     }
@@ -68,9 +71,13 @@ impl<'a> Counts<'a> {
         groups.iter().filter_map(|group| self.in_all.get(group)).map(|placed| placed.unsigned_abs()).sum()
     }
 
+    pub(super) fn have_changed(&self) -> bool {
+        self.in_all.values().any(|placed| *placed != 0)
+    }
+
     pub(super) fn is_empty(&self, group: GroupId) -> bool {
-        let nobody = self.snapshot.tallies.get(group).is_none_or(|tally| tally.is_empty());
-        nobody && self.in_all.get(&group).is_none_or(|placed| *placed == 0)
+        let before = self.snapshot.tallies.get(group).map_or(0, |tally| tally.in_domains());
+        before as i64 + self.in_all.get(&group).copied().unwrap_or(0) == 0
     }
 
     fn count(&self, group: GroupId, domain: Domain) -> u32 {

@@ -7,10 +7,10 @@ use super::Decision;
 use super::counts::Counts;
 use crate::cluster::NodeState;
 use crate::id::{IdVec, JobId, NodeId, QueueId, ShapeId};
-use crate::job::{Shape, Standing};
+use crate::job::{Job, Shape, Standing};
 use crate::plan::{Amendment, Assignment, Generation};
 use crate::report::Report;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Class, Snapshot};
 use crate::taken::{Taken, fit};
 use crate::units::{Instant, Resources};
 
@@ -30,6 +30,8 @@ pub(super) struct Draft<'a> {
     pub(super) counts: Counts<'a>,
     log: Vec<(NodeId, &'a Shape, u32)>,
     changes: BTreeMap<JobId, Option<Arc<Assignment>>>,
+    /// How often somebody was told to leave: whoever did not fit before may fit now.
+    growth: u64,
     pub(super) report: Report,
     pub(super) standings: Vec<(JobId, Standing)>,
 }
@@ -82,9 +84,20 @@ impl<'a> Draft<'a> {
             counts: Counts::new(snapshot),
             log: Vec::new(),
             changes: BTreeMap::new(),
+            growth: 0,
             report: Report::default(),
             standings: Vec::new(),
         }
+    }
+
+    /// Zero, and grows whenever something is done in the draft by which a class that was refused may be served.
+    pub(super) fn stamp(&self, class: &Class) -> u64 {
+        self.growth + self.counts.changes(&class.watches)
+    }
+
+    /// Whether the stamp of any class may have grown.
+    pub(super) fn has_changed_for_others(&self) -> bool {
+        self.growth > 0 || self.counts.have_changed()
     }
 
     /// An upper bound on the free room: what exceeds it fits nowhere.
@@ -147,7 +160,7 @@ impl<'a> Draft<'a> {
                 taken.add_count(node, *counter, each.saturating_mul(count));
             }
         });
-        self.counts.add(shape, node, i64::from(members));
+        self.counts.place(shape, node, i64::from(members));
         self.log.push((node, shape, members));
     }
 
@@ -162,21 +175,29 @@ impl<'a> Draft<'a> {
                     taken.remove_count(node, *counter, each.saturating_mul(count));
                 }
             });
-            self.counts.add(shape, node, -i64::from(members));
+            self.counts.place(shape, node, -i64::from(members));
         }
     }
 
     /// Changes what is taken from a node, and whatever was counted of it.
     fn change(&mut self, node: NodeId, change: impl FnOnce(&mut Taken)) {
-        let before = self.taken.free(self.snapshot.cluster, node);
+        self.count_out(node);
+        change(&mut self.taken);
+        self.count_in(node);
+    }
+
+    fn count_out(&mut self, node: NodeId) {
+        self.total = self.total - self.taken.free(self.snapshot.cluster, node);
         if self.exact {
             self.count_fits(node, |fits, fit| fits - fit);
         }
-        change(&mut self.taken);
+    }
+
+    fn count_in(&mut self, node: NodeId) {
+        self.total = self.total + self.taken.free(self.snapshot.cluster, node);
         if self.exact {
             self.count_fits(node, |fits, fit| fits + fit);
         }
-        self.total = self.total - before + self.taken.free(self.snapshot.cluster, node);
     }
 
     fn count_fits(&mut self, node: NodeId, count: impl Fn(u64, u64) -> u64) {
@@ -206,13 +227,69 @@ impl<'a> Draft<'a> {
 
     /// The same, of somebody who stays even where that is more than there is.
     pub(super) fn keep_anyway(&mut self, queue: QueueId, assignment: &Assignment) {
-        let cluster = self.snapshot.cluster;
-        let free =
-            |taken: &Taken| assignment.nodes().map(|node| taken.free(cluster, node)).sum::<Resources>();
-        let before = free(&self.taken);
+        assignment.nodes().for_each(|node| self.count_out(node));
         self.taken.add_all(assignment);
-        self.total = self.total - before + free(&self.taken);
+        assignment.nodes().for_each(|node| self.count_in(node));
         self.held[queue] = self.held[queue] + assignment.total();
+    }
+
+    /// Tells somebody in the plan to leave. They count in their groups until they have.
+    pub(super) fn evict(&mut self, job: JobId, queue: QueueId, assignment: &Assignment) {
+        assignment.nodes().for_each(|node| self.count_out(node));
+        self.taken.remove_all(assignment);
+        assignment.nodes().for_each(|node| self.count_in(node));
+        self.held[queue] = self.held[queue] - assignment.total();
+        self.growth += 1;
+        self.unassign(job);
+    }
+
+    /// Gives a job a place that was found in a trial.
+    pub(super) fn settle(&mut self, id: JobId, job: &'a Job, assignment: Assignment) {
+        for part in assignment.parts() {
+            self.take(part.node, &job.spec.roles[usize::from(part.role)].shape, part.members);
+        }
+        self.assign(id, job.spec.queue, assignment);
+    }
+
+    /// A draft to try things in that are not to last. What is released there is claimed by who has it.
+    pub(super) fn trial(&self) -> Self {
+        let nothing = Taken::nothing(self.snapshot.cluster.nodes().len());
+        let fits = IdVec::filled(u64::MAX, self.fits.len());
+        Self {
+            total: self.total,
+            counts: self.counts.clone(),
+            ..Self::over(self.snapshot, self.taken.clone(), Some(nothing), fits, self.held.clone())
+        }
+    }
+
+    /// In a trial: as if somebody were gone.
+    pub(super) fn release(&mut self, job: &Job, assignment: &Assignment) {
+        assignment.nodes().for_each(|node| self.count_out(node));
+        self.taken.remove_all(assignment);
+        assignment.nodes().for_each(|node| self.count_in(node));
+        self.claims.iter_mut().for_each(|claims| claims.add_all(assignment));
+        self.count(job, assignment, -1);
+    }
+
+    /// In a trial: somebody is back who was thought away.
+    pub(super) fn reclaim(&mut self, job: &Job, assignment: &Assignment) {
+        assignment.nodes().for_each(|node| self.count_out(node));
+        self.taken.add_all(assignment);
+        assignment.nodes().for_each(|node| self.count_in(node));
+        self.claims.iter_mut().for_each(|claims| claims.remove_all(assignment));
+        self.count(job, assignment, 1);
+    }
+
+    fn count(&mut self, job: &Job, assignment: &Assignment, sign: i64) {
+        for part in assignment.parts() {
+            let shape = &job.spec.roles[usize::from(part.role)].shape;
+            self.counts.add(&shape.groups, part.node, sign * i64::from(part.members));
+        }
+    }
+
+    /// In a trial: room has grown, so what was found to fit no longer bounds anything.
+    pub(super) fn forget_fits(&mut self) {
+        self.fits = IdVec::filled(u64::MAX, self.fits.len());
     }
 
     /// Writes down an assignment whose room placement has taken.

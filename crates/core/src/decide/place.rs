@@ -101,7 +101,7 @@ fn whole(job: &Job, parts: Vec<Part>) -> Assignment {
 }
 
 /// The quick answer, by counts that are kept: it is exact for gangs of one role.
-fn too_little_room(draft: &Draft<'_>, job: &Job, sizes: Sizes) -> Option<Reason> {
+pub(super) fn too_little_room(draft: &Draft<'_>, job: &Job, sizes: Sizes) -> Option<Reason> {
     let fits = |role: &Role, shape: ShapeId| {
         draft.fits(shape).min(u64::from(role.shape.each.count_in(draft.total())))
     };
