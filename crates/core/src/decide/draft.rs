@@ -1,5 +1,7 @@
 //! A plan in the making: the room that is left, what has changed, and a log by which tries are undone.
 
+mod trial;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -7,7 +9,7 @@ use super::Decision;
 use super::counts::Counts;
 use crate::cluster::NodeState;
 use crate::id::{IdVec, JobId, NodeId, QueueId, ShapeId};
-use crate::job::{Job, Shape, Standing};
+use crate::job::{Shape, Standing};
 use crate::plan::{Amendment, Assignment, Generation};
 use crate::report::Report;
 use crate::snapshot::{Class, Snapshot};
@@ -231,65 +233,6 @@ impl<'a> Draft<'a> {
         self.taken.add_all(assignment);
         assignment.nodes().for_each(|node| self.count_in(node));
         self.held[queue] = self.held[queue] + assignment.total();
-    }
-
-    /// Tells somebody in the plan to leave. They count in their groups until they have.
-    pub(super) fn evict(&mut self, job: JobId, queue: QueueId, assignment: &Assignment) {
-        assignment.nodes().for_each(|node| self.count_out(node));
-        self.taken.remove_all(assignment);
-        assignment.nodes().for_each(|node| self.count_in(node));
-        self.held[queue] = self.held[queue] - assignment.total();
-        self.growth += 1;
-        self.unassign(job);
-    }
-
-    /// Gives a job a place that was found in a trial.
-    pub(super) fn settle(&mut self, id: JobId, job: &'a Job, assignment: Assignment) {
-        for part in assignment.parts() {
-            self.take(part.node, &job.spec.roles[usize::from(part.role)].shape, part.members);
-        }
-        self.assign(id, job.spec.queue, assignment);
-    }
-
-    /// A draft to try things in that are not to last. What is released there is claimed by who has it.
-    pub(super) fn trial(&self) -> Self {
-        let nothing = Taken::nothing(self.snapshot.cluster.nodes().len());
-        let fits = IdVec::filled(u64::MAX, self.fits.len());
-        Self {
-            total: self.total,
-            counts: self.counts.clone(),
-            ..Self::over(self.snapshot, self.taken.clone(), Some(nothing), fits, self.held.clone())
-        }
-    }
-
-    /// In a trial: as if somebody were gone.
-    pub(super) fn release(&mut self, job: &Job, assignment: &Assignment) {
-        assignment.nodes().for_each(|node| self.count_out(node));
-        self.taken.remove_all(assignment);
-        assignment.nodes().for_each(|node| self.count_in(node));
-        self.claims.iter_mut().for_each(|claims| claims.add_all(assignment));
-        self.count(job, assignment, -1);
-    }
-
-    /// In a trial: somebody is back who was thought away.
-    pub(super) fn reclaim(&mut self, job: &Job, assignment: &Assignment) {
-        assignment.nodes().for_each(|node| self.count_out(node));
-        self.taken.add_all(assignment);
-        assignment.nodes().for_each(|node| self.count_in(node));
-        self.claims.iter_mut().for_each(|claims| claims.remove_all(assignment));
-        self.count(job, assignment, 1);
-    }
-
-    fn count(&mut self, job: &Job, assignment: &Assignment, sign: i64) {
-        for part in assignment.parts() {
-            let shape = &job.spec.roles[usize::from(part.role)].shape;
-            self.counts.add(&shape.groups, part.node, sign * i64::from(part.members));
-        }
-    }
-
-    /// In a trial: room has grown, so what was found to fit no longer bounds anything.
-    pub(super) fn forget_fits(&mut self) {
-        self.fits = IdVec::filled(u64::MAX, self.fits.len());
     }
 
     /// Writes down an assignment whose room placement has taken.

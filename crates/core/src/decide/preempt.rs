@@ -60,7 +60,9 @@ impl<'a> Victims<'a> {
     /// Tells those to leave whose place a job may take, and gives it to it; false if there are none.
     pub(super) fn make_room(&mut self, rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) -> bool {
         let job = &rules.snapshot.jobs[id];
-        if !job.spec.preempts || rules.quota_allows(draft, job).is_err() {
+        // Those who left for it already may yet be enough.
+        let awaited = rules.snapshot.displaced.values().any(|beneficiary| *beneficiary == id);
+        if !job.spec.preempts || awaited || rules.quota_allows(draft, job).is_err() {
             return false;
         }
         let Some((victims, assignment)) = self.choose(rules, draft, job) else { return false };
@@ -88,7 +90,7 @@ impl<'a> Victims<'a> {
         let mut spared = BTreeSet::new();
         for _ in 0..MOST_CHOICES {
             let search = Search { rules, draft, job };
-            let wide = search.widen(self.candidates(job, &spared))?;
+            let wide = search.widen(&self.candidates(job, &spared))?;
             let (victims, assignment) = search.prune(wide)?;
             match self.past_budget(&victims) {
                 Some(id) => spared.insert(id),
@@ -176,7 +178,7 @@ struct Search<'s, 'a> {
 impl<'a> Search<'_, 'a> {
     /// Thinks victims away, one level of priority after another, until the job fits; returns those among them that
     /// lie in its way there.
-    fn widen(&self, candidates: Vec<Victim<'a>>) -> Option<Vec<Victim<'a>>> {
+    fn widen(&self, candidates: &[Victim<'a>]) -> Option<Vec<Victim<'a>>> {
         let mut trial = self.draft.trial();
         for level in candidates.chunk_by(|one, next| one.priority == next.priority) {
             level.iter().for_each(|victim| trial.release(victim.job, victim.assignment));
