@@ -84,8 +84,19 @@ fn shape() -> impl Strategy<Value = Shape> {
     })
 }
 
+/// Jobs of one role, and of two where the second may get in the way of the first.
 fn jobs() -> impl Strategy<Value = JobSpec> {
-    let server = prop_oneof![3 => Just(None), 1 => shape().prop_map(Some)];
+    jobs_with(shape())
+}
+
+/// The same, but second roles take nothing and mind nobody: roles are placed one after the other, so a gang may be
+/// refused that the same room would hold, and fit when somebody else has taken some of it.
+fn simple_jobs() -> impl Strategy<Value = JobSpec> {
+    jobs_with(shape().prop_map(|shape| Shape { on: shape.on, ..Shape::default() }))
+}
+
+fn jobs_with(server: impl Strategy<Value = Shape>) -> impl Strategy<Value = JobSpec> {
+    let server = prop_oneof![3 => Just(None), 1 => server.prop_map(Some)];
     let budgets = prop::collection::btree_set(0u32..2, 0..2);
     (shape(), server, 1u64..4, 0u64..2, -1i32..2, any::<(bool, bool, bool)>(), budgets).prop_map(
         |(shape, server, members, more, priority, (evict, suspend, preempts), budgets)| {
@@ -103,7 +114,7 @@ fn jobs() -> impl Strategy<Value = JobSpec> {
     )
 }
 
-fn ops() -> impl Strategy<Value = Op> {
+fn ops<S: Strategy<Value = JobSpec> + 'static>(jobs: fn() -> S) -> impl Strategy<Value = Op> {
     let which = || 0usize..8;
     prop_oneof![
         8 => jobs().prop_map(|spec| Op::Submit(Box::new(spec))),
@@ -241,8 +252,8 @@ impl Decided<'_> {
         let itself = |group: &GroupId| u32::from(shape.groups.contains(group));
         match rule {
             Rule::Apart(group) => {
-                // Whoever was told to leave is gone when the job comes.
-                let counts = self.count(*group, |id, planned| planned || !self.moved(id));
+                // Of others that came in the same decision it is not known who came first.
+                let counts = self.count(*group, |id, planned| !self.moved(id) || id == job && planned);
                 let here = self.here(*group, node, &counts);
                 assert!(here.is_none_or(|count| count <= itself(group)), "{job:?} on {node:?}: {rule:?}");
             }
@@ -312,7 +323,7 @@ proptest! {
 
     #[test]
     fn every_plan_keeps_room_and_rules_whatever_the_world_does(
-        policy in policies(), ops in prop::collection::vec(ops(), 1..80)
+        policy in policies(), ops in prop::collection::vec(ops(jobs), 1..80)
     ) {
         let mut driver = world(policy);
         for op in &ops {
@@ -330,7 +341,9 @@ proptest! {
     }
 
     #[test]
-    fn deciding_again_changes_nothing(policy in filling(), ops in prop::collection::vec(ops(), 1..60)) {
+    fn deciding_again_changes_nothing(
+        policy in filling(), ops in prop::collection::vec(ops(simple_jobs), 1..60)
+    ) {
         let mut driver = world(policy);
         for op in &ops {
             driver.apply(op);
@@ -342,7 +355,7 @@ proptest! {
 
     #[test]
     fn looking_only_at_what_changed_decides_as_looking_at_everything(
-        policy in filling(), ops in prop::collection::vec(ops(), 1..60)
+        policy in filling(), ops in prop::collection::vec(ops(simple_jobs), 1..60)
     ) {
         let mut driver = world(policy);
         for op in &ops {
@@ -358,7 +371,7 @@ proptest! {
 
     #[test]
     fn everything_is_decided_again_from_the_journal(
-        policy in policies(), ops in prop::collection::vec(ops(), 1..60)
+        policy in policies(), ops in prop::collection::vec(ops(jobs), 1..60)
     ) {
         let mut driver = world(policy);
         let lines = Lines::default();
@@ -376,7 +389,7 @@ proptest! {
 
     #[test]
     fn a_single_member_goes_where_it_is_said_to_be_feasible(
-        policy in filling(), ops in prop::collection::vec(ops(), 1..40), shape in shape()
+        policy in filling(), ops in prop::collection::vec(ops(jobs), 1..40), shape in shape()
     ) {
         let mut driver = world(policy);
         for op in &ops {

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Decision;
-use super::counts::Counts;
+use super::counts::{Counts, RuleKind};
 use crate::cluster::NodeState;
-use crate::id::{IdVec, JobId, NodeId, QueueId, ShapeId};
-use crate::job::{Shape, Standing};
+use crate::id::{GroupId, IdVec, JobId, NodeId, QueueId, ShapeId};
+use crate::job::{Rule, Shape, Standing};
 use crate::plan::{Amendment, Assignment, Generation};
 use crate::report::Report;
 use crate::snapshot::{Class, Snapshot};
@@ -162,8 +162,37 @@ impl<'a> Draft<'a> {
                 taken.add_count(node, *counter, each.saturating_mul(count));
             }
         });
-        self.counts.place(shape, node, i64::from(members));
+        self.counts.add(&shape.groups, node, i64::from(members));
         self.log.push((node, shape, members));
+    }
+
+    /// The kind of rule that keeps one more member of a shape off a node: its own, or one of a member of the same job
+    /// that was placed before it.
+    pub(super) fn forbid(&self, shape: &Shape, node: NodeId) -> Option<RuleKind> {
+        let domain = |group: GroupId, node: NodeId| self.snapshot.groups.domain(group, node);
+        let intrudes = |(there, other): (NodeId, GroupId)| {
+            domain(other, node).is_some_and(|here| domain(other, there) == Some(here))
+        };
+        let own = self.counts.forbid(shape, node);
+        own.or_else(|| self.guards(shape).any(intrudes).then_some(RuleKind::Apart))
+    }
+
+    /// Whether members of this shape must be placed one at a time, because each may decide about the next.
+    pub(super) fn is_ruled(&self, shape: &Shape) -> bool {
+        !shape.rules.is_empty() || self.guards(shape).next().is_some()
+    }
+
+    /// Where members of the job that is being placed are who must be apart from a group of this shape.
+    fn guards(&self, shape: &Shape) -> impl Iterator<Item = (NodeId, GroupId)> {
+        let placed = self.log.iter().filter(|_| !shape.groups.is_empty());
+        let rules =
+            placed.flat_map(|(node, other, _)| other.rules.iter().map(move |rule| (*node, other, rule)));
+        rules.filter_map(|(node, other, rule)| match rule {
+            // Who has the same rule finds those by their count who are counted.
+            Rule::Apart(group) if other.groups.contains(group) && shape.rules.contains(rule) => None,
+            Rule::Apart(group) if shape.groups.contains(group) => Some((node, *group)),
+            _ => None,
+        })
     }
 
     /// Undoes everything since the mark.
@@ -177,7 +206,7 @@ impl<'a> Draft<'a> {
                     taken.remove_count(node, *counter, each.saturating_mul(count));
                 }
             });
-            self.counts.place(shape, node, -i64::from(members));
+            self.counts.add(&shape.groups, node, -i64::from(members));
         }
     }
 

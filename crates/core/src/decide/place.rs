@@ -91,7 +91,7 @@ impl Placer {
         let draft = Draft::beside_the_plan(snapshot);
         let search = Search { rule: self.rule, job, sizes, reach: Reach::Unclaimed };
         let candidates = search.candidates(&draft, Scope::Everywhere, &role.shape).into_iter();
-        let allowed = candidates.filter(|(node, _)| draft.counts.forbid(&role.shape, *node).is_none());
+        let allowed = candidates.filter(|(node, _)| draft.forbid(&role.shape, *node).is_none());
         allowed.map(|(node, _)| node).collect()
     }
 }
@@ -231,7 +231,7 @@ impl<'a> Search<'a> {
         if members == 0 {
             return Ok(Vec::new());
         }
-        if draft.counts.matter_to(shape) {
+        if draft.is_ruled(shape) {
             return self.one_at_a_time(draft, scope, shape, members);
         }
         let candidates = self.candidates(draft, scope, shape);

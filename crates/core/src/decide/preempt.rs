@@ -238,7 +238,7 @@ impl<'a> Search<'_, 'a> {
 
     /// How many members fit in all, where that alone decides whether the job does.
     fn fit(&self, trial: &Draft<'a>) -> Option<u64> {
-        let shape = self.counted_shape(trial)?;
+        let shape = self.counted_shape()?;
         let nodes = self.rules.snapshot.cluster.nodes().ids();
         Some(nodes.map(|node| u64::from(trial.fit_on(node, shape, Reach::Claimed))).sum())
     }
@@ -249,12 +249,12 @@ impl<'a> Search<'_, 'a> {
             let nodes = victim.assignment.nodes();
             nodes.map(|node| u64::from(trial.fit_on(node, shape, Reach::Claimed))).sum()
         };
-        self.counted_shape(trial).map_or(0, fit)
+        self.counted_shape().map_or(0, fit)
     }
 
-    fn counted_shape(&self, trial: &Draft<'a>) -> Option<&'a Shape> {
+    fn counted_shape(&self) -> Option<&'a Shape> {
         let [role] = &self.job.spec.roles[..] else { return None };
         let anywhere = !matches!(self.job.spec.topology, Topology::Required(_));
-        (anywhere && !trial.counts.matter_to(&role.shape)).then_some(&role.shape)
+        (anywhere && role.shape.rules.is_empty()).then_some(&role.shape)
     }
 }

@@ -60,13 +60,13 @@ fn members_that_keep_apart_never_share_a_domain() {
 }
 
 #[test]
-fn nobody_follows_whom_a_neighbour_placed_in_the_same_pass_keeps_apart_from() {
-    let (mut driver, group) =
-        world(vec![(NodeId(0), 0), (NodeId(1), 0), (NodeId(2), 0), (NodeId(3), 1)], vec![]);
+fn to_keep_apart_binds_who_comes_not_who_is_there() {
+    let (mut driver, group) = world(vec![(NodeId(0), 0)], vec![]);
     let apart = driver.submit(ruled(single("apart", 1), &[], &[Rule::Apart(group)]));
+    driver.settle();
     let member = driver.submit(ruled(single("member", 1), &[group], &[]));
     driver.settle();
-    assert_eq!((nodes(&driver, apart), nodes(&driver, member)), (vec![0], vec![3]));
+    assert_eq!((nodes(&driver, apart), nodes(&driver, member)), (vec![0], vec![0]));
     assert_well(&driver);
 }
 
@@ -177,6 +177,23 @@ fn the_checker_recounts_who_is_where() {
     assert_eq!(judged(&driver, even, &[0, 1]), Err(Violation::SpreadBroken(even, NodeId(0))));
     let alone = driver.submit(ruled(gang("alone", 2, 1), &[group], &[Rule::Apart(group)]));
     assert_eq!(judged(&driver, alone, &[2, 3]), Err(Violation::AntiAffinityBroken(alone, NodeId(2))));
+}
+
+#[test]
+fn of_two_who_keep_apart_from_each_other_one_is_wrong() {
+    let (mut driver, group) = world(two_by_two(), vec![]);
+    let spec = ruled(single("a", 1), &[group], &[Rule::Apart(group)]);
+    let jobs = [driver.submit(spec.clone()), driver.submit(spec.clone())];
+    let on = |node| {
+        let part = Part { role: 0, node: NodeId(node), members: 1 };
+        Some(Arc::new(Assignment::whole(&spec, vec![part]).unwrap()))
+    };
+    let judged = |nodes: [u32; 2]| {
+        let changes = jobs.into_iter().zip(nodes.map(on)).collect();
+        driver.engine.check(Amendment { generation: Generation(1), changes }).map(|_| ())
+    };
+    assert_eq!(judged([0, 2]), Ok(()));
+    assert_eq!(judged([0, 1]), Err(Violation::AntiAffinityBroken(jobs[0], NodeId(0))));
 }
 
 #[test]
