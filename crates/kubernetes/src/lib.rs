@@ -6,3 +6,4 @@
 
 pub mod deed;
 pub mod objects;
+pub mod rules;
