@@ -5,6 +5,7 @@
 
 mod apply;
 mod certificates;
+mod companion;
 mod component;
 mod flags;
 mod guard;
@@ -28,6 +29,7 @@ use guard::Guard;
 use process::Process;
 use site::Site;
 
+pub use companion::Companion;
 pub use component::Component;
 pub use options::Options;
 pub use shared::{Shared, shared};
@@ -127,8 +129,7 @@ impl ControlPlane {
 
     /// What a program has used since it was last started.
     pub fn usage(&self, component: Component) -> Result<Usage> {
-        let path = PathBuf::from(format!("/proc/{}", self.pid(component)?));
-        Usage::of(self.pid(component)?).map_err(|source| Error::File { path, source })
+        Usage::of(self.pid(component)?)
     }
 
     /// What a program serves at a path, for instance `/metrics`.
@@ -138,7 +139,8 @@ impl ControlPlane {
 
     fn launch(&self, component: Component) -> Result<()> {
         let recipe = self.site.recipe(component)?;
-        let process = Process::start(recipe, self.guard.group()).map_err(spawning(component.name()))?;
+        let started = Process::start(recipe.command(), &recipe.log, self.guard.group());
+        let process = started.map_err(spawning(component.name()))?;
         self.processes().insert(component, process);
         Ok(())
     }

@@ -5,9 +5,11 @@ pub mod control_plane;
 pub mod error;
 pub mod kubelets;
 pub mod proxy;
+pub mod volcano;
 
 pub use binaries::Kubernetes;
-pub use control_plane::{Component, ControlPlane, Options, Shared, Usage, shared};
+pub use control_plane::{Companion, Component, ControlPlane, Options, Shared, Usage, shared};
 pub use error::Error;
 pub use kubelets::{Kubelets, SimNode};
 pub use proxy::Proxy;
+pub use volcano::Volcano;
