@@ -44,7 +44,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// A control plane that runs. Dropping it ends its processes and removes its files; so does the end of this process.
 #[derive(Debug)]
 pub struct ControlPlane {
-    // The order matters: processes are ended before the guard removes the folder they write to.
+    // The order matters: processes are ended before the folder they write to is removed.
     processes: Mutex<BTreeMap<Component, Process>>,
     site: Site,
     guard: Guard,
@@ -63,7 +63,7 @@ impl ControlPlane {
     }
 
     async fn attempt(options: &Options) -> Result<Self> {
-        let site = Site::prepare(options)?;
+        let site = prepare(options.clone()).await?;
         let guard = Guard::over(site.folder()).map_err(spawning("sh"))?;
         let plane = Self { processes: Mutex::default(), site, guard };
         plane.launch(Component::Etcd)?;
@@ -178,6 +178,12 @@ impl ControlPlane {
     fn processes(&self) -> MutexGuard<'_, BTreeMap<Component, Process>> {
         self.processes.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Apart from the runtime's threads: programs may have to be built.
+async fn prepare(options: Options) -> Result<Site> {
+    let prepared = tokio::task::spawn_blocking(move || Site::prepare(&options)).await;
+    prepared.expect("preparing does not panic")
 }
 
 fn spawning(what: &str) -> impl FnOnce(std::io::Error) -> Error {

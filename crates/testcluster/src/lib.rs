@@ -1,4 +1,4 @@
-//! Dev only: the real Kubernetes control plane on loopback, simulated kubelets and a faulty network, for tests.
+#![doc = include_str!("../README.md")]
 
 pub mod binaries;
 pub mod control_plane;
