@@ -45,6 +45,12 @@ pub fn provide(program: Program) -> Result<Provided, Unavailable> {
     }
 }
 
+/// Where the source of the module lies that a program is built from: for the definitions and configurations that come
+/// with it.
+pub fn sources(program: Program) -> Result<PathBuf, Unavailable> {
+    build::sources(program)
+}
+
 fn found(program: Program) -> Result<Option<PathBuf>, Unavailable> {
     let assets =
         std::env::var_os("KUBEBUILDER_ASSETS").map(|folder| Path::new(&folder).join(program.command()));

@@ -122,6 +122,15 @@ impl Program {
         }
     }
 
+    /// The module that the package lies in.
+    pub(super) fn source_module(self) -> &'static str {
+        match self {
+            Self::Etcd => "go.etcd.io/etcd/server/v3",
+            Self::ApiServer(_) | Self::ControllerManager(_) | Self::Scheduler(_) => "k8s.io/kubernetes",
+            Self::VolcanoScheduler | Self::VolcanoControllers => "volcano.sh/volcano",
+        }
+    }
+
     pub(super) fn link_flags(self) -> String {
         let stripped = "-s -w".to_owned();
         match self.kubernetes() {
