@@ -35,6 +35,9 @@ pub(crate) fn lines(explanation: &Explanation, names: &impl Names) -> String {
     if !over {
         fact("need", format!("{}; free now: {}", explanation.need, explanation.free));
     }
+    for (counter, need, free) in &explanation.lacks {
+        fact("lacks", format!("{need} of {counter}; free where it may run: {free}"));
+    }
     if let Some(position) = explanation.position {
         fact("line", place_in_line(position, explanation));
     }
@@ -118,6 +121,18 @@ pub(crate) fn sentence(reason: &Reason, names: &impl Names) -> String {
         Reason::TopologyUnsatisfied { level, members, best } => {
             let (level, members) = (names.level(*level), count(*members, "member"));
             format!("its {members} must share one {level}, and {} fit into the best {level} now", few(*best))
+        }
+        Reason::AffinityUnsatisfied { members, fit } => {
+            let members = count(*members, "member");
+            format!("its {members} must be near others, and {} find room there now", few(*fit))
+        }
+        Reason::AntiAffinityUnsatisfied { members, fit } => {
+            let members = count(*members, "member");
+            format!("its {members} must keep away from others, and {} find room elsewhere now", few(*fit))
+        }
+        Reason::SpreadUnsatisfied { members, fit } => {
+            let members = count(*members, "member");
+            format!("its {members} must be spread evenly, and {} find room where that is so now", few(*fit))
         }
         Reason::WaitingForVictims => "its place is chosen, and others have yet to leave it".into(),
         Reason::BehindHigherPriority { ahead } => {

@@ -1,16 +1,20 @@
 //! What was asked: roles, gangs, priority, deadline; and the life of a job.
 
+mod shape;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Level, Name};
-use crate::id::{ClassId, GpuTypeId, NodeId, QueueId, ShapeId};
+use crate::id::{BudgetId, ClassId, NodeId, QueueId, ShapeId};
 use crate::plan::Assignment;
 use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::report::{Failure, Reason, State};
 use crate::units::{Duration, Gpus, Instant, Iterations, Resources, Share};
+
+pub use shape::{Eligibility, Rule, Shape};
 
 /// What a member does. The order is the order in which a job's members are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -26,7 +30,12 @@ pub enum RoleKind {
 #[serde(rename_all = "lowercase", try_from = "GangText", into = "GangText")]
 pub enum Gang {
     Rigid(Members),
-    Elastic { min: Members, max: Members },
+    Elastic {
+        min: Members,
+        max: Members,
+    },
+    /// All its members have ended, and it asks for none.
+    Ended,
 }
 
 /// A number of members, at least one.
@@ -74,13 +83,25 @@ impl Gang {
     pub const fn min(self) -> u32 {
         match self {
             Self::Rigid(members) | Self::Elastic { min: members, .. } => members.get(),
+            Self::Ended => 0,
         }
     }
 
     pub const fn max(self) -> u32 {
         match self {
             Self::Rigid(members) | Self::Elastic { max: members, .. } => members.get(),
+            Self::Ended => 0,
         }
+    }
+
+    /// The gang once `ended` of its members have, and `left` are still there.
+    pub(crate) fn without(self, ended: u32, left: u32) -> Self {
+        let (min, max) = (self.min().min(left), self.max().saturating_sub(ended).max(left));
+        Self::sized(u64::from(min), u64::from(max)).unwrap_or(Self::Ended)
+    }
+
+    fn sized(min: u64, max: u64) -> Result<Self, GangError> {
+        if min == max { Self::rigid(min) } else { Self::elastic(min, max) }
     }
 }
 
@@ -93,7 +114,7 @@ struct GangText {
 impl TryFrom<GangText> for Gang {
     type Error = GangError;
     fn try_from(text: GangText) -> Result<Self, GangError> {
-        if text.min == text.max { Self::rigid(text.min) } else { Self::elastic(text.min, text.max) }
+        if text.max == 0 { Ok(Self::Ended) } else { Self::sized(text.min, text.max) }
     }
 }
 
@@ -101,24 +122,6 @@ impl From<Gang> for GangText {
     fn from(gang: Gang) -> Self {
         Self { min: u64::from(gang.min()), max: u64::from(gang.max()) }
     }
-}
-
-/// Where a member may run, before any question of room.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Eligibility {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gpu_type: Option<GpuTypeId>,
-    /// Only on these, in order of id; anywhere if none are named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nodes: Option<Arc<[NodeId]>>,
-}
-
-/// A member's needs: two members of one shape can stand in for each other.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Shape {
-    pub each: Resources,
-    #[serde(default)]
-    pub on: Eligibility,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,15 +177,28 @@ pub struct Capabilities {
     pub rescale: bool,
     /// Slowed down where it is.
     pub throttle: bool,
+    /// Stopped for another's sake, though what it did is lost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub evict: bool,
 }
 
 impl Capabilities {
     /// Started and left alone.
-    pub const START_ONLY: Self =
-        Self { suspend: false, relocate: false, resize_in_place: false, rescale: false, throttle: false };
+    pub const START_ONLY: Self = Self {
+        suspend: false,
+        relocate: false,
+        resize_in_place: false,
+        rescale: false,
+        throttle: false,
+        evict: false,
+    };
     /// A job with checkpoints: it may be stopped, moved and rescaled.
-    pub const CHECKPOINTED: Self =
-        Self { suspend: true, relocate: true, resize_in_place: false, rescale: true, throttle: false };
+    pub const CHECKPOINTED: Self = Self { suspend: true, relocate: true, rescale: true, ..Self::START_ONLY };
+
+    /// Whether it may be taken off its nodes to make room.
+    pub const fn makes_room(self) -> bool {
+        self.suspend || self.evict
+    }
 }
 
 /// What stopping and starting again costs.
@@ -223,6 +239,16 @@ pub struct JobSpec {
     /// Submitted, but not to be started.
     #[serde(default)]
     pub suspended: bool,
+    /// What evicting its members counts against.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<BudgetId>,
+    /// Whether others may be stopped for its sake.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub preempts: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl JobSpec {
@@ -235,11 +261,7 @@ impl JobSpec {
             queue: QueueId(0),
             priority: Priority::NORMAL,
             user: Share(500_000),
-            roles: vec![Role {
-                kind: RoleKind::Worker,
-                gang,
-                shape: Shape { each, on: Eligibility::default() },
-            }],
+            roles: vec![Role { kind: RoleKind::Worker, gang, shape: Shape::of(each) }],
             work: Work::default(),
             deadline: None,
             topology: Topology::Anywhere,
@@ -248,6 +270,8 @@ impl JobSpec {
             profile: None,
             start_retries: Self::DEFAULT_START_RETRIES,
             suspended: false,
+            budgets: Vec::new(),
+            preempts: true,
         }
     }
 
@@ -331,6 +355,21 @@ impl Life {
         }
     }
 
+    /// The same life, with another assignment in place of each it has.
+    pub(crate) fn with_each(&self, change: impl Fn(&Arc<Assignment>) -> Arc<Assignment>) -> Self {
+        match self {
+            Self::Starting(held) => Self::Starting(change(held)),
+            Self::Running(held) => Self::Running(change(held)),
+            Self::Degraded { held, lost } => Self::Degraded { held: change(held), lost: *lost },
+            Self::Resizing { from, to } => Self::Resizing { from: change(from), to: change(to) },
+            Self::Moving { from, to } => Self::Moving { from: change(from), to: change(to) },
+            Self::Leaving { held, exit } => {
+                Self::Leaving { held: held.iter().map(change).collect(), exit: *exit }
+            }
+            without => without.clone(),
+        }
+    }
+
     pub const fn is_waiting(&self) -> bool {
         matches!(self, Self::Queued | Self::Preempted)
     }
@@ -368,6 +407,9 @@ pub struct Job {
     pub last_failure: Option<Failure>,
     /// Not to be started, or not to be disturbed, before this.
     pub not_before: Instant,
+    /// Since when it runs where it is, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_since: Option<Instant>,
     /// The shapes of its roles and the class it waits in, as interned by the engine.
     #[serde(skip)]
     pub shapes: Vec<ShapeId>,
@@ -379,6 +421,11 @@ impl Job {
     /// What is left to do, as time alone; unknown where the work is.
     pub fn remaining(&self, now: Instant) -> Option<Duration> {
         self.spec.work.alone.map(|alone| alone - self.progress.executed(now))
+    }
+
+    /// When it has run for `least`, if it runs.
+    pub fn ripe(&self, least: Duration) -> Option<Instant> {
+        self.runs_since.map(|since| since + least)
     }
 }
 

@@ -23,6 +23,12 @@ pub enum Reason {
     InsufficientResources { each: Resources, members: u32, fit: u32 },
     /// Enough room, but in no single domain of the level it requires.
     TopologyUnsatisfied { level: Level, members: u32, best: u32 },
+    /// Room for its members, but only for `fit` of them beside those they must be with.
+    AffinityUnsatisfied { members: u32, fit: u32 },
+    /// Room for its members, but only for `fit` of them away from those they must not be with.
+    AntiAffinityUnsatisfied { members: u32, fit: u32 },
+    /// Room for its members, but only for `fit` of them without crowding a domain more than they allow.
+    SpreadUnsatisfied { members: u32, fit: u32 },
     /// Its place is chosen; others have yet to leave it.
     WaitingForVictims,
     /// The line is served in order and somebody ahead is waiting.
@@ -67,6 +73,9 @@ pub struct Report {
     /// The bound on work in one cycle was reached; the next cycle goes on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_short: bool,
+    /// Who makes room, and for whom.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub displaced: Vec<(JobId, JobId)>,
 }
 
 /// Everything a user may ask about one job.
@@ -82,6 +91,9 @@ pub struct Explanation {
     pub need: Resources,
     /// Free now, over all nodes that are well.
     pub free: Resources,
+    /// Counters of which there is too little: by name, what it needs and what is free where it may run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lacks: Vec<(Name, u64, u64)>,
     /// Its place in the line, from 1; none once it is planned or over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<usize>,

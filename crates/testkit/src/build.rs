@@ -35,8 +35,8 @@ pub fn racks(racks: u32, per_rack: u32, gpus: u64) -> Cluster {
                 memory: Memory::gib(128 * gpus),
                 gpus: Gpus::whole(gpus),
             },
-            gpu_type: None,
             domains: vec![format!("rack-{}", node / per_rack)],
+            ..NodeSpec::default()
         };
         cluster.add_node(&spec).expect("names differ");
     }

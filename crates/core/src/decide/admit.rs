@@ -27,7 +27,7 @@ pub(super) fn admit<'a>(
 ) -> Draft<'a> {
     let rules = Rules { snapshot, queueing: policy.queueing, sizes, placer };
     match policy.preemption {
-        Preemption::Never => rules.fill_what_is_free(ranker),
+        Preemption::Never | Preemption::ByPriority => rules.fill_what_is_free(ranker),
         Preemption::ByRank => rules.share_out_by_rank(ranker),
     }
 }
@@ -44,9 +44,8 @@ impl<'a> Rules<'a> {
     /// the room only shrinks from here on.
     fn fill_what_is_free(&self, ranker: &'a Ranker<'a>) -> Draft<'a> {
         let mut draft = Draft::beside_the_plan(self.snapshot);
-        let growth = self.snapshot.room.growth();
         let in_order = self.queueing == Queueing::HeadBlocks;
-        let mut line = Line::new(ranker, |class| in_order || !class.is_closed(growth));
+        let mut line = Line::new(ranker, |class| in_order || !class.is_closed(self.snapshot.stamp(class)));
         let mut starts = 0;
         while let Some((id, class)) = line.pop() {
             match self.admit_one(&mut draft, id, Reach::Unclaimed) {
@@ -121,8 +120,7 @@ impl<'a> Rules<'a> {
                 ranked.push((ranker.running(id, job), id, assignment));
             } else {
                 draft.lift_claims(assignment);
-                let kept = draft.keep(job.spec.queue, assignment);
-                assert!(kept, "the plan itself never holds more than there is");
+                draft.keep_anyway(job.spec.queue, assignment);
             }
         }
         ranked
@@ -133,7 +131,7 @@ impl<'a> Rules<'a> {
     }
 
     /// Places a job where it disturbs nobody, or, if it may, where it disturbs those behind it least.
-    fn admit_one(&self, draft: &mut Draft<'_>, id: JobId, reach: Reach) -> Result<(), Reason> {
+    fn admit_one(&self, draft: &mut Draft<'a>, id: JobId, reach: Reach) -> Result<(), Reason> {
         let job = &self.snapshot.jobs[id];
         self.quota_allows(draft, job)?;
         let mut placed = self.placer.place(draft, job, self.sizes, Reach::Unclaimed);

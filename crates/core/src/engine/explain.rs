@@ -3,11 +3,13 @@
 use super::Engine;
 use super::index::Index;
 use super::state::State;
+use crate::cluster::{Name, NodeState};
 use crate::decide::Line;
 use crate::decide::order;
-use crate::id::JobId;
-use crate::job::{Exit, Life};
+use crate::id::{CounterId, JobId};
+use crate::job::{Eligibility, Exit, Job, Life};
 use crate::report::{Explanation, Reason};
+use crate::taken::is_eligible;
 use crate::units::{Duration, Resources};
 
 /// How many of those ahead are named.
@@ -49,10 +51,34 @@ impl Engine {
             reason: self.verdict(id),
             need: job.spec.least(),
             free: self.index.room.total(&self.state.cluster),
+            lacks: self.lacks(job),
             position,
             ahead: names.iter().map(|id| self.state.jobs[*id].spec.name.clone()).collect(),
             assignment: self.state.plan.get(id).map(|assignment| (**assignment).clone()),
         })
+    }
+
+    /// The counters of which there is too little for a job that waits, where it may run.
+    fn lacks(&self, job: &Job) -> Vec<(Name, u64, u64)> {
+        let waits = job.life.is_waiting() && job.class.is_some();
+        let roles = job.spec.roles.iter().filter(|_| waits);
+        let needs = roles.flat_map(|role| role.shape.counters.iter().map(move |need| (role, need)));
+        let short = needs.filter_map(|(role, (counter, each))| {
+            let left = self.left(role.shape.on, *counter);
+            let fit: u64 = left.iter().map(|left| left.checked_div(*each).unwrap_or(u64::MAX)).sum();
+            let members = u64::from(role.gang.min());
+            let name = self.state.cluster.counters().get(*counter)?.name.clone();
+            (fit < members).then(|| (name, each.saturating_mul(members), left.iter().sum()))
+        });
+        short.collect()
+    }
+
+    /// What is left of a counter on each node that takes such members.
+    fn left(&self, on: Eligibility, counter: CounterId) -> Vec<u64> {
+        let cluster = &self.state.cluster;
+        let nodes = cluster.nodes().iter().filter(|(_, node)| node.state == NodeState::Ready);
+        let eligible = nodes.filter(|(node, _)| is_eligible(cluster, *node, on));
+        eligible.map(|(node, _)| self.index.room.taken().left(cluster, node, counter)).collect()
     }
 
     /// The job of that name: the newest one, if several had it.
@@ -73,6 +99,7 @@ impl Engine {
             reason: ended.reason.clone(),
             need: Resources::NONE,
             free: self.index.room.total(&self.state.cluster),
+            lacks: Vec::new(),
             position: None,
             ahead: Vec::new(),
             assignment: None,

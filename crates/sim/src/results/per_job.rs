@@ -73,6 +73,9 @@ pub fn reason_name(reason: &Reason) -> &'static str {
         Reason::WaitingForQuota { .. } => "WaitingForQuota",
         Reason::InsufficientResources { .. } => "InsufficientResources",
         Reason::TopologyUnsatisfied { .. } => "TopologyUnsatisfied",
+        Reason::AffinityUnsatisfied { .. } => "AffinityUnsatisfied",
+        Reason::AntiAffinityUnsatisfied { .. } => "AntiAffinityUnsatisfied",
+        Reason::SpreadUnsatisfied { .. } => "SpreadUnsatisfied",
         Reason::WaitingForVictims => "WaitingForVictims",
         Reason::BehindHigherPriority { .. } => "BehindHigherPriority",
         Reason::StartFailed { .. } => "StartFailed",
@@ -91,6 +94,9 @@ mod tests {
     fn a_reason_has_the_same_name_in_csv_and_in_the_journal() {
         let reasons = [
             Reason::Gated,
+            Reason::AffinityUnsatisfied { members: 2, fit: 1 },
+            Reason::AntiAffinityUnsatisfied { members: 2, fit: 1 },
+            Reason::SpreadUnsatisfied { members: 2, fit: 1 },
             Reason::WaitingForVictims,
             Reason::BehindHigherPriority { ahead: metronome_core::id::JobId(3) },
             Reason::TrainingFailed,
