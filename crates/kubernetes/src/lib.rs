@@ -4,6 +4,7 @@
 //! neutral terms (`rules`, `world`). What the engine decides comes out as deeds (`deed`), which are carried out by
 //! `act` and whose outcomes come back as events. Nothing but `act`, `watch`, `lead` and `serve` does any IO.
 
+pub mod border;
 pub mod deed;
 pub mod objects;
 pub mod rules;

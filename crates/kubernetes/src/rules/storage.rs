@@ -127,9 +127,16 @@ pub struct Storage {
     attachments_on: BTreeMap<String, BTreeSet<String>>,
     /// Claims in use by pods on each node that are not of the engine's jobs, and how many times.
     uses_on: BTreeMap<String, BTreeMap<ClaimKey, u32>>,
-    users_of: BTreeMap<ClaimKey, u32>,
+    users_of: BTreeMap<ClaimKey, BTreeMap<String, u32>>,
     /// Claims of the engine's jobs: their attachments are counted with the jobs.
     ours: BTreeMap<ClaimKey, u32>,
+}
+
+/// A volume is the affair of the claim it is for, else of all claims of its class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Concerned {
+    Claim(ClaimKey),
+    Class(String),
 }
 
 fn name_of(meta: &ObjectMeta) -> String {
@@ -194,13 +201,34 @@ impl Storage {
         self.rooms.insert(ClaimKey::of(&room.metadata), Room::of(room));
     }
 
-    pub fn room_deleted(&mut self, namespace: &str, name: &str) {
-        self.rooms.remove(&ClaimKey { namespace: namespace.to_owned(), name: name.to_owned() });
+    /// The class it was about.
+    pub fn room_deleted(&mut self, namespace: &str, name: &str) -> Option<String> {
+        let key = ClaimKey { namespace: namespace.to_owned(), name: name.to_owned() };
+        self.rooms.remove(&key).map(|room| room.class)
     }
 
     /// The claim as it is known, if it is.
     pub fn claim(&self, key: &ClaimKey) -> Option<&Claim> {
         self.claims.get(key)
+    }
+
+    pub fn is_of_class(&self, key: &ClaimKey, class: &str) -> bool {
+        self.claims.get(key).is_some_and(|claim| volume::class_of(claim) == class)
+    }
+
+    /// Whom it concerns what becomes of a volume.
+    pub fn concerned_by(&self, volume: &str) -> Option<Concerned> {
+        let volume = self.volumes.get(volume)?;
+        Some(match volume.claim() {
+            Some(claim) => Concerned::Claim(claim),
+            None => Concerned::Class(volume.class.clone()),
+        })
+    }
+
+    /// The nodes on which somebody uses a claim and volumes are limited.
+    pub fn nodes_that_count(&self, claim: &ClaimKey) -> Vec<String> {
+        let nodes = self.users_of.get(claim).into_iter().flat_map(BTreeMap::keys);
+        nodes.filter(|node| self.limits(node).next().is_some()).cloned().collect()
     }
 }
 

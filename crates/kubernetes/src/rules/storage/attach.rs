@@ -1,5 +1,6 @@
 //! How many volumes a node has attached, and how many it can.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::volume::class_of;
@@ -57,19 +58,14 @@ impl Storage {
     pub fn use_began(&mut self, node: &str, claims: &[ClaimKey]) {
         for claim in claims {
             *self.uses_on.entry(node.to_owned()).or_default().entry(claim.clone()).or_default() += 1;
-            *self.users_of.entry(claim.clone()).or_default() += 1;
+            *self.users_of.entry(claim.clone()).or_default().entry(node.to_owned()).or_default() += 1;
         }
     }
 
     pub fn use_ended(&mut self, node: &str, claims: &[ClaimKey]) {
         for claim in claims {
-            if let Some(uses) = self.uses_on.get_mut(node) {
-                decrease(uses, claim);
-            }
-            decrease(&mut self.users_of, claim);
-        }
-        if self.uses_on.get(node).is_some_and(BTreeMap::is_empty) {
-            self.uses_on.remove(node);
+            decrease_in(&mut self.uses_on, node, claim);
+            decrease_in(&mut self.users_of, claim, node);
         }
     }
 
@@ -146,11 +142,7 @@ impl Storage {
 
     fn of_others(&self, attachment: &Attachment) -> Option<(String, String)> {
         let volume = self.volumes.get(attachment.spec.source.persistent_volume_name.as_ref()?)?;
-        let claim = volume.object.spec.claim_ref.as_ref().map(|claim| ClaimKey {
-            namespace: claim.namespace.clone().unwrap_or_default(),
-            name: claim.name.clone().unwrap_or_default(),
-        });
-        let ours = claim.is_some_and(|claim| self.ours.contains_key(&claim));
+        let ours = volume.claim().is_some_and(|claim| self.ours.contains_key(&claim));
         let driver = Some(attachment.spec.attacher.clone()).filter(|driver| !driver.is_empty() && !ours)?;
         Some((driver, volume.object.spec.csi.as_ref()?.volume_handle.clone()))
     }
@@ -189,10 +181,26 @@ fn driver_of(provisioner: &str, migrated: bool) -> Option<&str> {
     }
 }
 
-fn decrease<K: Ord>(counts: &mut BTreeMap<K, u32>, key: &K) {
+fn decrease<K: Ord + Borrow<Q>, Q: Ord + ?Sized>(counts: &mut BTreeMap<K, u32>, key: &Q) {
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;
         if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}
+
+/// As `decrease`, one map further in.
+fn decrease_in<K, L, Q, R>(counts: &mut BTreeMap<K, BTreeMap<L, u32>>, key: &Q, inner: &R)
+where
+    K: Ord + Borrow<Q>,
+    L: Ord + Borrow<R>,
+    Q: Ord + ?Sized,
+    R: Ord + ?Sized,
+{
+    if let Some(inside) = counts.get_mut(key) {
+        decrease(inside, inner);
+        if inside.is_empty() {
             counts.remove(key);
         }
     }
