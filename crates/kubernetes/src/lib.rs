@@ -12,6 +12,7 @@ pub mod lead;
 pub mod metrics;
 pub mod objects;
 pub mod request;
+pub mod serve;
 pub mod watch;
 
 pub use bucket::Limit;

@@ -1,0 +1,13 @@
+//! Dev only: the real Kubernetes control plane on loopback, simulated kubelets and a faulty network, for tests.
+
+pub mod binaries;
+pub mod control_plane;
+pub mod error;
+pub mod kubelets;
+pub mod proxy;
+
+pub use binaries::Kubernetes;
+pub use control_plane::{Component, ControlPlane, Options, Shared, Usage, shared};
+pub use error::Error;
+pub use kubelets::{Kubelets, SimNode};
+pub use proxy::Proxy;
