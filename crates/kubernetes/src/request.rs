@@ -186,15 +186,14 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 /// As much of a `Status` as is looked at.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Said {
-    pub(crate) status: String,
-    pub(crate) message: String,
-    pub(crate) details: Details,
+struct Said {
+    message: String,
+    details: Details,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Details {
+struct Details {
     causes: Vec<Cause>,
 }
 
@@ -207,7 +206,7 @@ struct Cause {
 
 impl Said {
     /// A proxy may answer with anything; then there is nothing said.
-    pub(crate) fn read(body: &[u8]) -> Self {
+    fn read(body: &[u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_default()
     }
 }

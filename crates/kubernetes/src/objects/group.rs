@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(said(json!(0)), "spec.minMember is 0, which is out of range");
         assert_eq!(said(json!(2_000_000)), "spec.minMember is 2000000, which is out of range");
         assert_eq!(said(json!(u64::MAX)), format!("spec.minMember is {}, which is out of range", u64::MAX));
-        assert_eq!(said(json!(1e300)), "spec.minMember is 1e300, which is out of range");
+        assert_eq!(said(json!(1e300)), "spec.minMember is 1e+300, which is out of range");
         assert_eq!(said(json!(2.5)), "spec.minMember is 2.5, which is out of range");
         assert_eq!(said(json!("4")), "spec.minMember is \"4\", not a whole number");
         assert_eq!(said(json!([1])), "spec.minMember is a list, not a whole number");

@@ -97,7 +97,7 @@ struct Follower<K, F> {
 
 impl<K, C: IntoIterator<Item = Change>, F: Fn(Delta<K>) -> C> Follower<K, F> {
     fn new(outlet: Outlet, changes: F) -> Self {
-        let backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30), outlet.kind);
+        let backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10), outlet.kind);
         Self { outlet, changes, listing: Vec::new(), backoff }
     }
 

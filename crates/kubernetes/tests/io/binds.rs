@@ -137,9 +137,10 @@ async fn a_hundred_pods_over_a_bad_line_are_each_bound_once() {
     let names: Vec<_> = (0..100).map(|number| format!("pod-{number}")).collect();
     let pods = join_all(names.iter().map(|name| stage.pod(name))).await;
     let proxy = Proxy::start(stage.plane, 7).await.unwrap();
-    for fault in [Fault::LoseAnswer, Fault::HideAnswer, Fault::Drop, Fault::Answer(503), Fault::Answer(409)] {
+    for fault in [Fault::LoseAnswer, Fault::HideAnswer, Fault::Drop, Fault::Answer(503)] {
         proxy.inject(Rule::new(fault).with(Chance::percent(10)));
     }
+    proxy.inject(Rule::new(Fault::Answer(409)).with(Chance::percent(10)).of("pods/binding"));
     let mut actor = stage.actor_behind(&proxy).await;
     for (number, pod) in pods.iter().enumerate() {
         actor.ask(bind(pod, &format!("node-{}", number % 10))).await;

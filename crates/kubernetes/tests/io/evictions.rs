@@ -95,7 +95,7 @@ async fn a_pod_with_two_budgets_is_not_taken_for_evicted() {
     budget(&stage, "first", "a", 1).await;
     budget(&stage, "second", "a", 1).await;
     match stage.actor().done(evict(&victims)).await {
-        Outcome::NotEvicted { refusal, .. } => assert!(refusal.contains("more than one"), "{refusal}"),
+        Outcome::NotEvicted { refusal, .. } => assert!(refusal.contains("both select"), "{refusal}"),
         other => panic!("{other:?}"),
     }
     assert!(nobody_leaves(&stage).await);

@@ -208,7 +208,8 @@ impl Drop for Frozen {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "run by `who_was_frozen_knows_at_the_next_look`"]
 async fn child() {
-    let (Ok(path), Ok(namespace)) = (std::env::var("TEST_KUBECONFIG"), std::env::var("TEST_NAMESPACE")) else {
+    let (Ok(path), Ok(namespace)) = (std::env::var("TEST_KUBECONFIG"), std::env::var("TEST_NAMESPACE"))
+    else {
         return;
     };
     let kubeconfig = kube::config::Kubeconfig::read_from(path).unwrap();

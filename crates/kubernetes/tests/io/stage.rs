@@ -17,32 +17,32 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// Longer than anything takes on a machine that is busy with other tests.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-pub struct Stage {
-    pub plane: &'static ControlPlane,
-    pub client: Client,
-    pub namespace: String,
+pub(crate) struct Stage {
+    pub(crate) plane: &'static ControlPlane,
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
 }
 
 impl Stage {
     /// A namespace of the test's own; `None` where there is no control plane to be had.
-    pub async fn set(prefix: &str) -> Option<Self> {
+    pub(crate) async fn set(prefix: &str) -> Option<Self> {
         let plane = shared().await?;
         let client = plane.client().await.unwrap();
         let namespace = plane.namespace(prefix).await.unwrap();
         Some(Self { plane, client, namespace })
     }
 
-    pub fn pods(&self) -> Api<Pod> {
+    pub(crate) fn pods(&self) -> Api<Pod> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    pub async fn pod(&self, name: &str) -> PodRef {
+    pub(crate) async fn pod(&self, name: &str) -> PodRef {
         self.pod_with(name, json!({}), json!({})).await
     }
 
-    pub async fn pod_with(&self, name: &str, labels: Value, spec: Value) -> PodRef {
+    pub(crate) async fn pod_with(&self, name: &str, labels: Value, spec: Value) -> PodRef {
         let mut pod = json!({
             "metadata": {"name": name, "labels": labels},
             "spec": {"schedulerName": "metronome", "containers": [{"name": "main", "image": "none"}]},
@@ -52,36 +52,36 @@ impl Stage {
         reference(&self.pods().create(&PostParams::default(), &pod).await.unwrap())
     }
 
-    pub async fn get(&self, name: &str) -> Pod {
+    pub(crate) async fn get(&self, name: &str) -> Pod {
         self.pods().get(name).await.unwrap()
     }
 
-    pub async fn label(&self, name: &str, value: &str) {
+    pub(crate) async fn label(&self, name: &str, value: &str) {
         let patch = Patch::Merge(json!({"metadata": {"labels": {"touched": value}}}));
         self.pods().patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    pub async fn status(&self, name: &str, status: Value) {
+    pub(crate) async fn status(&self, name: &str, status: Value) {
         let patch = Patch::Merge(json!({ "status": status }));
         self.pods().patch_status(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
     /// Where a pod is bound to, if it is.
-    pub async fn node_of(&self, name: &str) -> Option<String> {
+    pub(crate) async fn node_of(&self, name: &str) -> Option<String> {
         self.get(name).await.spec.and_then(|spec| spec.node_name)
     }
 
     /// Somebody who acts straight at the API server.
-    pub fn actor(&self) -> Actor {
+    pub(crate) fn actor(&self) -> Actor {
         Actor::start(self.client.clone(), Lead::alone(1), self.settings())
     }
 
     /// Somebody who acts through a faulty line.
-    pub async fn actor_behind(&self, proxy: &Proxy) -> Actor {
+    pub(crate) async fn actor_behind(&self, proxy: &Proxy) -> Actor {
         Actor::start(proxy.client().await.unwrap(), Lead::alone(1), self.settings())
     }
 
-    pub fn settings(&self) -> act::Settings {
+    pub(crate) fn settings(&self) -> act::Settings {
         act::Settings {
             first_delay: Duration::from_millis(20),
             longest_delay: Duration::from_millis(500),
@@ -90,7 +90,7 @@ impl Stage {
     }
 }
 
-pub fn reference(pod: &Pod) -> PodRef {
+pub(crate) fn reference(pod: &Pod) -> PodRef {
     PodRef {
         namespace: pod.namespace().unwrap().into(),
         name: pod.name_any().into(),
@@ -99,21 +99,21 @@ pub fn reference(pod: &Pod) -> PodRef {
     }
 }
 
-pub fn seat(pod: &PodRef, node: &str) -> Seat {
+pub(crate) fn seat(pod: &PodRef, node: &str) -> Seat {
     Seat { pod: pod.clone(), node: Arc::from(node) }
 }
 
 /// Carries out deeds, and hears what became of them.
-pub struct Actor {
+pub(crate) struct Actor {
     deeds: mpsc::Sender<Deed>,
-    pub outcomes: mpsc::UnboundedReceiver<Outcome>,
-    pub metrics: Metrics,
+    pub(crate) outcomes: mpsc::UnboundedReceiver<Outcome>,
+    pub(crate) metrics: Metrics,
     task: JoinHandle<()>,
     tickets: u64,
 }
 
 impl Actor {
-    pub fn start(client: Client, lead: Lead, settings: act::Settings) -> Self {
+    pub(crate) fn start(client: Client, lead: Lead, settings: act::Settings) -> Self {
         let metrics = Metrics::default();
         let server = Server::new(client, metrics.clone(), Duration::from_secs(2));
         let (deeds, asked) = mpsc::channel(1024);
@@ -123,24 +123,27 @@ impl Actor {
     }
 
     /// Asks for something and does not wait for it.
-    pub async fn ask(&mut self, kind: Kind) -> Ticket {
+    pub(crate) async fn ask(&mut self, kind: Kind) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         self.deeds.send(Deed { ticket, kind }).await.unwrap();
         ticket
     }
 
-    pub async fn heard(&mut self) -> Outcome {
-        tokio::time::timeout(PATIENCE, self.outcomes.recv()).await.expect("an outcome in time").expect("an outcome")
+    pub(crate) async fn heard(&mut self) -> Outcome {
+        tokio::time::timeout(PATIENCE, self.outcomes.recv())
+            .await
+            .expect("an outcome in time")
+            .expect("an outcome")
     }
 
-    pub async fn done(&mut self, kind: Kind) -> Outcome {
+    pub(crate) async fn done(&mut self, kind: Kind) -> Outcome {
         self.ask(kind).await;
         self.heard().await
     }
 
     /// Asks for no more, and waits for the end.
-    pub async fn end(self) -> Vec<Outcome> {
+    pub(crate) async fn end(self) -> Vec<Outcome> {
         let Self { deeds, mut outcomes, task, .. } = self;
         drop(deeds);
         tokio::time::timeout(PATIENCE, task).await.expect("an end in time").unwrap();
@@ -149,7 +152,7 @@ impl Actor {
 }
 
 /// Waits until something is so, and says what it was waiting for if it never is.
-pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let waited = tokio::time::timeout(PATIENCE, async {
         while !is_so().await {
             tokio::time::sleep(Duration::from_millis(50)).await;

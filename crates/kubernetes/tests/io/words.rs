@@ -1,11 +1,11 @@
 //! What is said to people: conditions, events and phases, as other tools expect them.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::{Event as CoreEvent, Pod, PodCondition};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams};
-use metronome_kubernetes::deed::{
-    About, EventReason, GroupRef, Kind, PodRef, Telling, Verdict, Why,
-};
+use metronome_kubernetes::deed::{About, EventReason, GroupRef, Kind, PodRef, Telling, Verdict, Why};
 use metronome_testcluster::Proxy;
 use metronome_testcluster::proxy::Verb;
 use serde_json::json;
@@ -25,7 +25,8 @@ fn scheduled(pod: &Pod) -> Option<PodCondition> {
 
 async fn says(stage: &Stage, name: &str, message: &str) {
     until(&format!("{name} says {message:?}"), async || {
-        scheduled(&stage.get(name).await).is_some_and(|condition| condition.message.as_deref() == Some(message))
+        scheduled(&stage.get(name).await)
+            .is_some_and(|condition| condition.message.as_deref() == Some(message))
     })
     .await;
 }
@@ -94,6 +95,7 @@ async fn events_are_what_kubectl_shows_and_repeated_ones_are_counted() {
     let pod = stage.pod("one").await;
     let mut actor = stage.actor();
     actor.ask(failed(&pod, "8 GPUs needed, 3 free")).await;
+    tokio::time::sleep(Duration::from_secs(11)).await;
     actor.ask(failed(&pod, "8 GPUs needed, 4 free")).await;
     let events: Api<Event> = Api::namespaced(stage.client.clone(), &stage.namespace);
     until("the event is counted", async || {
@@ -103,8 +105,14 @@ async fn events_are_what_kubectl_shows_and_repeated_ones_are_counted() {
     .await;
     let event = events.list(&ListParams::default()).await.unwrap().items.remove(0);
     assert_eq!(event.reporting_controller.as_deref(), Some("metronome"));
-    assert_eq!((event.reason.as_deref(), event.action.as_deref()), (Some("FailedScheduling"), Some("Scheduling")));
-    assert_eq!((event.type_.as_deref(), event.note.as_deref()), (Some("Warning"), Some("8 GPUs needed, 3 free")));
+    assert_eq!(
+        (event.reason.as_deref(), event.action.as_deref()),
+        (Some("FailedScheduling"), Some("Scheduling"))
+    );
+    assert_eq!(
+        (event.type_.as_deref(), event.note.as_deref()),
+        (Some("Warning"), Some("8 GPUs needed, 3 free"))
+    );
     let fields = format!("involvedObject.uid={},involvedObject.kind=Pod", pod.uid);
     let core: Api<CoreEvent> = Api::namespaced(stage.client.clone(), &stage.namespace);
     assert_eq!(core.list(&ListParams::default().fields(&fields)).await.unwrap().items.len(), 1);
@@ -130,7 +138,8 @@ async fn a_phase_is_written_back_to_the_group_that_was_meant() {
         "apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
         "metadata": {"name": "gang"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
     });
-    let Ok(group) = groups.create(&PostParams::default(), &serde_json::from_value(group).unwrap()).await else {
+    let Ok(group) = groups.create(&PostParams::default(), &serde_json::from_value(group).unwrap()).await
+    else {
         return eprintln!("skipped: this API server has no PodGroups of its own");
     };
     let group = GroupRef {
