@@ -1,13 +1,13 @@
 //! What is said to people: conditions, events and phases, as other tools expect them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Event as CoreEvent, Pod, PodCondition};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams};
 use metronome_kubernetes::deed::{About, EventReason, GroupRef, Kind, PodRef, Telling, Verdict, Why};
 use metronome_testcluster::Proxy;
-use metronome_testcluster::proxy::Verb;
+use metronome_testcluster::proxy::{Fault, Rule, Verb};
 use serde_json::json;
 
 use crate::stage::{Stage, reference, seat, until};
@@ -127,6 +127,69 @@ async fn too_many_events_about_one_object_are_dropped_and_counted() {
         actor.ask(failed(&pod, &letter.to_string())).await;
     }
     until("some are dropped", async || actor.metrics.text().contains("events_dropped_total 10")).await;
+}
+
+/// As Volcano installs it: the status is part of the object.
+const VOLCANO: &str = r"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: podgroups.scheduling.volcano.sh}
+spec:
+  group: scheduling.volcano.sh
+  scope: Namespaced
+  names: {kind: PodGroup, plural: podgroups, singular: podgroup}
+  versions:
+    - name: v1beta1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
+      subresources: {}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_phase_is_written_where_the_status_is_part_of_the_object() {
+    let Some(stage) = Stage::set("volcano").await else { return };
+    stage.plane.apply_yaml(VOLCANO).await.unwrap();
+    let api = ApiResource::from_gvk(&GroupVersionKind::gvk("scheduling.volcano.sh", "v1beta1", "PodGroup"));
+    let groups: Api<DynamicObject> = Api::namespaced_with(stage.client.clone(), &stage.namespace, &api);
+    let group = json!({
+        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+        "metadata": {"name": "gang"}, "spec": {"minMember": 2},
+    });
+    let group = groups.create(&PostParams::default(), &serde_json::from_value(group).unwrap()).await.unwrap();
+    let group = GroupRef {
+        api_version: "scheduling.volcano.sh/v1beta1".into(),
+        kind: "PodGroup".into(),
+        plural: "podgroups".into(),
+        namespace: stage.namespace.as_str().into(),
+        name: "gang".into(),
+        uid: group.metadata.uid.unwrap().into(),
+    };
+    let mut actor = stage.actor();
+    actor.ask(Kind::Phase { group, status: json!({"phase": "Running"}) }).await;
+    until("the group runs", async || groups.get("gang").await.unwrap().data["status"]["phase"] == "Running")
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_never_delays_a_bind() {
+    let Some(stage) = Stage::set("quiet").await else { return };
+    let (loud, bound) = (stage.pod("loud").await, stage.pod("bound").await);
+    let proxy = Proxy::start(stage.plane, 7).await.unwrap();
+    let late = Duration::from_secs(1);
+    proxy.inject(Rule::new(Fault::Delay(late..=late)).of("pods"));
+    proxy.inject(Rule::new(Fault::Delay(late..=late)).of("pods/status"));
+    proxy.inject(Rule::new(Fault::Delay(late..=late)).of("events"));
+    let mut actor = stage.actor_behind(&proxy).await;
+    for number in 0..200 {
+        let other = PodRef { uid: format!("uid-{number}").into(), ..loud.clone() };
+        actor.ask(waits(&other, "no room", None)).await;
+        actor.ask(failed(&other, "no room")).await;
+    }
+    let began = Instant::now();
+    actor.done(Kind::Bind { members: vec![seat(&bound, "node-a")], intent: None }).await;
+    assert!(began.elapsed() < Duration::from_secs(10), "400 words of a second each went first");
 }
 
 #[tokio::test(flavor = "multi_thread")]
