@@ -1,7 +1,5 @@
 //! One replica leads at a time, and one that cannot know that it still does, does not.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +10,7 @@ use kube::api::{Api, DeleteParams};
 use metronome_kubernetes::deed::{Bound, Kind, Outcome};
 use metronome_kubernetes::lead::{Lead, Settings, Standing, elect};
 use metronome_kubernetes::metrics::Metrics;
-use metronome_kubernetes::request::{Server, connect};
+use metronome_kubernetes::request::Server;
 use metronome_testcluster::Proxy;
 use metronome_testcluster::proxy::{Fault, Rule, Verb};
 use tokio::sync::oneshot;
@@ -20,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::stage::{Actor, PATIENCE, Stage, seat, until};
 
-fn settings(namespace: &str, identity: &str) -> Settings {
+pub(crate) fn settings(namespace: &str, identity: &str) -> Settings {
     Settings {
         duration: Duration::from_secs(4),
         renew_deadline: Duration::from_secs(2),
@@ -30,14 +28,14 @@ fn settings(namespace: &str, identity: &str) -> Settings {
 }
 
 /// Somebody who runs for the lead.
-struct Replica {
-    lead: Lead,
+pub(crate) struct Replica {
+    pub(crate) lead: Lead,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
 impl Replica {
-    fn start(client: Client, settings: Settings) -> Self {
+    pub(crate) fn start(client: Client, settings: Settings) -> Self {
         Self::that_may(client, settings, Arc::new(AtomicBool::new(true)))
     }
 
@@ -51,7 +49,7 @@ impl Replica {
         Self { lead, stop, task }
     }
 
-    async fn leads(&self) -> u64 {
+    pub(crate) async fn leads(&self) -> u64 {
         let mut standing = self.lead.standing();
         let leading = standing.wait_for(|now| matches!(now, Standing::Leading { .. }));
         tokio::time::timeout(PATIENCE, leading).await.expect("it leads in time").unwrap();
@@ -178,80 +176,4 @@ async fn retries_stop_at_once_when_the_lead_is_lost() {
     let nothing = actor.done(Kind::Bind { members: vec![seat(&pod, "node-a")], intent: None }).await;
     assert!(matches!(nothing, Outcome::GivenUp { .. }), "{nothing:?}");
     assert_eq!(proxy.total().requests, 1, "nothing more was sent");
-}
-
-/// A replica in a process of its own, which can be frozen whole.
-struct Frozen(Child);
-
-impl Frozen {
-    fn start(kubeconfig: &std::path::Path, namespace: &str) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--ignored", "--exact", "leads::child", "--nocapture"]).stdout(Stdio::piped());
-        child.env("TEST_KUBECONFIG", kubeconfig).env("TEST_NAMESPACE", namespace);
-        Self(child.spawn().unwrap())
-    }
-
-    fn signal(&self, name: &str) {
-        let id = self.0.id().to_string();
-        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
-    }
-}
-
-impl Drop for Frozen {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-/// Not a test, but what another one freezes: says every time it looks whether it holds the lead.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "run by `who_was_frozen_knows_at_the_next_look`"]
-async fn child() {
-    let (Ok(path), Ok(namespace)) = (std::env::var("TEST_KUBECONFIG"), std::env::var("TEST_NAMESPACE"))
-    else {
-        return;
-    };
-    let kubeconfig = kube::config::Kubeconfig::read_from(path).unwrap();
-    let options = kube::config::KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
-    let replica = Replica::start(connect(config).unwrap(), settings(&namespace, "frozen"));
-    // A thread that looks at nothing but the lead: no timer of the runtime runs before its first look.
-    let lead = replica.lead.clone();
-    tokio::task::spawn_blocking(move || {
-        let mut before = Instant::now();
-        loop {
-            let now = Instant::now();
-            println!("look {} {}", lead.is_held(), now.duration_since(before).as_millis());
-            before = now;
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    })
-    .await
-    .unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn who_was_frozen_knows_at_the_next_look() {
-    let Some(stage) = Stage::set("frozen").await else { return };
-    let mut frozen = Frozen::start(&stage.plane.kubeconfig_path(), &stage.namespace);
-    let output = frozen.0.stdout.take().unwrap();
-    let looks = BufReader::new(output).lines().map_while(Result::ok).filter_map(|line| {
-        let words: Vec<_> = line.split("look ").nth(1)?.split(' ').map(str::to_owned).collect();
-        Some((words[0] == "true", words[1].parse::<u64>().unwrap()))
-    });
-    let (heard, mut looked) = tokio::sync::mpsc::unbounded_channel();
-    std::thread::spawn(move || looks.for_each(|look| heard.send(look).unwrap_or(())));
-    while !looked.recv().await.expect("it lives").0 {}
-    frozen.signal("-STOP");
-    let second = Replica::start(stage.client.clone(), settings(&stage.namespace, "second"));
-    second.leads().await;
-    frozen.signal("-CONT");
-    loop {
-        let (held, gap) = looked.recv().await.expect("it lives");
-        if gap > 2_000 {
-            assert!(!held, "it woke after {gap} ms and believed that it led");
-            break;
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 mod binds;
 mod evictions;
+mod freezes;
 mod intents;
 mod leads;
 mod serving;
