@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     completions::Completions, demo::Demo, experiment::Experiment, explain::Explain, reference::Reference,
-    replay::Replay, sim_compare::SimCompare, sim_import::SimImport, sim_policies::SimPolicies,
+    replay::Replay, run::Run, sim_compare::SimCompare, sim_import::SimImport, sim_policies::SimPolicies,
     sim_run::SimRun,
 };
 
@@ -22,6 +22,7 @@ pub(crate) enum Command {
     /// Simulate a cluster, its jobs and a policy in virtual time
     #[command(subcommand, arg_required_else_help = true)]
     Sim(Sim),
+    Run(Run),
     Explain(Explain),
     Replay(Replay),
     Completions(Completions),

@@ -30,8 +30,7 @@ pub(crate) fn about(name: &str) -> &'static str {
 
 /// The policy of that name.
 pub(crate) fn find(name: &str, scenario: &Scenario) -> Result<Policy, Failure> {
-    let own = scenario.policies.iter().find(|policy| policy.name == name).cloned();
-    own.or_else(|| Policy::named(name)).ok_or_else(|| unknown(name, scenario))
+    find_among(name, &scenario.policies)
 }
 
 /// Each of the policies named, in that order.
@@ -43,8 +42,18 @@ pub(crate) fn find_all(names: &[String], scenario: &Scenario) -> Result<Vec<Poli
     names.iter().map(|name| find(name, scenario)).collect()
 }
 
-fn unknown(name: &str, scenario: &Scenario) -> Failure {
-    let mut known: Vec<&str> = scenario.policies.iter().map(|policy| policy.name.as_str()).collect();
+/// The built-in policy of that name.
+pub(crate) fn built_in(name: &str) -> Result<Policy, Failure> {
+    find_among(name, &[])
+}
+
+fn find_among(name: &str, own: &[Policy]) -> Result<Policy, Failure> {
+    let found = own.iter().find(|policy| policy.name == name).cloned();
+    found.or_else(|| Policy::named(name)).ok_or_else(|| unknown(name, own))
+}
+
+fn unknown(name: &str, own: &[Policy]) -> Failure {
+    let mut known: Vec<&str> = own.iter().map(|policy| policy.name.as_str()).collect();
     for built_in in Policy::names() {
         known.push(built_in);
     }

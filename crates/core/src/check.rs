@@ -1,16 +1,24 @@
 //! Re-derives every rule from the finished plan. Shares no code with `decide`: it adds up by itself what it passes,
 //! and is the only maker of `Checked`.
 
+mod amounts;
+mod rules;
+mod steps;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::cluster::{Cluster, NodeState};
-use crate::id::{IdVec, JobId, NodeId, QueueId};
-use crate::job::{Exit, Job, JobSpec, Life, Topology};
-use crate::plan::{Amendment, Assignment, Step};
+use crate::id::{CounterId, IdVec, JobId, NodeId, QueueId};
+use crate::job::{Capabilities, Exit, Job, JobSpec, Life, Topology};
+use crate::plan::{Amendment, Assignment};
 use crate::snapshot::Snapshot;
 use crate::units::Resources;
+
+use amounts::{Counts, add_counts, amounts, counts};
+pub use amounts::{occupied, occupied_counters};
+pub use steps::check_steps;
 
 /// Something that passed the checker. Worlds accept nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +52,12 @@ pub enum Violation {
     NotToBeDisturbed(JobId),
     #[error("job {0:?} would be spread over more than its topology allows")]
     TopologyBroken(JobId),
+    #[error("job {0:?} would run on node {1:?}, where those are not whom it must be with")]
+    AffinityBroken(JobId, NodeId),
+    #[error("job {0:?} would run on node {1:?}, beside those it must not be with")]
+    AntiAffinityBroken(JobId, NodeId),
+    #[error("job {0:?} would run on node {1:?}, where more of its kind are than it allows")]
+    SpreadBroken(JobId, NodeId),
     #[error("queue {0:?} would hold more than its quota")]
     QuotaExceeded(QueueId),
     #[error("the totals kept for node {0:?} are not those of the plan")]
@@ -57,15 +71,39 @@ pub enum Violation {
 pub struct Checker {
     held: BTreeMap<JobId, (QueueId, Arc<Assignment>)>,
     nodes: IdVec<NodeId, Resources>,
+    counters: Counts,
     queues: IdVec<QueueId, Resources>,
+    /// Nodes on which the world has put more than they have.
+    excused: BTreeSet<NodeId>,
+}
+
+/// What an amendment makes of a node or queue it touches.
+#[derive(Clone, Copy, Debug)]
+struct Touched {
+    used: Resources,
+    added: Resources,
+}
+
+impl Touched {
+    fn before(used: Resources) -> Self {
+        Self { used, added: Resources::NONE }
+    }
+
+    /// Whether something was added of which there is now more than `most`.
+    fn exceeds(self, most: Resources) -> bool {
+        let over = |added: u64, used: u64, most: u64| added > 0 && used > most;
+        over(self.added.cpu.0, self.used.cpu.0, most.cpu.0)
+            || over(self.added.memory.0, self.used.memory.0, most.memory.0)
+            || over(self.added.gpus.0, self.used.gpus.0, most.gpus.0)
+    }
 }
 
 impl Checker {
     pub(crate) fn new(nodes: usize, queues: usize) -> Self {
         Self {
-            held: BTreeMap::new(),
             nodes: IdVec::filled(Resources::NONE, nodes),
             queues: IdVec::filled(Resources::NONE, queues),
+            ..Self::default()
         }
     }
 
@@ -75,18 +113,6 @@ impl Checker {
         snapshot: &Snapshot<'_>,
         amendment: Amendment,
     ) -> Result<Checked<Amendment>, Violation> {
-        let mut nodes: BTreeMap<NodeId, Resources> = BTreeMap::new();
-        let mut queues: BTreeMap<QueueId, Resources> = BTreeMap::new();
-        for id in amendment.changes.keys() {
-            if let Some((queue, old)) = self.held.get(id) {
-                for (node, amount) in amounts(&snapshot.jobs[*id].spec, old) {
-                    let left = nodes.entry(node).or_insert(self.nodes[node]);
-                    *left = *left - amount;
-                    let left = queues.entry(*queue).or_insert(self.queues[*queue]);
-                    *left = *left - amount;
-                }
-            }
-        }
         for (id, change) in &amendment.changes {
             let job = snapshot.jobs.get(*id).ok_or(Violation::NotToRun(*id))?;
             may_be_disturbed(*id, job)?;
@@ -95,15 +121,41 @@ impl Checker {
             is_whole(*id, &job.spec, new)?;
             is_eligible(*id, &job.spec, new, snapshot.cluster)?;
             keeps_topology(*id, &job.spec, new, snapshot.cluster)?;
-            for (node, amount) in amounts(&job.spec, new) {
-                let used = nodes.entry(node).or_insert(self.nodes[node]);
-                *used = *used + amount;
-                let used = queues.entry(job.spec.queue).or_insert(self.queues[job.spec.queue]);
+        }
+        self.leaves_room(snapshot, &amendment)?;
+        self.counters_suffice(snapshot, &amendment)?;
+        rules::keeps_rules(snapshot, &amendment)?;
+        Ok(Checked(amendment))
+    }
+
+    /// Whether nothing is added to a node or queue that then holds more than it may. What the world has put there
+    /// is there, and may stay.
+    fn leaves_room(&self, snapshot: &Snapshot<'_>, amendment: &Amendment) -> Result<(), Violation> {
+        let mut nodes: BTreeMap<NodeId, Touched> = BTreeMap::new();
+        let mut queues: BTreeMap<QueueId, Resources> = BTreeMap::new();
+        for id in amendment.changes.keys() {
+            if let Some((queue, old)) = self.held.get(id) {
+                for (node, amount) in amounts(&snapshot.jobs[*id].spec, old) {
+                    let left = nodes.entry(node).or_insert(Touched::before(self.nodes[node]));
+                    left.used = left.used - amount;
+                    let left = queues.entry(*queue).or_insert(self.queues[*queue]);
+                    *left = *left - amount;
+                }
+            }
+        }
+        for (id, change) in &amendment.changes {
+            let Some(new) = change else { continue };
+            let spec = &snapshot.jobs[*id].spec;
+            for (node, amount) in amounts(spec, new) {
+                let touched = nodes.entry(node).or_insert(Touched::before(self.nodes[node]));
+                touched.used = touched.used + amount;
+                touched.added = touched.added + amount;
+                let used = queues.entry(spec.queue).or_insert(self.queues[spec.queue]);
                 *used = *used + amount;
             }
         }
-        for (node, used) in nodes {
-            if !used.fits_in(snapshot.cluster.node(node).capacity) {
+        for (node, touched) in nodes {
+            if touched.exceeds(snapshot.cluster.node(node).capacity) {
                 return Err(Violation::Oversubscribed(node));
             }
         }
@@ -113,15 +165,53 @@ impl Checker {
                 return Err(Violation::QuotaExceeded(queue));
             }
         }
-        Ok(Checked(amendment))
+        Ok(())
+    }
+
+    /// The same for counters.
+    fn counters_suffice(&self, snapshot: &Snapshot<'_>, amendment: &Amendment) -> Result<(), Violation> {
+        let mut added = Counts::new();
+        let mut removed = Counts::new();
+        for (id, change) in &amendment.changes {
+            let spec = &snapshot.jobs[*id].spec;
+            if let Some((_, old)) = self.held.get(id) {
+                add_counts(&mut removed, spec, old);
+            }
+            if let Some(new) = change {
+                add_counts(&mut added, spec, new);
+            }
+        }
+        for (place @ (counter, node), added) in added {
+            let count = |counts: &Counts| counts.get(&place).copied().unwrap_or(0);
+            let used = count(&self.counters).saturating_sub(count(&removed)).saturating_add(added);
+            if added > 0 && used > snapshot.cluster.count(node, counter) {
+                return Err(Violation::Oversubscribed(node));
+            }
+        }
+        Ok(())
     }
 
     /// Enters a change into the books: one that was passed, or one that the world made.
-    pub(crate) fn record(&mut self, id: JobId, spec: &JobSpec, change: Option<&Arc<Assignment>>) {
+    pub(crate) fn record(
+        &mut self,
+        cluster: &Cluster,
+        id: JobId,
+        spec: &JobSpec,
+        change: Option<&Arc<Assignment>>,
+    ) {
         if let Some((queue, old)) = self.held.remove(&id) {
             for (node, amount) in amounts(spec, &old) {
                 self.nodes[node] = self.nodes[node] - amount;
                 self.queues[queue] = self.queues[queue] - amount;
+            }
+            for (place, amount) in counts(spec, &old) {
+                let left = self.counters.remove(&place).unwrap_or(0).saturating_sub(amount);
+                if left > 0 {
+                    self.counters.insert(place, left);
+                }
+            }
+            if !self.excused.is_empty() {
+                self.excuse(cluster, old.nodes());
             }
         }
         if let Some(new) = change {
@@ -129,6 +219,7 @@ impl Checker {
                 self.nodes[node] = self.nodes[node] + amount;
                 self.queues[spec.queue] = self.queues[spec.queue] + amount;
             }
+            add_counts(&mut self.counters, spec, new);
             self.held.insert(id, (spec.queue, new.clone()));
         }
     }
@@ -137,10 +228,28 @@ impl Checker {
         self.nodes.push(Resources::NONE);
     }
 
+    /// The world has changed these nodes, or what is on them: where that is too much now, it is no fault of a plan.
+    pub(crate) fn excuse(&mut self, cluster: &Cluster, nodes: impl IntoIterator<Item = NodeId>) {
+        for node in nodes {
+            if self.is_over(cluster, node) {
+                self.excused.insert(node);
+            } else {
+                self.excused.remove(&node);
+            }
+        }
+    }
+
+    fn is_over(&self, cluster: &Cluster, node: NodeId) -> bool {
+        let used = |counter| self.counters.get(&(counter, node)).copied().unwrap_or(0);
+        let outnumbered = |counter| used(counter) > cluster.count(node, counter);
+        !self.nodes[node].fits_in(cluster.node(node).capacity) || cluster.counters().ids().any(outnumbered)
+    }
+
     /// Adds up the whole plan from nothing: every assignment whole, every job in it to run, no node over its
-    /// capacity, and the books right.
+    /// capacity but by the world's doing, and the books right.
     pub fn check_all(&self, snapshot: &Snapshot<'_>) -> Result<(), Violation> {
         let mut nodes: IdVec<NodeId, Resources> = IdVec::filled(Resources::NONE, self.nodes.len());
+        let mut counters = Counts::new();
         for (id, assignment) in snapshot.plan.iter() {
             let job = snapshot.jobs.get(id).ok_or(Violation::NotToRun(id))?;
             is_to_run(id, job)?;
@@ -148,66 +257,24 @@ impl Checker {
             for (node, amount) in amounts(&job.spec, assignment) {
                 nodes[node] = nodes[node] + amount;
             }
+            add_counts(&mut counters, &job.spec, assignment);
         }
         for (node, used) in nodes.iter() {
-            if !used.fits_in(snapshot.cluster.node(node).capacity) {
-                return Err(Violation::Oversubscribed(node));
-            }
             if *used != self.nodes[node] {
                 return Err(Violation::TotalsDiffer(node));
             }
-        }
-        Ok(())
-    }
-}
-
-/// Passes steps if all they take is counted as held and no node then holds more than it has. `occupied` is what jobs
-/// hold in fact once these steps are under way; a step that frees room has freed it only when the world says so.
-pub fn check_steps(
-    cluster: &Cluster,
-    jobs: impl Fn(JobId) -> Option<Arc<JobSpec>>,
-    occupied: &IdVec<NodeId, Resources>,
-    steps: Vec<Step>,
-) -> Result<Checked<Vec<Step>>, Violation> {
-    let mut taken: BTreeMap<NodeId, Resources> = BTreeMap::new();
-    for step in &steps {
-        let Some(assignment) = step.action.takes() else { continue };
-        let spec = jobs(step.job).ok_or(Violation::NotToRun(step.job))?;
-        is_whole(step.job, &spec, assignment)?;
-        for (node, amount) in amounts(&spec, assignment) {
-            let used = taken.entry(node).or_default();
-            *used = *used + amount;
-            let counted = used.fits_in(occupied[node]);
-            if !counted || !occupied[node].fits_in(cluster.node(node).capacity) {
-                return Err(Violation::RoomNotFree(step.job));
+            if self.is_over(snapshot.cluster, node) && !self.excused.contains(&node) {
+                return Err(Violation::Oversubscribed(node));
             }
         }
-    }
-    Ok(Checked(steps))
-}
-
-/// What all jobs hold in fact, added up from their lives.
-pub fn occupied<'a>(nodes: usize, jobs: impl Iterator<Item = &'a Job>) -> IdVec<NodeId, Resources> {
-    let mut used = IdVec::filled(Resources::NONE, nodes);
-    for job in jobs {
-        for assignment in job.life.holds() {
-            for (node, amount) in amounts(&job.spec, &assignment) {
-                used[node] = used[node] + amount;
-            }
+        let differs = |(place, used): (&(CounterId, NodeId), &u64)| {
+            (self.counters.get(place) != Some(used)).then_some(place.1)
+        };
+        match counters.iter().find_map(differs) {
+            Some(node) => Err(Violation::TotalsDiffer(node)),
+            None => Ok(()),
         }
     }
-    used
-}
-
-/// What an assignment takes, computed from the members it names.
-fn amounts<'a>(
-    spec: &'a JobSpec,
-    assignment: &'a Assignment,
-) -> impl Iterator<Item = (NodeId, Resources)> + 'a {
-    assignment.parts().iter().map(|part| {
-        let each = spec.roles[usize::from(part.role)].shape.each;
-        (part.node, each.times(u64::from(part.members)))
-    })
 }
 
 fn is_whole(id: JobId, spec: &JobSpec, assignment: &Assignment) -> Result<(), Violation> {
@@ -236,7 +303,10 @@ fn is_eligible(
         let allowed = cluster.nodes().get(part.node).is_some_and(|node| {
             node.state == NodeState::Ready
                 && (on.gpu_type.is_none() || on.gpu_type == node.gpu_type)
-                && on.nodes.iter().all(|only| only.contains(&part.node))
+                && on
+                    .set
+                    .iter()
+                    .all(|set| cluster.sets().get(*set).is_some_and(|nodes| nodes.contains(part.node)))
         });
         if !allowed {
             return Err(Violation::NotEligible(id, part.node));
@@ -274,6 +344,7 @@ fn is_to_run(id: JobId, job: &Job) -> Result<(), Violation> {
 
 /// Whoever waits may be planned anew; whoever has nodes must allow to be taken off them.
 fn may_be_disturbed(id: JobId, job: &Job) -> Result<(), Violation> {
-    let may = job.spec.capabilities.suspend || job.spec.capabilities.relocate;
+    let Capabilities { suspend, relocate, evict, .. } = job.spec.capabilities;
+    let may = suspend || relocate || evict;
     if job.life.is_waiting() || may { Ok(()) } else { Err(Violation::NotToBeDisturbed(id)) }
 }

@@ -1,16 +1,18 @@
 //! What there is: nodes with their resources, the levels of the topology above them, and the fabric of links.
 
 mod fabric;
+mod node_set;
 
 use std::sync::Arc;
 
 use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
 
-use crate::id::{DomainId, GpuTypeId, Id, IdVec, NodeId};
+use crate::id::{CounterId, DomainId, GpuTypeId, Id, IdVec, NodeId, NodeSetId};
 use crate::units::Resources;
 
 pub use fabric::{Fabric, FabricError, Link, Path, Vertex};
+pub use node_set::NodeSet;
 
 /// A name given by a user; the border interns it, the edge prints it.
 pub type Name = Arc<str>;
@@ -34,6 +36,9 @@ pub enum NodeState {
 pub struct Node {
     pub name: Name,
     pub capacity: Resources,
+    /// What it has of counters where that is not what every node has, in order of id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<(CounterId, u64)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_type: Option<GpuTypeId>,
     /// The domain it lies in at each level, outermost first.
@@ -47,6 +52,9 @@ pub struct Node {
 pub struct NodeSpec {
     pub name: String,
     pub capacity: Resources,
+    /// What it has of counters where that is not what every node has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<(CounterId, u64)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_type: Option<String>,
     /// A domain name for each level but the node's own, outermost first.
@@ -54,10 +62,20 @@ pub struct NodeSpec {
     pub domains: Vec<String>,
 }
 
+/// Something that nodes have a number of and members take, beside CPU, memory and GPUs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counter {
+    pub name: Name,
+    /// How much every node has that says nothing else.
+    pub each: u64,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClusterError {
     #[error("two nodes are called `{0}`")]
     DuplicateNode(String),
+    #[error("node `{was}` cannot become `{is}`")]
+    OtherNode { was: String, is: String },
     #[error("node `{node}` names {given} domains where the topology has {expected} levels above the node")]
     DomainCount { node: String, given: usize, expected: usize },
     #[error("there are more than {0} levels")]
@@ -77,6 +95,10 @@ pub struct Cluster {
     nodes: IdVec<NodeId, Node>,
     #[serde(with = "by_name")]
     names: IndexMap<Name, NodeId>,
+    #[serde(default, skip_serializing_if = "IdVec::is_empty")]
+    counters: IdVec<CounterId, Counter>,
+    #[serde(default, skip_serializing_if = "IdVec::is_empty")]
+    sets: IdVec<NodeSetId, NodeSet>,
     pub fabric: Fabric,
 }
 
@@ -104,6 +126,8 @@ impl Cluster {
             gpu_types: IndexSet::new(),
             nodes: IdVec::new(),
             names: IndexMap::new(),
+            counters: IdVec::new(),
+            sets: IdVec::new(),
             fabric: Fabric::default(),
         })
     }
@@ -112,6 +136,47 @@ impl Cluster {
         if self.names.contains_key(spec.name.as_str()) {
             return Err(ClusterError::DuplicateNode(spec.name.clone()));
         }
+        let (domains, gpu_type) = self.place_of(spec)?;
+        let name = Name::from(spec.name.as_str());
+        let id = self.nodes.push(Node {
+            name: name.clone(),
+            capacity: spec.capacity,
+            counters: in_order(&spec.counters),
+            gpu_type,
+            domains,
+            state: NodeState::Ready,
+        });
+        for domain in &self.nodes[id].domains {
+            self.members[*domain].push(id);
+        }
+        self.names.insert(name, id);
+        Ok(id)
+    }
+
+    /// Gives a node what `spec` says in place of what it had. It keeps its name and its state.
+    pub fn change_node(&mut self, id: NodeId, spec: &NodeSpec) -> Result<(), ClusterError> {
+        if *self.nodes[id].name != *spec.name {
+            let (was, is) = (self.nodes[id].name.to_string(), spec.name.clone());
+            return Err(ClusterError::OtherNode { was, is });
+        }
+        let (domains, gpu_type) = self.place_of(spec)?;
+        let node = &mut self.nodes[id];
+        node.capacity = spec.capacity;
+        node.counters = in_order(&spec.counters);
+        node.gpu_type = gpu_type;
+        let left = std::mem::replace(&mut node.domains, domains);
+        for domain in left {
+            self.members[domain].retain(|member| *member != id);
+        }
+        for domain in &self.nodes[id].domains {
+            let members = &mut self.members[*domain];
+            members.insert(members.partition_point(|member| *member < id), id);
+        }
+        Ok(())
+    }
+
+    /// The domains and the GPU type that a node names.
+    fn place_of(&mut self, spec: &NodeSpec) -> Result<(Vec<DomainId>, Option<GpuTypeId>), ClusterError> {
         if spec.domains.len() != self.levels.len() {
             return Err(ClusterError::DomainCount {
                 node: spec.name.clone(),
@@ -123,20 +188,7 @@ impl Cluster {
         for (level, name) in spec.domains.iter().enumerate() {
             domains.push(self.domain(Level(level as u8), name, domains.last().copied()));
         }
-        let gpu_type = spec.gpu_type.as_deref().map(|name| self.intern_gpu_type(name));
-        let name = Name::from(spec.name.as_str());
-        let id = self.nodes.push(Node {
-            name: name.clone(),
-            capacity: spec.capacity,
-            gpu_type,
-            domains,
-            state: NodeState::Ready,
-        });
-        for domain in &self.nodes[id].domains {
-            self.members[*domain].push(id);
-        }
-        self.names.insert(name, id);
-        Ok(id)
+        Ok((domains, spec.gpu_type.as_deref().map(|name| self.intern_gpu_type(name))))
     }
 
     fn domain(&mut self, level: Level, name: &str, within: Option<DomainId>) -> DomainId {
@@ -211,10 +263,52 @@ impl Cluster {
         &self.domains[id.index()].name
     }
 
+    pub fn add_counter(&mut self, name: Name, each: u64) -> CounterId {
+        self.counters.push(Counter { name, each })
+    }
+
+    pub fn counters(&self) -> &IdVec<CounterId, Counter> {
+        &self.counters
+    }
+
+    /// How much of a counter a node has in all; nothing of one that nobody has named.
+    pub fn count(&self, node: NodeId, counter: CounterId) -> u64 {
+        let own = &self.nodes[node].counters;
+        match own.binary_search_by_key(&counter, |(counter, _)| *counter) {
+            Ok(at) => own[at].1,
+            Err(_) => self.counters.get(counter).map_or(0, |counter| counter.each),
+        }
+    }
+
+    pub fn sets(&self) -> &IdVec<NodeSetId, NodeSet> {
+        &self.sets
+    }
+
+    /// Adds a set under the next id, or replaces it; `None` for an id beyond the next.
+    pub(crate) fn put_set(&mut self, set: NodeSetId, nodes: NodeSet) -> Option<()> {
+        self.sets.put(set, nodes)
+    }
+
+    pub(crate) fn set_mut(&mut self, set: NodeSetId) -> Option<&mut NodeSet> {
+        self.sets.get_mut(set)
+    }
+
+    /// Whether a node lies in a set; a set that nobody has named has no nodes.
+    pub fn in_set(&self, node: NodeId, set: NodeSetId) -> bool {
+        self.sets.get(set).is_some_and(|nodes| nodes.contains(node))
+    }
+
     /// Everything there is, whatever its state.
     pub fn capacity(&self) -> Resources {
         self.nodes.values().map(|node| node.capacity).sum()
     }
+}
+
+fn in_order(counters: &[(CounterId, u64)]) -> Vec<(CounterId, u64)> {
+    let mut counters = counters.to_vec();
+    counters.sort_unstable();
+    counters.dedup_by_key(|(counter, _)| *counter);
+    counters
 }
 
 /// The index from names to nodes is made anew on reading: it says nothing that the nodes do not.
@@ -260,5 +354,27 @@ mod tests {
         cluster.add_node(&spec("a", "r1")).unwrap();
         assert_eq!(cluster.add_node(&spec("a", "r2")), Err(ClusterError::DuplicateNode("a".into())));
         assert_eq!(Cluster::new(&["rack", "rack"]), Err(ClusterError::DuplicateLevel("rack".into())));
+    }
+
+    #[test]
+    fn a_node_may_change_everything_but_its_name() {
+        let mut cluster = Cluster::new(&["rack"]).unwrap();
+        let a = cluster.add_node(&spec("a", "r1")).unwrap();
+        let b = cluster.add_node(&spec("b", "r2")).unwrap();
+        cluster.change_node(a, &spec("a", "r2")).unwrap();
+        assert_eq!(cluster.nodes_in(cluster.node(b).domains[0]), [a, b]);
+        let renamed = cluster.change_node(a, &spec("b", "r2"));
+        assert_eq!(renamed, Err(ClusterError::OtherNode { was: "a".into(), is: "b".into() }));
+    }
+
+    #[test]
+    fn every_node_has_of_a_counter_what_it_says_or_what_each_has() {
+        let mut cluster = Cluster::new(&["rack"]).unwrap();
+        let slots = cluster.add_counter(Name::from("slots"), 8);
+        let plain = cluster.add_node(&spec("a", "r1")).unwrap();
+        let own = NodeSpec { counters: vec![(slots, 3)], ..spec("b", "r1") };
+        let own = cluster.add_node(&own).unwrap();
+        assert_eq!((cluster.count(plain, slots), cluster.count(own, slots)), (8, 3));
+        assert_eq!(cluster.count(plain, CounterId(9)), 0);
     }
 }

@@ -1,15 +1,19 @@
 //! The pipeline: from a snapshot to a plan with reasons, in six stages.
 
 mod admit;
+mod counts;
 mod draft;
+pub(crate) mod hopeless;
 mod interleave;
 mod migrate;
 pub(crate) mod order;
+mod pass;
 pub(crate) mod place;
+mod preempt;
 mod size;
 
-use crate::id::JobId;
-use crate::job::Standing;
+use crate::id::{JobId, NodeId};
+use crate::job::{Job, Standing};
 use crate::plan::Amendment;
 use crate::policy::Policy;
 use crate::report::Report;
@@ -40,4 +44,9 @@ pub fn decide(snapshot: &Snapshot<'_>, policy: &Policy) -> Decision {
     interleave::interleave(&mut draft);
     migrate::migrate(&mut draft);
     draft.finish(ranker.wake())
+}
+
+/// The nodes on which a job of one member could be placed beside the plan; none for a gang.
+pub(crate) fn feasible(snapshot: &Snapshot<'_>, policy: &Policy, job: &Job) -> Vec<NodeId> {
+    place::placer(policy.placement).feasible(snapshot, job, size::fixed())
 }

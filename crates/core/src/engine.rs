@@ -2,115 +2,39 @@
 //! `poll`, steps go out as its result.
 
 mod adopt;
+mod changes;
+mod event;
 mod explain;
+mod groups;
 mod index;
+mod nodes;
 mod outcomes;
+mod settings;
 mod state;
 mod steps;
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::check::{Checked, Violation};
-use crate::cluster::{Cluster, NodeSpec, NodeState};
-use crate::decide::{Decision, decide};
-use crate::id::{IdVec, JobId, NodeId, QueueId};
-use crate::job::{JobSpec, Life};
+use crate::cluster::{Cluster, Name, NodeState};
+use crate::decide::{Decision, decide, feasible};
+use crate::groups::Domain;
+use crate::id::{
+    BudgetId, ClassId, CounterId, GroupId, IdVec, JobId, NodeId, NodeSetId, PartitionId, QueueId,
+};
+use crate::job::{Job, JobSpec, Life};
 use crate::journal::{Decided, Journal, Polled, Record, VERSION};
-use crate::plan::{Amendment, Plan, Step, StepId};
+use crate::plan::{Amendment, Part, Plan, Step};
 use crate::policy::Policy;
-use crate::progress::Sample;
 use crate::queue::Queue;
-use crate::report::{Failure, Reason, Report};
+use crate::report::{Reason, Report};
 use crate::snapshot::Snapshot;
-use crate::units::{Duration, Instant};
+use crate::units::Instant;
 
+pub use event::{Ending, Event};
 use index::Index;
+pub use settings::Settings;
 pub use state::{Ended, State};
-
-/// What a world tells the engine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Event {
-    JobSubmitted(Arc<JobSpec>),
-    JobCancelled(JobId),
-    JobSuspended(JobId),
-    JobResumed(JobId),
-    /// It ended by itself.
-    JobEnded {
-        job: JobId,
-        how: Ending,
-    },
-    StepDone {
-        job: JobId,
-        step: StepId,
-    },
-    StepFailed {
-        job: JobId,
-        step: StepId,
-        failure: Failure,
-    },
-    /// How much work is done and safe, when the world knows better than the clock.
-    Worked {
-        job: JobId,
-        executed: Duration,
-    },
-    /// What training code reported.
-    Progress {
-        job: JobId,
-        sample: Sample,
-    },
-    NodeAdded(NodeSpec),
-    NodeLost(NodeId),
-    NodeBack(NodeId),
-    NodeCordoned(NodeId),
-    PolicyChanged(Policy),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Ending {
-    Completed,
-    Failed,
-}
-
-/// How an engine paces itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Settings {
-    /// Decisions are at least this far apart.
-    pub spacing: Duration,
-    /// Wake-ups that the order of jobs asks for fall on multiples of this; zero for none.
-    pub tick: Duration,
-    /// A step of which nothing is heard for so long is taken for lost.
-    pub step_timeout: Duration,
-    /// After a first failed start; doubled for each further one, at most 64 times.
-    pub back_off: Duration,
-    /// A job that could not be taken off its nodes is left alone for so long.
-    pub cool_down: Duration,
-    /// The whole plan is checked from nothing at every so-many-th decision.
-    pub full_check_every: u64,
-    /// A state record is written after so many others.
-    pub state_record_every: u64,
-    /// More live jobs than this are refused.
-    pub most_jobs: usize,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            spacing: Duration::ZERO,
-            tick: Duration::ZERO,
-            step_timeout: Duration::MINUTE,
-            back_off: Duration::from_secs(10),
-            cool_down: Duration::MINUTE,
-            full_check_every: 1000,
-            state_record_every: 50_000,
-            most_jobs: 1_000_000,
-        }
-    }
-}
 
 pub struct Engine {
     state: State,
@@ -151,6 +75,49 @@ impl Engine {
         id
     }
 
+    /// Takes note of a job that runs already and says under which id.
+    pub fn found(&mut self, now: Instant, spec: Arc<JobSpec>, parts: Vec<Part>, since: Instant) -> JobId {
+        let id = self.state.jobs.next_id();
+        self.observe(now, Event::JobFound { spec, parts, since });
+        id
+    }
+
+    pub fn add_counter(&mut self, now: Instant, name: &str, each: u64) -> CounterId {
+        let id = self.state.cluster.counters().next_id();
+        self.observe(now, Event::CounterAdded { name: Name::from(name), each });
+        id
+    }
+
+    pub fn add_node_set(&mut self, now: Instant, nodes: Vec<NodeId>) -> NodeSetId {
+        let set = self.state.cluster.sets().next_id();
+        self.observe(now, Event::NodeSet { set, nodes });
+        set
+    }
+
+    pub fn add_partition(&mut self, now: Instant, domains: Vec<(NodeId, Domain)>) -> PartitionId {
+        let partition = self.state.groups.partitions.next_id();
+        self.observe(now, Event::Partition { partition, domains });
+        partition
+    }
+
+    pub fn add_group(
+        &mut self,
+        now: Instant,
+        partition: PartitionId,
+        others: Vec<(NodeId, u32)>,
+        members: Vec<(JobId, u8)>,
+    ) -> GroupId {
+        let group = self.state.groups.groups.next_id();
+        self.observe(now, Event::Group { group, partition, others, members });
+        group
+    }
+
+    pub fn add_budget(&mut self, now: Instant, allowed: u32) -> BudgetId {
+        let budget = self.state.budgets.next_id();
+        self.observe(now, Event::Budget { budget, allowed });
+        budget
+    }
+
     /// Folds an event into the state. Nothing is decided here. Events about jobs that are over, and outcomes of
     /// steps that no longer matter, change nothing.
     pub fn observe(&mut self, now: Instant, event: Event) {
@@ -160,6 +127,11 @@ impl Engine {
         }
         match event {
             Event::JobSubmitted(spec) => self.submitted(spec),
+            Event::JobFound { spec, parts, since } => self.was_found(spec, parts, since),
+            Event::JobChanged { job, spec } => self.job_changed(job, spec),
+            Event::MembersLeft { job, role, node, members } => {
+                self.members_left(job, Part { role, node, members });
+            }
             Event::JobCancelled(job) => self.cancelled(job),
             Event::JobSuspended(job) => self.suspended(job),
             Event::JobResumed(job) => self.resumed(job),
@@ -169,10 +141,23 @@ impl Engine {
             Event::Worked { job, executed } => self.worked(job, executed),
             Event::Progress { job, sample } => self.reported(job, sample),
             Event::NodeAdded(spec) => self.node_added(&spec),
-            Event::NodeLost(node) => self.node_changed(node, NodeState::Gone),
-            Event::NodeBack(node) => self.node_changed(node, NodeState::Ready),
-            Event::NodeCordoned(node) => self.node_changed(node, NodeState::Cordoned),
+            Event::NodeChanged { node, spec } => self.node_changed(node, &spec),
+            Event::NodeLost(node) => self.node_turned(node, NodeState::Gone),
+            Event::NodeBack(node) => self.node_turned(node, NodeState::Ready),
+            Event::NodeCordoned(node) => self.node_turned(node, NodeState::Cordoned),
             Event::PolicyChanged(policy) => self.policy_changed(policy),
+            Event::CounterAdded { name, each } => self.counter_added(name, each),
+            Event::NodeSet { set, nodes } => self.node_set(set, nodes),
+            Event::NodeSetChanged { set, node, allowed } => self.node_set_changed(set, node, allowed),
+            Event::Partition { partition, domains } => self.partition(partition, domains),
+            Event::PartitionChanged { partition, node, domain } => {
+                self.partition_changed(partition, node, domain);
+            }
+            Event::Group { group, partition, others, members } => {
+                self.group(group, partition, others, &members);
+            }
+            Event::OthersChanged { group, node, count } => self.others_changed(group, node, count),
+            Event::Budget { budget, allowed } => self.budget(budget, allowed),
         }
     }
 
@@ -200,7 +185,7 @@ impl Engine {
     fn poll_once(&mut self, now: Instant) -> (Option<Polled>, Checked<Vec<Step>>) {
         self.advance(now);
         let expired = self.expire_steps();
-        let woken = self.end_back_offs();
+        let woken = self.end_back_offs() | self.ripen();
         let decision = self.is_due().then(|| self.cycle());
         let steps = self.ready_steps();
         let acted = expired || woken || decision.is_some() || !steps.is_empty();
@@ -263,11 +248,17 @@ impl Engine {
             plan: &self.state.plan,
             room: &self.index.room,
             waiting: &self.index.waiting,
+            groups: &self.state.groups,
+            tallies: &self.index.tallies,
+            budgets: &self.state.budgets,
+            displaced: &self.state.displaced,
             held: &self.index.held,
             priorities: &self.index.priorities,
             pass: self.state.pass,
             last_pass: self.state.last_pass,
             tick: self.state.settings.tick,
+            min_run: self.state.settings.min_run,
+            keeps_hopeless: self.state.settings.keeps_hopeless,
         }
     }
 
@@ -279,11 +270,20 @@ impl Engine {
     fn finish_pass(&mut self, report: Report) {
         self.state.last_pass = Some(self.state.now);
         self.state.pass += 1;
-        let growth = self.index.room.growth();
         for (class, reason) in report.waiting {
-            self.index.waiting.close(class, growth, reason);
+            if let Some(stamp) = self.stamp(class, report.cut_short) {
+                self.index.waiting.close(class, stamp, reason);
+            }
         }
         self.state.blocked_by = report.blocked_by;
+    }
+
+    /// What a class is closed with. Where a pass was cut short, those that look at others may have been looked at too
+    /// early: they are closed with what has passed already.
+    fn stamp(&self, class: ClassId, cut_short: bool) -> Option<u64> {
+        let class = self.index.waiting.class(class)?;
+        let stamp = self.snapshot().stamp(class);
+        Some(if cut_short && !class.watches.is_empty() { stamp.wrapping_sub(1) } else { stamp })
     }
 
     fn write(&mut self, record: &Record) {
@@ -308,6 +308,15 @@ impl Engine {
     fn alarm(&mut self, what: String) {
         self.state.alarms += 1;
         self.state.last_alarm = Some(what);
+    }
+
+    pub fn job(&self, job: JobId) -> Option<&Job> {
+        self.state.jobs.get(job)
+    }
+
+    /// The nodes on which a job of one member could be placed now, with room and rules counted; none for a gang.
+    pub fn feasible_nodes(&self, job: JobId) -> Vec<NodeId> {
+        self.job(job).map_or_else(Vec::new, |job| feasible(&self.snapshot(), &self.state.policy, job))
     }
 
     pub fn life(&self, job: JobId) -> Option<&Life> {

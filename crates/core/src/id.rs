@@ -53,6 +53,16 @@ ids! {
     ShapeId "s";
     /// Waiting jobs that differ in nothing the scheduler looks at but their place in line.
     ClassId "c";
+    /// Something nodes have a number of, beside CPU, memory and GPUs.
+    CounterId "k";
+    /// Nodes that some members may run on.
+    NodeSetId "e";
+    /// A way of dividing nodes into domains, beside the topology's.
+    PartitionId "p";
+    /// Members that are counted together, per domain of one partition.
+    GroupId "u";
+    /// How many members may be evicted that share it.
+    BudgetId "b";
 }
 
 /// A vector that only `I` can index.
@@ -85,6 +95,25 @@ impl<I: Id, T> IdVec<I, T> {
 
     pub fn get(&self, id: I) -> Option<&T> {
         self.items.get(id.index())
+    }
+
+    pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
+        self.items.get_mut(id.index())
+    }
+
+    /// Replaces what has this id, or adds it if the id is the next; `None` for an id beyond that.
+    pub fn put(&mut self, id: I, item: T) -> Option<()> {
+        match self.items.len().cmp(&id.index()) {
+            std::cmp::Ordering::Less => return None,
+            std::cmp::Ordering::Equal => self.items.push(item),
+            std::cmp::Ordering::Greater => self.items[id.index()] = item,
+        }
+        Some(())
+    }
+
+    /// The id that the next `push` will give.
+    pub fn next_id(&self) -> I {
+        I::from_index(self.items.len())
     }
 
     pub fn len(&self) -> usize {

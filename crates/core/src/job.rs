@@ -1,16 +1,23 @@
 //! What was asked: roles, gangs, priority, deadline; and the life of a job.
 
+mod gang;
+mod life;
+mod shape;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Level, Name};
-use crate::id::{ClassId, GpuTypeId, NodeId, QueueId, ShapeId};
-use crate::plan::Assignment;
+use crate::id::{BudgetId, ClassId, QueueId, ShapeId};
 use crate::profile::Profile;
 use crate::progress::Progress;
-use crate::report::{Failure, Reason, State};
+use crate::report::Failure;
 use crate::units::{Duration, Gpus, Instant, Iterations, Resources, Share};
+
+pub use gang::{Gang, GangError, Members};
+pub use life::{Exit, Held, Life};
+pub use shape::{Eligibility, Rule, Shape};
 
 /// What a member does. The order is the order in which a job's members are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -19,106 +26,6 @@ pub enum RoleKind {
     Ps,
     Chief,
     Worker,
-}
-
-/// How many members a role has: all of them or nothing runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase", try_from = "GangText", into = "GangText")]
-pub enum Gang {
-    Rigid(Members),
-    Elastic { min: Members, max: Members },
-}
-
-/// A number of members, at least one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Members(std::num::NonZeroU32);
-
-impl Members {
-    /// More members than any cluster has nodes; above it a count is a mistake.
-    pub const MOST: u32 = 1_000_000;
-
-    pub const fn get(self) -> u32 {
-        self.0.get()
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GangError {
-    #[error("a gang has at least one member")]
-    Empty,
-    #[error("a gang has at most {most} members, not {0}", most = Members::MOST)]
-    TooLarge(u64),
-    #[error("the smallest size, {min}, is above the largest, {max}")]
-    Inverted { min: u64, max: u64 },
-}
-
-impl Gang {
-    pub fn rigid(members: u64) -> Result<Self, GangError> {
-        Ok(Self::Rigid(Self::members(members)?))
-    }
-
-    pub fn elastic(min: u64, max: u64) -> Result<Self, GangError> {
-        if min > max {
-            return Err(GangError::Inverted { min, max });
-        }
-        Ok(Self::Elastic { min: Self::members(min)?, max: Self::members(max)? })
-    }
-
-    fn members(count: u64) -> Result<Members, GangError> {
-        let narrow = u32::try_from(count).ok().filter(|count| *count <= Members::MOST);
-        let narrow = narrow.ok_or(GangError::TooLarge(count))?;
-        std::num::NonZeroU32::new(narrow).map(Members).ok_or(GangError::Empty)
-    }
-
-    pub const fn min(self) -> u32 {
-        match self {
-            Self::Rigid(members) | Self::Elastic { min: members, .. } => members.get(),
-        }
-    }
-
-    pub const fn max(self) -> u32 {
-        match self {
-            Self::Rigid(members) | Self::Elastic { max: members, .. } => members.get(),
-        }
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-struct GangText {
-    min: u64,
-    max: u64,
-}
-
-impl TryFrom<GangText> for Gang {
-    type Error = GangError;
-    fn try_from(text: GangText) -> Result<Self, GangError> {
-        if text.min == text.max { Self::rigid(text.min) } else { Self::elastic(text.min, text.max) }
-    }
-}
-
-impl From<Gang> for GangText {
-    fn from(gang: Gang) -> Self {
-        Self { min: u64::from(gang.min()), max: u64::from(gang.max()) }
-    }
-}
-
-/// Where a member may run, before any question of room.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Eligibility {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gpu_type: Option<GpuTypeId>,
-    /// Only on these, in order of id; anywhere if none are named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nodes: Option<Arc<[NodeId]>>,
-}
-
-/// A member's needs: two members of one shape can stand in for each other.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Shape {
-    pub each: Resources,
-    #[serde(default)]
-    pub on: Eligibility,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,15 +81,28 @@ pub struct Capabilities {
     pub rescale: bool,
     /// Slowed down where it is.
     pub throttle: bool,
+    /// Stopped for another's sake, though what it did is lost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub evict: bool,
 }
 
 impl Capabilities {
     /// Started and left alone.
-    pub const START_ONLY: Self =
-        Self { suspend: false, relocate: false, resize_in_place: false, rescale: false, throttle: false };
+    pub const START_ONLY: Self = Self {
+        suspend: false,
+        relocate: false,
+        resize_in_place: false,
+        rescale: false,
+        throttle: false,
+        evict: false,
+    };
     /// A job with checkpoints: it may be stopped, moved and rescaled.
-    pub const CHECKPOINTED: Self =
-        Self { suspend: true, relocate: true, resize_in_place: false, rescale: true, throttle: false };
+    pub const CHECKPOINTED: Self = Self { suspend: true, relocate: true, rescale: true, ..Self::START_ONLY };
+
+    /// Whether it may be taken off its nodes to make room.
+    pub const fn makes_room(self) -> bool {
+        self.suspend || self.evict
+    }
 }
 
 /// What stopping and starting again costs.
@@ -223,6 +143,16 @@ pub struct JobSpec {
     /// Submitted, but not to be started.
     #[serde(default)]
     pub suspended: bool,
+    /// What evicting its members counts against.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<BudgetId>,
+    /// Whether others may be stopped for its sake.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub preempts: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl JobSpec {
@@ -235,11 +165,7 @@ impl JobSpec {
             queue: QueueId(0),
             priority: Priority::NORMAL,
             user: Share(500_000),
-            roles: vec![Role {
-                kind: RoleKind::Worker,
-                gang,
-                shape: Shape { each, on: Eligibility::default() },
-            }],
+            roles: vec![Role { kind: RoleKind::Worker, gang, shape: Shape::of(each) }],
             work: Work::default(),
             deadline: None,
             topology: Topology::Anywhere,
@@ -248,6 +174,8 @@ impl JobSpec {
             profile: None,
             start_retries: Self::DEFAULT_START_RETRIES,
             suspended: false,
+            budgets: Vec::new(),
+            preempts: true,
         }
     }
 
@@ -262,94 +190,6 @@ impl JobSpec {
 
     pub fn members(&self) -> u32 {
         self.roles.iter().map(|role| role.gang.min()).sum()
-    }
-}
-
-/// The whole life of a job. Only the states that hold nodes carry an assignment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Life {
-    Queued,
-    Starting(Arc<Assignment>),
-    Running(Arc<Assignment>),
-    /// A node under it is gone; what is left of it is being stopped.
-    Degraded {
-        held: Arc<Assignment>,
-        lost: NodeId,
-    },
-    Resizing {
-        from: Arc<Assignment>,
-        to: Arc<Assignment>,
-    },
-    Moving {
-        from: Arc<Assignment>,
-        to: Arc<Assignment>,
-    },
-    /// On its way out: it holds its nodes until the world says that they are free.
-    Leaving {
-        held: Held,
-        exit: Exit,
-    },
-    /// Stopped with its work kept; waits to go on.
-    Preempted,
-    Suspended,
-    Refused(Reason),
-    Failed(Reason),
-    Done,
-}
-
-/// What a leaving job may still hold: its nodes, or those of both ends of a move that was never heard of again.
-pub type Held = Vec<Arc<Assignment>>;
-
-/// Why a job leaves, and so what becomes of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Exit {
-    /// It makes room and waits to go on.
-    Preempt,
-    /// Its owner wants it to pause.
-    Suspend,
-    /// Its owner wants it to end.
-    Cancel,
-    /// It is not known to have started or moved; it is cleared away and tried again.
-    Abort(Failure),
-}
-
-impl Life {
-    /// The assignments whose room it physically holds.
-    pub fn holds(&self) -> Held {
-        match self {
-            Self::Starting(held) | Self::Running(held) | Self::Degraded { held, .. } => vec![held.clone()],
-            Self::Resizing { from, to } | Self::Moving { from, to } => vec![from.clone(), to.clone()],
-            Self::Leaving { held, .. } => held.clone(),
-            Self::Queued
-            | Self::Preempted
-            | Self::Suspended
-            | Self::Refused(_)
-            | Self::Failed(_)
-            | Self::Done => Vec::new(),
-        }
-    }
-
-    pub const fn is_waiting(&self) -> bool {
-        matches!(self, Self::Queued | Self::Preempted)
-    }
-
-    pub fn state(&self) -> State {
-        match self {
-            Self::Queued => State::Queued,
-            Self::Starting(_) => State::Starting,
-            Self::Running(_) => State::Running,
-            Self::Degraded { .. } => State::Degraded,
-            Self::Resizing { .. } => State::Resizing,
-            Self::Moving { .. } => State::Moving,
-            Self::Leaving { .. } => State::Leaving,
-            Self::Preempted => State::Preempted,
-            Self::Suspended => State::Suspended,
-            Self::Refused(_) => State::Refused,
-            Self::Failed(_) => State::Failed,
-            Self::Done => State::Done,
-        }
     }
 }
 
@@ -368,6 +208,9 @@ pub struct Job {
     pub last_failure: Option<Failure>,
     /// Not to be started, or not to be disturbed, before this.
     pub not_before: Instant,
+    /// Since when it runs where it is, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_since: Option<Instant>,
     /// The shapes of its roles and the class it waits in, as interned by the engine.
     #[serde(skip)]
     pub shapes: Vec<ShapeId>,
@@ -379,6 +222,11 @@ impl Job {
     /// What is left to do, as time alone; unknown where the work is.
     pub fn remaining(&self, now: Instant) -> Option<Duration> {
         self.spec.work.alone.map(|alone| alone - self.progress.executed(now))
+    }
+
+    /// When it has run for `least`, if it runs.
+    pub fn ripe(&self, least: Duration) -> Option<Instant> {
+        self.runs_since.map(|since| since + least)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::plan::{Amendment, Step};
 use crate::units::Instant;
 
 /// The version of the records below. Adding a field with a default keeps it; anything else raises it.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// One line.
 #[derive(Clone, Debug, Serialize, Deserialize)]

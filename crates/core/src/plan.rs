@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{JobId, NodeId};
+use crate::id::{CounterId, JobId, NodeId};
 use crate::job::{Capabilities, JobSpec, Life};
 use crate::units::Resources;
 
@@ -24,6 +24,9 @@ pub struct Assignment {
     parts: Vec<Part>,
     /// What it takes from each node, by node.
     takes: Vec<(NodeId, Resources)>,
+    /// What it takes of counters, by node and counter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    counters: Vec<(NodeId, CounterId, u64)>,
 }
 
 /// Some role of the job would have fewer or more members than its gang allows.
@@ -46,13 +49,37 @@ impl Assignment {
                 return Err(NotWhole { role: index, members });
             }
         }
-        let mut takes: BTreeMap<NodeId, Resources> = BTreeMap::new();
-        for part in &parts {
-            let each = spec.roles[usize::from(part.role)].shape.each;
-            let taken = takes.entry(part.node).or_default();
-            *taken = *taken + each.times(u64::from(part.members));
+        match parts.last() {
+            Some(last) if usize::from(last.role) >= spec.roles.len() => {
+                Err(NotWhole { role: usize::from(last.role), members: u64::from(last.members) })
+            }
+            _ => Ok(Self::add_up(spec, parts)),
         }
-        Ok(Self { parts, takes: takes.into_iter().collect() })
+    }
+
+    fn add_up(spec: &JobSpec, parts: Vec<Part>) -> Self {
+        let mut takes: BTreeMap<NodeId, Resources> = BTreeMap::new();
+        let mut counters: BTreeMap<(NodeId, CounterId), u64> = BTreeMap::new();
+        for part in &parts {
+            let (shape, members) = (&spec.roles[usize::from(part.role)].shape, u64::from(part.members));
+            let taken = takes.entry(part.node).or_default();
+            *taken = *taken + shape.each.times(members);
+            for (counter, each) in &*shape.counters {
+                let taken = counters.entry((part.node, *counter)).or_default();
+                *taken = taken.saturating_add(each.saturating_mul(members));
+            }
+        }
+        let counters = counters.into_iter().map(|((node, counter), taken)| (node, counter, taken));
+        Self { parts, takes: takes.into_iter().collect(), counters: counters.collect() }
+    }
+
+    /// What is left of it once some members of a role on a node have ended; `None` if they were not there. `spec` asks
+    /// for that much less already.
+    pub(crate) fn without(&self, spec: &JobSpec, left: Part) -> Option<Self> {
+        let mut parts = self.parts.clone();
+        let part = parts.iter_mut().find(|part| part.role == left.role && part.node == left.node)?;
+        part.members = part.members.checked_sub(left.members)?;
+        Self::whole(spec, parts).ok()
     }
 
     pub fn parts(&self) -> &[Part] {
@@ -62,6 +89,11 @@ impl Assignment {
     /// What it takes from each node it touches, in order of node.
     pub fn takes(&self) -> &[(NodeId, Resources)] {
         &self.takes
+    }
+
+    /// What it takes of counters, in order of node, then counter.
+    pub fn counters(&self) -> &[(NodeId, CounterId, u64)] {
+        &self.counters
     }
 
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = NodeId> {
@@ -151,8 +183,12 @@ pub enum Action {
     Stop,
     /// Saves its work and takes it off its nodes, to go on when its owner says so.
     Suspend,
-    /// Saves its work and takes it off its nodes, to go on when there is room.
-    Preempt,
+    /// Takes it off its nodes, with its work saved if it can be, to go on when there is room; for the sake of
+    /// `beneficiary`, where it is for one job's sake.
+    Preempt {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        beneficiary: Option<JobId>,
+    },
     Move {
         from: Arc<Assignment>,
         to: Arc<Assignment>,
@@ -168,7 +204,7 @@ impl Action {
     pub fn takes(&self) -> Option<&Arc<Assignment>> {
         match self {
             Self::Start(to) | Self::Move { to, .. } | Self::Rescale { to, .. } => Some(to),
-            Self::Stop | Self::Suspend | Self::Preempt => None,
+            Self::Stop | Self::Suspend | Self::Preempt { .. } => None,
         }
     }
 }
@@ -180,11 +216,12 @@ pub(crate) fn action_towards(
     life: &Life,
     intended: Option<&Arc<Assignment>>,
     may: Capabilities,
+    beneficiary: Option<JobId>,
     has_room: impl Fn(&Assignment) -> bool,
 ) -> Option<Action> {
     match (life, intended) {
         (Life::Queued | Life::Preempted, Some(to)) if has_room(to) => Some(Action::Start(to.clone())),
-        (Life::Running(_), None) => Some(Action::Preempt),
+        (Life::Running(_), None) => Some(Action::Preempt { beneficiary }),
         (Life::Running(from), Some(to)) if from != to => {
             let (from, to) = (from.clone(), to.clone());
             if from.members() != to.members() && may.rescale && has_room(&to) {
@@ -192,7 +229,7 @@ pub(crate) fn action_towards(
             } else if from.members() == to.members() && may.relocate && has_room(&to) {
                 Some(Action::Move { from, to })
             } else {
-                Some(Action::Preempt)
+                Some(Action::Preempt { beneficiary })
             }
         }
         _ => None,

@@ -152,6 +152,9 @@ pub enum Preemption {
     Never,
     /// At every cycle all jobs that can be suspended are ranked together, and the room goes down the list.
     ByRank,
+    /// Who does not fit into what is free may take the place of running jobs of strictly lower priority, as few as
+    /// will do.
+    ByPriority,
 }
 
 /// On which nodes.
@@ -194,6 +197,12 @@ impl Policy {
             placement: *placement,
             links: *links,
         })
+    }
+
+    /// The same policy, with room made for whoever has a higher priority.
+    pub fn preempting(mut self) -> Self {
+        self.preemption = Preemption::ByPriority;
+        self
     }
 }
 

@@ -23,6 +23,12 @@ pub enum Reason {
     InsufficientResources { each: Resources, members: u32, fit: u32 },
     /// Enough room, but in no single domain of the level it requires.
     TopologyUnsatisfied { level: Level, members: u32, best: u32 },
+    /// Room for its members, but only for `fit` of them beside those they must be with.
+    AffinityUnsatisfied { members: u32, fit: u32 },
+    /// Room for its members, but only for `fit` of them away from those they must not be with.
+    AntiAffinityUnsatisfied { members: u32, fit: u32 },
+    /// Room for its members, but only for `fit` of them without crowding a domain more than they allow.
+    SpreadUnsatisfied { members: u32, fit: u32 },
     /// Its place is chosen; others have yet to leave it.
     WaitingForVictims,
     /// The line is served in order and somebody ahead is waiting.
@@ -49,6 +55,9 @@ impl Reason {
             Reason::WaitingForQuota { .. } => "WaitingForQuota",
             Reason::InsufficientResources { .. } => "InsufficientResources",
             Reason::TopologyUnsatisfied { .. } => "TopologyUnsatisfied",
+            Reason::AffinityUnsatisfied { .. } => "AffinityUnsatisfied",
+            Reason::AntiAffinityUnsatisfied { .. } => "AntiAffinityUnsatisfied",
+            Reason::SpreadUnsatisfied { .. } => "SpreadUnsatisfied",
             Reason::WaitingForVictims => "WaitingForVictims",
             Reason::BehindHigherPriority { .. } => "BehindHigherPriority",
             Reason::StartFailed { .. } => "StartFailed",
@@ -88,6 +97,9 @@ pub struct Report {
     /// The bound on work in one cycle was reached; the next cycle goes on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_short: bool,
+    /// Who makes room, and for whom.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub displaced: Vec<(JobId, JobId)>,
 }
 
 /// Everything a user may ask about one job.
@@ -103,6 +115,9 @@ pub struct Explanation {
     pub need: Resources,
     /// Free now, over all nodes that are well.
     pub free: Resources,
+    /// Counters of which there is too little: by name, what it needs and what is free where it may run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lacks: Vec<(Name, u64, u64)>,
     /// Its place in the line, from 1; none once it is planned or over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<usize>,
@@ -140,6 +155,9 @@ mod tests {
     fn a_reason_has_the_same_name_in_data_and_in_the_journal() {
         let reasons = [
             Reason::Gated,
+            Reason::AffinityUnsatisfied { members: 2, fit: 1 },
+            Reason::AntiAffinityUnsatisfied { members: 2, fit: 1 },
+            Reason::SpreadUnsatisfied { members: 2, fit: 1 },
             Reason::WaitingForVictims,
             Reason::BehindHigherPriority { ahead: crate::id::JobId(3) },
             Reason::TrainingFailed,

@@ -10,6 +10,8 @@ use indexmap::IndexMap;
 use crate::cluster::{Cluster, NodeState};
 use crate::id::{IdVec, NodeId, ShapeId};
 use crate::job::Shape;
+use crate::plan::Assignment;
+use crate::taken::{Taken, fit};
 use crate::units::Resources;
 
 /// Shapes in use, interned.
@@ -64,62 +66,59 @@ impl Shapes {
     }
 }
 
-/// How many members of that shape a node takes beside what it holds already.
-pub(crate) fn fit_on(cluster: &Cluster, node: NodeId, free: Resources, shape: &Shape) -> u32 {
-    match cluster.node(node).state {
-        NodeState::Ready => fit_when_ready(cluster, node, free, shape),
-        NodeState::Cordoned | NodeState::Gone => 0,
-    }
-}
-
-pub(crate) fn fit_when_ready(cluster: &Cluster, node: NodeId, free: Resources, shape: &Shape) -> u32 {
-    let eligible = shape.on.gpu_type.is_none_or(|wanted| cluster.node(node).gpu_type == Some(wanted))
-        && shape.on.nodes.as_ref().is_none_or(|only| only.binary_search(&node).is_ok());
-    if eligible { shape.each.count_in(free) } else { 0 }
-}
-
 #[derive(Clone, Debug, Default)]
 pub struct Room {
     pub shapes: Shapes,
-    free: IdVec<NodeId, Resources>,
+    taken: Taken,
     fits: IdVec<ShapeId, u64>,
+    /// The same, were every node well and free.
+    most: IdVec<ShapeId, u64>,
     /// Counts the times room was given back: what did not fit before cannot fit now unless this has grown.
     growth: u64,
 }
 
 impl Room {
     pub fn of(cluster: &Cluster) -> Self {
-        Self { free: cluster.nodes().values().map(|node| node.capacity).collect(), ..Self::default() }
+        Self { taken: Taken::nothing(cluster.nodes().len()), ..Self::default() }
     }
 
-    pub fn free(&self) -> &IdVec<NodeId, Resources> {
-        &self.free
+    pub fn taken(&self) -> &Taken {
+        &self.taken
     }
 
     pub fn fits(&self) -> &IdVec<ShapeId, u64> {
         &self.fits
     }
 
+    /// How many members of a shape would fit if every node were well and free.
+    pub fn most(&self, shape: ShapeId) -> u64 {
+        self.most[shape]
+    }
+
     pub fn growth(&self) -> u64 {
         self.growth
     }
 
+    /// Something has changed by which what did not fit before may fit now.
+    pub(crate) fn grow(&mut self) {
+        self.growth += 1;
+    }
+
     /// Free on all nodes that take new work.
     pub fn total(&self, cluster: &Cluster) -> Resources {
-        let ready = |node: &NodeId| cluster.node(*node).state == NodeState::Ready;
-        self.free.iter().filter(|(node, _)| ready(node)).map(|(_, free)| *free).sum()
+        let nodes = cluster.nodes().iter();
+        let ready = nodes.filter(|(_, node)| node.state == NodeState::Ready);
+        ready.map(|(node, _)| self.taken.free(cluster, node)).sum()
     }
 
     pub(crate) fn intern(&mut self, cluster: &Cluster, shape: &Shape) -> ShapeId {
         let (id, new) = self.shapes.take_up(shape);
         if new {
-            let fit = |(node, free): (NodeId, &Resources)| u64::from(fit_on(cluster, node, *free, shape));
-            let fits = self.free.iter().map(fit).sum();
             if id.0 as usize == self.fits.len() {
-                self.fits.push(fits);
-            } else {
-                self.fits[id] = fits;
+                self.fits.push(0);
+                self.most.push(0);
             }
+            self.count_shape(cluster, id);
         }
         id
     }
@@ -128,44 +127,88 @@ impl Room {
         self.shapes.put_down(shape);
     }
 
-    pub(crate) fn take(&mut self, cluster: &Cluster, node: NodeId, amount: Resources) {
-        let left =
-            self.free[node].checked_sub(amount).expect("a checked plan never takes more than there is");
-        self.set(cluster, node, left);
-    }
-
-    pub(crate) fn give(&mut self, cluster: &Cluster, node: NodeId, amount: Resources) {
-        self.set(cluster, node, self.free[node] + amount);
+    /// Counts anew where the shapes that `changed` names fit.
+    pub(crate) fn recount(&mut self, cluster: &Cluster, changed: impl Fn(&Shape) -> bool) {
+        let ids: Vec<ShapeId> =
+            self.shapes.live().filter(|(_, shape)| changed(shape)).map(|(id, _)| id).collect();
+        ids.into_iter().for_each(|id| self.count_shape(cluster, id));
         self.growth += 1;
     }
 
-    fn set(&mut self, cluster: &Cluster, node: NodeId, free: Resources) {
-        let before = std::mem::replace(&mut self.free[node], free);
-        for (id, shape) in self.shapes.live() {
-            let (was, is) = (fit_on(cluster, node, before, shape), fit_on(cluster, node, free, shape));
-            self.fits[id] = self.fits[id] + u64::from(is) - u64::from(was);
+    fn count_shape(&mut self, cluster: &Cluster, id: ShapeId) {
+        let shape = self.shapes.get(id);
+        let (mut fits, mut most) = (0, 0);
+        for node in cluster.nodes().ids() {
+            fits += u64::from(self.fit_on(cluster, node, shape));
+            most += u64::from(fit_at_most(cluster, node, shape));
         }
+        (self.fits[id], self.most[id]) = (fits, most);
+    }
+
+    /// How many members of that shape a node takes beside what it holds already.
+    fn fit_on(&self, cluster: &Cluster, node: NodeId, shape: &Shape) -> u32 {
+        match cluster.node(node).state {
+            NodeState::Ready => self.taken.fit(cluster, node, shape),
+            NodeState::Cordoned | NodeState::Gone => 0,
+        }
+    }
+
+    pub(crate) fn take(&mut self, cluster: &Cluster, assignment: &Assignment) {
+        assignment.nodes().for_each(|node| self.count_out(cluster, node));
+        self.taken.add_all(assignment);
+        assignment.nodes().for_each(|node| self.count_in(cluster, node));
+    }
+
+    pub(crate) fn give(&mut self, cluster: &Cluster, assignment: &Assignment) {
+        assignment.nodes().for_each(|node| self.count_out(cluster, node));
+        self.taken.remove_all(assignment);
+        assignment.nodes().for_each(|node| self.count_in(cluster, node));
+        self.growth += 1;
     }
 
     /// A new node, empty.
     pub(crate) fn add(&mut self, cluster: &Cluster, node: NodeId) {
-        let added = self.free.push(cluster.node(node).capacity);
+        let added = self.taken.add_node();
         assert_eq!(added, node, "nodes are added in the order of their ids");
-        self.count_in(cluster, node);
+        self.count_in_whole(cluster, node);
     }
 
-    /// A node takes new work from now on.
+    /// Counts a node as it is now. Whatever is about it may change only between `count_out` and this.
     pub(crate) fn count_in(&mut self, cluster: &Cluster, node: NodeId) {
+        if cluster.node(node).state == NodeState::Ready {
+            for (id, shape) in self.shapes.live() {
+                self.fits[id] += u64::from(self.taken.fit(cluster, node, shape));
+            }
+        }
+    }
+
+    pub(crate) fn count_out(&mut self, cluster: &Cluster, node: NodeId) {
+        if cluster.node(node).state == NodeState::Ready {
+            for (id, shape) in self.shapes.live() {
+                self.fits[id] -= u64::from(self.taken.fit(cluster, node, shape));
+            }
+        }
+    }
+
+    /// As `count_in`, where what the node has in all may have changed too.
+    pub(crate) fn count_in_whole(&mut self, cluster: &Cluster, node: NodeId) {
+        self.count_in(cluster, node);
         for (id, shape) in self.shapes.live() {
-            self.fits[id] += u64::from(fit_when_ready(cluster, node, self.free[node], shape));
+            self.most[id] += u64::from(fit_at_most(cluster, node, shape));
         }
         self.growth += 1;
     }
 
-    /// A node takes no new work any more.
-    pub(crate) fn count_out(&mut self, cluster: &Cluster, node: NodeId) {
+    pub(crate) fn count_out_whole(&mut self, cluster: &Cluster, node: NodeId) {
+        self.count_out(cluster, node);
         for (id, shape) in self.shapes.live() {
-            self.fits[id] -= u64::from(fit_when_ready(cluster, node, self.free[node], shape));
+            self.most[id] -= u64::from(fit_at_most(cluster, node, shape));
         }
     }
+}
+
+/// How many members of a shape an empty node takes.
+pub(crate) fn fit_at_most(cluster: &Cluster, node: NodeId, shape: &Shape) -> u32 {
+    let whole = cluster.node(node).capacity;
+    fit(cluster, node, shape, whole, |counter| cluster.count(node, counter))
 }

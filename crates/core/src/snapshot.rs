@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use indexmap::IndexMap;
 
 use crate::cluster::Cluster;
-use crate::id::{ClassId, IdVec, JobId, QueueId, ShapeId, Window};
+use crate::groups::{Groups, Tallies};
+use crate::id::{BudgetId, ClassId, GroupId, IdVec, JobId, QueueId, ShapeId, Window};
 use crate::job::{Gang, Job, Priority, RoleKind, Standing, Topology};
 use crate::plan::Plan;
 use crate::queue::Queue;
@@ -25,6 +26,13 @@ pub struct Snapshot<'a> {
     pub plan: &'a Plan,
     pub room: &'a Room,
     pub waiting: &'a Waiting,
+    /// Nodes divided into domains, and who is counted where.
+    pub groups: &'a Groups,
+    pub tallies: &'a Tallies,
+    /// How many members may be evicted on account of each budget, those on their way out included.
+    pub budgets: &'a IdVec<BudgetId, u32>,
+    /// Who is on its way out, and for whose sake.
+    pub displaced: &'a BTreeMap<JobId, JobId>,
     /// What each queue holds in the plan.
     pub held: &'a IdVec<QueueId, Resources>,
     /// Priorities present, with the number of jobs of each.
@@ -34,6 +42,17 @@ pub struct Snapshot<'a> {
     pub last_pass: Option<Instant>,
     /// Wake-ups fall on multiples of this.
     pub tick: Duration,
+    /// A job is left alone until it has run for so long.
+    pub min_run: Duration,
+    /// Whether those wait that would not fit if every node were well and free.
+    pub keeps_hopeless: bool,
+}
+
+impl Snapshot<'_> {
+    /// Grows whenever something changes by which what was refused to a class may be granted.
+    pub fn stamp(&self, class: &Class) -> u64 {
+        self.room.growth() + self.tallies.changes(&class.watches)
+    }
 }
 
 /// What the scheduler looks at in a waiting job beside its place in line: jobs that agree in it fit together or
@@ -44,6 +63,7 @@ pub struct ClassKey {
     pub priority: Priority,
     pub user: Share,
     pub topology: Topology,
+    pub preempts: bool,
     pub roles: Vec<(RoleKind, ShapeId, Gang)>,
 }
 
@@ -60,14 +80,16 @@ pub struct Class {
     pub key: ClassKey,
     pub members: u32,
     pub line: BTreeSet<Place>,
-    /// Why its first could not be placed, and the room's growth then. While the room has not grown since, nothing
-    /// in the class needs a second look.
+    /// The groups that its rules look at.
+    pub watches: Vec<GroupId>,
+    /// Why its first could not be placed, and `Snapshot::stamp` then. While that has not changed, nothing in the
+    /// class needs a second look.
     pub closed: Option<(u64, Reason)>,
 }
 
 impl Class {
-    pub fn is_closed(&self, growth: u64) -> bool {
-        self.closed.as_ref().is_some_and(|(then, _)| *then == growth)
+    pub fn is_closed(&self, stamp: u64) -> bool {
+        self.closed.as_ref().is_some_and(|(then, _)| *then == stamp)
     }
 }
 
@@ -90,6 +112,11 @@ impl Waiting {
         self.jobs == 0
     }
 
+    /// One more than the greatest number of a class.
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
     pub fn class(&self, id: ClassId) -> Option<&Class> {
         self.slots.get(id)?.as_ref()
     }
@@ -98,19 +125,25 @@ impl Waiting {
         self.slots.iter().filter_map(|(id, class)| Some((id, class.as_ref()?)))
     }
 
-    pub(crate) fn join(&mut self, key: ClassKey, place: Place) -> ClassId {
+    /// Lets a job stand in the line of its class. `watches` says which groups the rules of that class look at.
+    pub(crate) fn join(
+        &mut self,
+        key: ClassKey,
+        place: Place,
+        watches: impl FnOnce() -> Vec<GroupId>,
+    ) -> ClassId {
         let id = match self.known.get(&key) {
             Some(id) => *id,
-            None => self.found(key),
+            None => self.found(key, watches()),
         };
         let class = self.slots[id].as_mut().expect("a known class exists");
         self.jobs += usize::from(class.line.insert(place));
         id
     }
 
-    fn found(&mut self, key: ClassKey) -> ClassId {
+    fn found(&mut self, key: ClassKey, watches: Vec<GroupId>) -> ClassId {
         let members = key.roles.iter().map(|(_, _, gang)| gang.min()).sum();
-        let class = Some(Class { key: key.clone(), members, line: BTreeSet::new(), closed: None });
+        let class = Some(Class { key: key.clone(), members, line: BTreeSet::new(), watches, closed: None });
         let id = match self.vacant.pop() {
             Some(id) => {
                 self.slots[id] = class;
@@ -132,9 +165,9 @@ impl Waiting {
         }
     }
 
-    pub(crate) fn close(&mut self, id: ClassId, growth: u64, reason: Reason) {
+    pub(crate) fn close(&mut self, id: ClassId, stamp: u64, reason: Reason) {
         if let Some(class) = self.slots[id].as_mut() {
-            class.closed = Some((growth, reason));
+            class.closed = Some((stamp, reason));
         }
     }
 }

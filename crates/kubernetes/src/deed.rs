@@ -41,7 +41,7 @@ pub enum Kind {
     /// Tells about an object, for people: aggregated and rate-limited by whoever carries it out.
     Tell(Telling),
     /// The gang runs, or was given up: its recorded intent is of no more use.
-    Forget { intent: IntentName },
+    Forget { intent: IntentName, generation: Option<u64> },
     /// Writes the phase of a gang back to the object it was declared by.
     Phase { group: GroupRef, status: serde_json::Value },
 }

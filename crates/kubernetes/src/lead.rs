@@ -85,8 +85,8 @@ impl Lead {
     }
 
     /// Held for ever: for those who run one replica and no election.
-    pub fn alone() -> Self {
-        Self::starting(Standing::Leading { epoch: 0 }, u64::MAX, 0)
+    pub fn alone(epoch: u64) -> Self {
+        Self::starting(Standing::Leading { epoch }, u64::MAX, epoch)
     }
 
     fn starting(standing: Standing, valid_until: u64, epoch: u64) -> Self {
@@ -181,7 +181,7 @@ mod tests {
 
     #[tokio::test]
     async fn letting_go_wakes_those_who_wait() {
-        let lead = Lead::alone();
+        let lead = Lead::alone(0);
         let waiting = tokio::spawn({
             let lead = lead.clone();
             async move { lead.lost().await }

@@ -5,13 +5,19 @@
 //! `act` and whose outcomes come back as events. Nothing but `act`, `watch`, `lead` and `serve` does any IO.
 
 pub mod act;
+pub mod ask;
 mod backoff;
+pub mod border;
 mod bucket;
 pub mod deed;
 pub mod lead;
 pub mod metrics;
 pub mod objects;
 pub mod request;
+pub mod rules;
+pub mod run;
+pub mod serve;
 pub mod watch;
+pub mod world;
 
 pub use bucket::Limit;

@@ -16,12 +16,13 @@ pub use group::{Complaint, Group, GroupKind};
 pub use meta::Seconds;
 pub use node::{Node, NodeCondition, NodeSpec, NodeStatus};
 pub use pod::{
-    Claims, Container, ContainerPort, Ephemeral, Gate, Needs, Pod, PodSpec, PodStatus, SchedulingGroup,
-    Volume, WorkloadRef,
+    Claims, Container, ContainerPort, ContainerStatus, Ephemeral, Gate, Needs, Pod, PodCondition, PodSpec,
+    PodStatus, RestartRule, SchedulingGroup, Volume, WorkloadRef,
 };
 pub use storage::{
-    Budget, BudgetStatus, Claim, ClaimSpec, ClaimStatus, CsiDriver, CsiNode, CsiNodeSpec, DriverLimit, Job,
-    JobSpec, Namespace, PersistentVolume, PersistentVolumeSpec, StorageClass,
+    Attachment, AttachmentSource, AttachmentSpec, Budget, BudgetStatus, Claim, ClaimSpec, ClaimStatus,
+    CsiDriver, CsiDriverSpec, CsiNode, CsiNodeSpec, CsiSource, DriverLimit, Job, JobSpec, Namespace,
+    PersistentVolume, PersistentVolumeSpec, StorageCapacity, StorageClass,
 };
 
 /// Lets `kube` list and watch a stripped object.
@@ -60,6 +61,9 @@ resource!(Namespace, "Namespace", "", "v1", "namespaces", Wide);
 resource!(Claim, "PersistentVolumeClaim", "", "v1", "persistentvolumeclaims", Spaced);
 resource!(PersistentVolume, "PersistentVolume", "", "v1", "persistentvolumes", Wide);
 resource!(StorageClass, "StorageClass", "storage.k8s.io", "v1", "storageclasses", Wide);
+resource!(CsiDriver, "CSIDriver", "storage.k8s.io", "v1", "csidrivers", Wide);
+resource!(StorageCapacity, "CSIStorageCapacity", "storage.k8s.io", "v1", "csistoragecapacities", Spaced);
+resource!(Attachment, "VolumeAttachment", "storage.k8s.io", "v1", "volumeattachments", Wide);
 resource!(CsiNode, "CSINode", "storage.k8s.io", "v1", "csinodes", Wide);
 resource!(Budget, "PodDisruptionBudget", "policy", "v1", "poddisruptionbudgets", Spaced);
 resource!(Job, "Job", "batch", "v1", "jobs", Spaced);

@@ -20,7 +20,8 @@ use tokio::task::JoinSet;
 
 use crate::metrics::Metrics;
 use crate::objects::{
-    Budget, Claim, CsiNode, Group, GroupKind, Job, Namespace, Node, PersistentVolume, Pod, StorageClass,
+    Attachment, Budget, Claim, CsiDriver, CsiNode, Group, GroupKind, Job, Namespace, Node, PersistentVolume,
+    Pod, StorageCapacity, StorageClass,
 };
 use follow::{Outlet, follow};
 
@@ -46,6 +47,9 @@ pub enum Change {
     Volume(Delta<PersistentVolume>),
     Class(Delta<StorageClass>),
     CsiNode(Delta<CsiNode>),
+    Driver(Delta<CsiDriver>),
+    Capacity(Delta<StorageCapacity>),
+    Attachment(Delta<Attachment>),
     Budget(Delta<Budget>),
     Job(Delta<Job>),
     /// A kind whose API is gone is reset to nothing.
@@ -79,6 +83,10 @@ impl Settings {
     }
 }
 
+/// How long one watch lasts before it is taken up anew, in seconds. A line that died without a word is noticed by
+/// then.
+pub(crate) const ROUND: u32 = 60;
+
 /// Pods that have ended hold nothing and are most of what a busy cluster keeps.
 const LIVING: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
@@ -98,7 +106,7 @@ pub async fn watch(client: Client, settings: Settings, metrics: Metrics, out: mp
 
 /// The kinds that every cluster has.
 fn follow_cluster(client: &Client, settings: &Settings, outlet: &Outlet, watches: &mut JoinSet<()>) {
-    let all = watcher::Config::default().page_size(settings.page);
+    let all = listed(settings);
     let pods = all.clone().fields(LIVING);
     watches.spawn(follow(Api::all(client.clone()), pods, outlet.of("pods"), |delta| [Change::Pod(delta)]));
     watches.spawn(follow(Api::all(client.clone()), all.clone(), outlet.of("nodes"), |delta| {
@@ -119,6 +127,18 @@ fn follow_cluster(client: &Client, settings: &Settings, outlet: &Outlet, watches
     watches.spawn(follow(Api::all(client.clone()), all.clone(), outlet.of("csinodes"), |delta| {
         [Change::CsiNode(delta)]
     }));
+    watches.spawn(follow(Api::all(client.clone()), all.clone(), outlet.of("csidrivers"), |delta| {
+        [Change::Driver(delta)]
+    }));
+    watches.spawn(follow(
+        Api::all(client.clone()),
+        all.clone(),
+        outlet.of("csistoragecapacities"),
+        |delta| [Change::Capacity(delta)],
+    ));
+    watches.spawn(follow(Api::all(client.clone()), all.clone(), outlet.of("attachments"), |delta| {
+        [Change::Attachment(delta)]
+    }));
     watches.spawn(follow(Api::all(client.clone()), all.clone(), outlet.of("budgets"), |delta| {
         [Change::Budget(delta)]
     }));
@@ -128,14 +148,19 @@ fn follow_cluster(client: &Client, settings: &Settings, outlet: &Outlet, watches
 /// What Metronome keeps in its own namespace.
 fn follow_own(client: &Client, settings: &Settings, outlet: &Outlet, watches: &mut JoinSet<()>) {
     let maps = || Api::<ConfigMap>::namespaced(client.clone(), &settings.namespace);
-    let intents = watcher::Config::default().labels(INTENT_LABEL);
+    let intents = listed(settings).labels(INTENT_LABEL);
     watches.spawn(follow(maps(), intents, outlet.of("intents"), |delta| {
         [Change::Intent(delta.map(Recorded::read))]
     }));
-    let policy = watcher::Config::default().fields(&format!("metadata.name={}", settings.policy));
+    let policy = listed(settings).fields(&format!("metadata.name={}", settings.policy));
     watches.spawn(follow(maps(), policy, outlet.of("policy"), |delta| {
         [Change::Policy(delta.only().map(|map| PolicyDocument::read(&map)))]
     }));
+}
+
+/// How every kind is listed and watched.
+fn listed(settings: &Settings) -> watcher::Config {
+    watcher::Config::default().page_size(settings.page).timeout(ROUND)
 }
 
 impl<T> Delta<T> {

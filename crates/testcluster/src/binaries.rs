@@ -45,6 +45,12 @@ pub fn provide(program: Program) -> Result<Provided, Unavailable> {
     }
 }
 
+/// Where the source of the module lies that a program is built from: for the definitions and configurations that come
+/// with it.
+pub fn sources(program: Program) -> Result<PathBuf, Unavailable> {
+    build::sources(program)
+}
+
 fn found(program: Program) -> Result<Option<PathBuf>, Unavailable> {
     let assets =
         std::env::var_os("KUBEBUILDER_ASSETS").map(|folder| Path::new(&folder).join(program.command()));
@@ -89,7 +95,8 @@ mod tests {
 
     #[test]
     fn every_program_has_a_module_of_ours() {
-        for program in Program::ALL {
+        let planes = Kubernetes::ALL.into_iter().flat_map(Program::control_plane);
+        for program in planes.chain(Program::VOLCANO) {
             let go_mod = read(&program.module().join("go.mod")).unwrap();
             assert!(go_mod.contains(program.package()), "{program} is no tool of its go.mod");
         }

@@ -5,6 +5,7 @@
 
 mod apply;
 mod certificates;
+mod companion;
 mod component;
 mod flags;
 mod guard;
@@ -28,6 +29,7 @@ use guard::Guard;
 use process::Process;
 use site::Site;
 
+pub use companion::Companion;
 pub use component::Component;
 pub use options::Options;
 pub use shared::{Shared, shared};
@@ -42,7 +44,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// A control plane that runs. Dropping it ends its processes and removes its files; so does the end of this process.
 #[derive(Debug)]
 pub struct ControlPlane {
-    // The order matters: processes are ended before the guard removes the folder they write to.
+    // The order matters: processes are ended before the folder they write to is removed.
     processes: Mutex<BTreeMap<Component, Process>>,
     site: Site,
     guard: Guard,
@@ -61,7 +63,7 @@ impl ControlPlane {
     }
 
     async fn attempt(options: &Options) -> Result<Self> {
-        let site = Site::prepare(options)?;
+        let site = prepare(options.clone()).await?;
         let guard = Guard::over(site.folder()).map_err(spawning("sh"))?;
         let plane = Self { processes: Mutex::default(), site, guard };
         plane.launch(Component::Etcd)?;
@@ -127,8 +129,7 @@ impl ControlPlane {
 
     /// What a program has used since it was last started.
     pub fn usage(&self, component: Component) -> Result<Usage> {
-        let path = PathBuf::from(format!("/proc/{}", self.pid(component)?));
-        Usage::of(self.pid(component)?).map_err(|source| Error::File { path, source })
+        Usage::of(self.pid(component)?)
     }
 
     /// What a program serves at a path, for instance `/metrics`.
@@ -138,7 +139,8 @@ impl ControlPlane {
 
     fn launch(&self, component: Component) -> Result<()> {
         let recipe = self.site.recipe(component)?;
-        let process = Process::start(recipe, self.guard.group()).map_err(spawning(component.name()))?;
+        let started = Process::start(recipe.command(), &recipe.log, self.guard.group());
+        let process = started.map_err(spawning(component.name()))?;
         self.processes().insert(component, process);
         Ok(())
     }
@@ -176,6 +178,12 @@ impl ControlPlane {
     fn processes(&self) -> MutexGuard<'_, BTreeMap<Component, Process>> {
         self.processes.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Apart from the runtime's threads: programs may have to be built.
+async fn prepare(options: Options) -> Result<Site> {
+    let prepared = tokio::task::spawn_blocking(move || Site::prepare(&options)).await;
+    prepared.expect("preparing does not panic")
 }
 
 fn spawning(what: &str) -> impl FnOnce(std::io::Error) -> Error {

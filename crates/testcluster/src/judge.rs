@@ -37,10 +37,12 @@ pub struct Judge {
 }
 
 impl Judge {
-    pub fn start(client: &Client) -> Self {
+    /// Judges what happens on the nodes that these labels select.
+    pub fn over(client: &Client, labels: &str) -> Self {
         let book = Arc::new(Mutex::new(Book::default()));
+        let nodes = watcher::Config::default().labels(labels);
         let tasks = vec![
-            tokio::spawn(follow_nodes(client.clone(), book.clone())),
+            tokio::spawn(follow_nodes(client.clone(), nodes, book.clone())),
             tokio::spawn(follow_pods(client.clone(), book.clone())),
         ];
         Self { book, tasks }
@@ -74,8 +76,8 @@ impl Drop for Judge {
     }
 }
 
-async fn follow_nodes(client: Client, book: Arc<Mutex<Book>>) {
-    let mut events = watcher(Api::<Node>::all(client), watcher::Config::default()).boxed();
+async fn follow_nodes(client: Client, nodes: watcher::Config, book: Arc<Mutex<Book>>) {
+    let mut events = watcher(Api::<Node>::all(client), nodes).boxed();
     while let Some(event) = events.next().await {
         if let Ok(Event::Apply(node) | Event::InitApply(node)) = event {
             let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
@@ -130,7 +132,8 @@ impl Book {
 
     fn note_rejection(&mut self, pod: &Pod) {
         let reason = pod.status.as_ref().and_then(|status| status.reason.as_deref()).unwrap_or_default();
-        if reason.starts_with("OutOf") {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
+        if reason.starts_with("OutOf") && node.is_some_and(|node| self.nodes.contains_key(node)) {
             self.violations.push(format!("the node rejected pod {}: {reason}", pod.name_any()));
         }
     }

@@ -1,15 +1,19 @@
-//! Dev only: the real Kubernetes control plane on loopback, simulated kubelets and a faulty network, for tests.
+#![doc = include_str!("../README.md")]
 
 pub mod binaries;
 pub mod control_plane;
+pub mod corner;
 pub mod error;
 pub mod judge;
 pub mod kubelets;
 pub mod proxy;
+pub mod volcano;
 
 pub use binaries::Kubernetes;
-pub use control_plane::{Component, ControlPlane, Options, Shared, Usage, shared};
+pub use control_plane::{Companion, Component, ControlPlane, Options, Shared, Usage, shared};
+pub use corner::Corner;
 pub use error::Error;
 pub use judge::Judge;
 pub use kubelets::{Kubelets, SimNode};
 pub use proxy::Proxy;
+pub use volcano::Volcano;

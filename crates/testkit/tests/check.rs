@@ -6,7 +6,7 @@ use std::sync::Arc;
 use metronome_core::check::Violation;
 use metronome_core::cluster::Level;
 use metronome_core::engine::{Engine, Event, Settings};
-use metronome_core::id::{IdVec, JobId, NodeId, QueueId};
+use metronome_core::id::{IdVec, JobId, NodeId, NodeSetId, QueueId};
 use metronome_core::job::{Capabilities, Gang, JobSpec, Topology};
 use metronome_core::plan::{Amendment, Assignment, Generation, Part};
 use metronome_core::queue::Queue;
@@ -82,8 +82,10 @@ fn nobody_is_placed_on_a_node_that_is_gone() {
 #[test]
 fn a_member_runs_only_where_it_may() {
     let mut spec = job("a", 2, 10);
-    spec.roles[0].shape.on.nodes = Some(Arc::from([NodeId(2)]));
-    let (engine, id) = waiting(&spec);
+    spec.roles[0].shape.on.set = Some(NodeSetId(0));
+    let mut engine = engine(racks(2, 2, 4), policy("volcano"));
+    engine.add_node_set(NOW, vec![NodeId(2)]);
+    let id = engine.submit(NOW, Arc::new(spec.clone()));
     assert!(engine.check(change(id, Some(on(&spec, &[(2, 2)])))).is_ok());
     let elsewhere = on(&spec, &[(0, 2)]);
     assert_eq!(engine.check(change(id, Some(elsewhere))), Err(Violation::NotEligible(id, NodeId(0))));

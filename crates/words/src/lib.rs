@@ -17,6 +17,16 @@ pub use document::{Document, document};
 pub use names::Names;
 
 pub fn lines(explanation: &Explanation, names: &impl Names) -> String {
+    let after = Duration(explanation.submitted.0);
+    told(explanation, names, Some(format!("{after} after the beginning")))
+}
+
+/// The same for a job of a world whose time has no beginning.
+pub fn lines_now(explanation: &Explanation, names: &impl Names) -> String {
+    told(explanation, names, None)
+}
+
+fn told(explanation: &Explanation, names: &impl Names, submitted: Option<String>) -> String {
     let mut text = String::new();
     let mut fact = |what: &str, words: String| {
         writeln!(text, "{what:<10} {words}").expect("a string takes everything");
@@ -24,8 +34,9 @@ pub fn lines(explanation: &Explanation, names: &impl Names) -> String {
     fact("job", explanation.job.to_string());
     fact("state", format!("{}: {}", state_name(explanation.state), state_words(explanation.state)));
     let over = matches!(explanation.state, State::Refused | State::Failed | State::Done);
-    let after = Duration(explanation.submitted.0);
-    fact("submitted", format!("{after} after the beginning"));
+    if let Some(submitted) = submitted {
+        fact("submitted", submitted);
+    }
     if !over {
         fact("waited", explanation.waited.to_string());
     }
@@ -34,6 +45,9 @@ pub fn lines(explanation: &Explanation, names: &impl Names) -> String {
     }
     if !over {
         fact("need", format!("{}; free now: {}", explanation.need, explanation.free));
+    }
+    for (counter, need, free) in &explanation.lacks {
+        fact("lacks", format!("{need} of {counter}; free where it may run: {free}"));
     }
     if let Some(position) = explanation.position {
         fact("line", place_in_line(position, explanation));
@@ -130,6 +144,18 @@ pub fn sentence(reason: &Reason, names: &impl Names) -> String {
         Reason::TopologyUnsatisfied { level, members, best } => {
             let (level, members) = (names.level(*level), count(*members, "member"));
             format!("its {members} must share one {level}, and {} fit into the best {level} now", few(*best))
+        }
+        Reason::AffinityUnsatisfied { members, fit } => {
+            let members = count(*members, "member");
+            format!("its {members} must be near others, and {} find room there now", few(*fit))
+        }
+        Reason::AntiAffinityUnsatisfied { members, fit } => {
+            let members = count(*members, "member");
+            format!("its {members} must keep away from others, and {} find room elsewhere now", few(*fit))
+        }
+        Reason::SpreadUnsatisfied { members, fit } => {
+            let members = count(*members, "member");
+            format!("its {members} must be spread evenly, and {} find room where that is so now", few(*fit))
         }
         Reason::WaitingForVictims => "its place is chosen, and others have yet to leave it".into(),
         Reason::BehindHigherPriority { ahead } => {

@@ -70,6 +70,18 @@ fn every_reason_is_a_sentence() {
             Reason::TopologyUnsatisfied { level: Level(0), members: 8, best: 6 },
             "its 8 members must share one rack, and only 6 would fit into the best rack now",
         ),
+        (
+            Reason::AffinityUnsatisfied { members: 4, fit: 2 },
+            "its 4 members must be near others, and only 2 would find room there now",
+        ),
+        (
+            Reason::AntiAffinityUnsatisfied { members: 1, fit: 0 },
+            "its 1 member must keep away from others, and none would find room elsewhere now",
+        ),
+        (
+            Reason::SpreadUnsatisfied { members: 4, fit: 3 },
+            "its 4 members must be spread evenly, and only 3 would find room where that is so now",
+        ),
         (Reason::WaitingForVictims, "its place is chosen, and others have yet to leave it"),
         (
             Reason::BehindHigherPriority { ahead: JobId(3) },
@@ -102,6 +114,7 @@ fn waiting() -> Explanation {
         reason: Some(Reason::InsufficientResources { each: gpus(1), members: 4, fit: 2 }),
         need: gpus(4),
         free: gpus(2),
+        lacks: Vec::new(),
         position: Some(5),
         ahead: vec![Arc::from("a"), Arc::from("b"), Arc::from("c")],
         assignment: None,

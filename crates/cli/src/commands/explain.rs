@@ -1,6 +1,6 @@
 //! `metronome explain`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -11,16 +11,19 @@ use crate::journal::Past;
 use crate::reply::{Format, Reply};
 use metronome_sim::near::nearest;
 
-/// Say in which state a job is and why, from a recorded journal
+/// Say in which state a job is and why, from a recorded journal or a running scheduler
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// Name of the job
+    /// Name of the job; in a cluster `namespace/name` of a pod or gang
     job: String,
-    /// Journal that `sim run --journal` wrote
-    #[arg(long, value_name = "FILE")]
-    journal: PathBuf,
+    /// Journal that `--journal` wrote
+    #[arg(long, value_name = "FILE", required_unless_present = "server", conflicts_with = "server")]
+    journal: Option<PathBuf>,
+    /// Where a running scheduler listens, such as http://127.0.0.1:8089
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
     /// At this time after the beginning, such as 90s or 10m; at the end, if not given
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", conflicts_with = "server")]
     at: Option<Duration>,
     /// How to print the explanation
     #[arg(long, value_enum, default_value_t = Format::Human)]
@@ -28,18 +31,37 @@ pub(crate) struct Explain {
 }
 
 pub(crate) fn run(args: &Explain) -> Result<Reply, Failure> {
+    match (&args.server, &args.journal) {
+        (Some(server), _) => from_server(args, server),
+        (None, Some(journal)) => from_journal(args, journal),
+        (None, None) => unreachable!("one of them is required"),
+    }
+}
+
+fn from_server(args: &Explain, server: &str) -> Result<Reply, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::world("start a thread").because(&error))?;
+    let asked = runtime.block_on(metronome_kubernetes::ask::explain(server, &args.job));
+    let document = asked.map_err(|error| Failure::from_world(&error))?;
+    Ok(match args.output {
+        Format::Json => Reply::json(&document),
+        Format::Human => Reply::text(document["text"].as_str().unwrap_or_default()),
+    })
+}
+
+fn from_journal(args: &Explain, journal: &Path) -> Result<Reply, Failure> {
     let until = args.at.map(|after| Instant::START + after);
-    let past = Past::read(&args.journal, until)?;
-    let Some(explanation) = past.explain(&args.job) else { return Err(unknown_job(args, &past)) };
+    let past = Past::read(journal, until)?;
+    let Some(explanation) = past.explain(&args.job) else { return Err(unknown_job(args, journal, &past)) };
     Ok(match args.output {
         Format::Json => Reply::json(&metronome_words::document(&explanation, &past)),
         Format::Human => Reply::text(metronome_words::lines(&explanation, &past)),
     })
 }
 
-fn unknown_job(args: &Explain, past: &Past) -> Failure {
+fn unknown_job(args: &Explain, journal: &Path, past: &Past) -> Failure {
     let names = past.job_names();
-    let failure = Failure::input(format!("find a job called `{}` in {}", args.job, args.journal.display()));
+    let failure = Failure::input(format!("find a job called `{}` in {}", args.job, journal.display()));
     match nearest(&args.job, names.iter().map(|name| &**name)) {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None if args.at.is_some() => failure.hint("jobs submitted after `--at` are not known at that time"),

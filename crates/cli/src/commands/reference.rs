@@ -141,6 +141,7 @@ fn preemption(preemption: Preemption) -> &'static str {
     match preemption {
         Preemption::Never => "never",
         Preemption::ByRank => "by rank",
+        Preemption::ByPriority => "by priority",
     }
 }
 

@@ -1,31 +1,39 @@
 //! A plan in the making: the room that is left, what has changed, and a log by which tries are undone.
 
+mod trial;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Decision;
-use crate::id::{IdVec, JobId, NodeId, QueueId, ShapeId};
-use crate::job::Standing;
+use super::counts::{Counts, RuleKind};
+use crate::cluster::NodeState;
+use crate::id::{GroupId, IdVec, JobId, NodeId, QueueId, ShapeId};
+use crate::job::{Rule, Shape, Standing};
 use crate::plan::{Amendment, Assignment, Generation};
 use crate::report::Report;
-use crate::room::fit_on;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Class, Snapshot};
+use crate::taken::{Taken, fit};
 use crate::units::{Instant, Resources};
 
 #[derive(Debug)]
 pub(super) struct Draft<'a> {
     pub(super) snapshot: &'a Snapshot<'a>,
-    free: IdVec<NodeId, Resources>,
+    taken: Taken,
+    /// Free on all nodes together.
     total: Resources,
     /// What jobs hold that have not been looked at yet: theirs unless somebody ahead of them needs it.
-    claims: Option<IdVec<NodeId, Resources>>,
+    claims: Option<Taken>,
     /// How many more members of each shape fit, at most. Beside the plan the count is exact; where everything is
     /// handed out anew it is what the last search that failed has found, because room only shrinks from then on.
     fits: IdVec<ShapeId, u64>,
     exact: bool,
     held: IdVec<QueueId, Resources>,
-    log: Vec<(NodeId, Resources)>,
+    pub(super) counts: Counts<'a>,
+    log: Vec<(NodeId, &'a Shape, u32)>,
     changes: BTreeMap<JobId, Option<Arc<Assignment>>>,
+    /// How often somebody was told to leave: whoever did not fit before may fit now.
+    growth: u64,
     pub(super) report: Report,
     pub(super) standings: Vec<(JobId, Standing)>,
 }
@@ -46,42 +54,52 @@ pub(super) enum Reach {
 impl<'a> Draft<'a> {
     /// Everybody in the plan keeps what they have.
     pub(super) fn beside_the_plan(snapshot: &'a Snapshot<'a>) -> Self {
-        let free = snapshot.room.free().clone();
-        let fits = snapshot.room.fits().clone();
-        Self { exact: true, ..Self::over(snapshot, free, None, fits, snapshot.held.clone()) }
+        let (taken, fits) = (snapshot.room.taken().clone(), snapshot.room.fits().clone());
+        Self { exact: true, ..Self::over(snapshot, taken, None, fits, snapshot.held.clone()) }
     }
 
     /// Everything is free again, but claimed by who has it now.
     pub(super) fn afresh(snapshot: &'a Snapshot<'a>) -> Self {
-        let free: IdVec<NodeId, Resources> =
-            snapshot.cluster.nodes().values().map(|node| node.capacity).collect();
-        let claims = free.iter().map(|(node, whole)| *whole - snapshot.room.free()[node]).collect();
+        let taken = Taken::nothing(snapshot.cluster.nodes().len());
+        let claims = snapshot.room.taken().clone();
         let held = IdVec::filled(Resources::NONE, snapshot.queues.len());
         let fits = IdVec::filled(u64::MAX, snapshot.room.fits().len());
-        Self::over(snapshot, free, Some(claims), fits, held)
+        Self::over(snapshot, taken, Some(claims), fits, held)
     }
 
     fn over(
         snapshot: &'a Snapshot<'a>,
-        free: IdVec<NodeId, Resources>,
-        claims: Option<IdVec<NodeId, Resources>>,
+        taken: Taken,
+        claims: Option<Taken>,
         fits: IdVec<ShapeId, u64>,
         held: IdVec<QueueId, Resources>,
     ) -> Self {
-        let total = free.values().copied().sum();
+        let total = snapshot.cluster.nodes().ids().map(|node| taken.free(snapshot.cluster, node)).sum();
         Self {
             snapshot,
-            free,
+            taken,
             total,
             claims,
             fits,
             exact: false,
             held,
+            counts: Counts::new(snapshot),
             log: Vec::new(),
             changes: BTreeMap::new(),
+            growth: 0,
             report: Report::default(),
             standings: Vec::new(),
         }
+    }
+
+    /// Zero, and grows whenever something is done in the draft by which a class that was refused may be served.
+    pub(super) fn stamp(&self, class: &Class) -> u64 {
+        self.growth + self.counts.changes(&class.watches)
+    }
+
+    /// Whether the stamp of any class may have grown.
+    pub(super) fn has_changed_for_others(&self) -> bool {
+        self.growth > 0 || self.counts.have_changed()
     }
 
     /// An upper bound on the free room: what exceeds it fits nowhere.
@@ -90,15 +108,32 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn room_on(&self, node: NodeId, reach: Reach) -> Resources {
+        let free = self.taken.free(self.snapshot.cluster, node);
         match (&self.claims, reach) {
-            (Some(claims), Reach::Unclaimed) => self.free[node] - claims[node],
-            _ => self.free[node],
+            (Some(claims), Reach::Unclaimed) => free - claims.resources()[node],
+            _ => free,
+        }
+    }
+
+    /// How many more members of a shape a node takes.
+    pub(super) fn fit_on(&self, node: NodeId, shape: &Shape, reach: Reach) -> u32 {
+        let cluster = self.snapshot.cluster;
+        if cluster.node(node).state != NodeState::Ready {
+            return 0;
+        }
+        match (&self.claims, reach) {
+            (Some(claims), Reach::Unclaimed) => {
+                fit(cluster, node, shape, self.room_on(node, reach), |counter| {
+                    self.taken.left(cluster, node, counter).saturating_sub(claims.count(node, counter))
+                })
+            }
+            _ => self.taken.fit(cluster, node, shape),
         }
     }
 
     /// What taking from this node would take away from others.
     pub(super) fn claimed_on(&self, node: NodeId) -> Resources {
-        self.claims.as_ref().map_or(Resources::NONE, |claims| claims[node])
+        self.claims.as_ref().map_or(Resources::NONE, |claims| claims.resources()[node])
     }
 
     /// How many members of that shape fit in all, at most.
@@ -119,54 +154,114 @@ impl<'a> Draft<'a> {
         Mark(self.log.len())
     }
 
-    pub(super) fn take(&mut self, node: NodeId, amount: Resources) {
-        let left = self.free[node].checked_sub(amount).expect("placement takes only what is free");
-        self.set(node, left);
-        self.total = self.total - amount;
-        self.log.push((node, amount));
+    pub(super) fn take(&mut self, node: NodeId, shape: &'a Shape, members: u32) {
+        let count = u64::from(members);
+        self.change(node, |taken| {
+            taken.add(node, shape.each.times(count));
+            for (counter, each) in &*shape.counters {
+                taken.add_count(node, *counter, each.saturating_mul(count));
+            }
+        });
+        self.counts.add(&shape.groups, node, i64::from(members));
+        self.log.push((node, shape, members));
+    }
+
+    /// The kind of rule that keeps one more member of a shape off a node: its own, or one of a member of the same job
+    /// that was placed before it.
+    pub(super) fn forbid(&self, shape: &Shape, node: NodeId) -> Option<RuleKind> {
+        let domain = |group: GroupId, node: NodeId| self.snapshot.groups.domain(group, node);
+        let intrudes = |(there, other): (NodeId, GroupId)| {
+            domain(other, node).is_some_and(|here| domain(other, there) == Some(here))
+        };
+        let own = self.counts.forbid(shape, node);
+        own.or_else(|| self.guards(shape).any(intrudes).then_some(RuleKind::Apart))
+    }
+
+    /// Whether members of this shape must be placed one at a time, because each may decide about the next.
+    pub(super) fn is_ruled(&self, shape: &Shape) -> bool {
+        !shape.rules.is_empty() || self.guards(shape).next().is_some()
+    }
+
+    /// Where members of the job that is being placed are who must be apart from a group of this shape.
+    fn guards(&self, shape: &Shape) -> impl Iterator<Item = (NodeId, GroupId)> {
+        let placed = self.log.iter().filter(|_| !shape.groups.is_empty());
+        let rules =
+            placed.flat_map(|(node, other, _)| other.rules.iter().map(move |rule| (*node, other, rule)));
+        rules.filter_map(|(node, other, rule)| match rule {
+            // Who has the same rule finds those by their count who are counted.
+            Rule::Apart(group) if other.groups.contains(group) && shape.rules.contains(rule) => None,
+            Rule::Apart(group) if shape.groups.contains(group) => Some((node, *group)),
+            _ => None,
+        })
     }
 
     /// Undoes everything since the mark.
     pub(super) fn rollback(&mut self, mark: Mark) {
         while self.log.len() > mark.0 {
-            let (node, amount) = self.log.pop().expect("the log is longer than the mark");
-            self.set(node, self.free[node] + amount);
-            self.total = self.total + amount;
+            let (node, shape, members) = self.log.pop().expect("the log is longer than the mark");
+            let count = u64::from(members);
+            self.change(node, |taken| {
+                taken.remove(node, shape.each.times(count));
+                for (counter, each) in &*shape.counters {
+                    taken.remove_count(node, *counter, each.saturating_mul(count));
+                }
+            });
+            self.counts.add(&shape.groups, node, -i64::from(members));
         }
     }
 
-    fn set(&mut self, node: NodeId, free: Resources) {
-        let before = std::mem::replace(&mut self.free[node], free);
-        if !self.exact {
-            return;
+    /// Changes what is taken from a node, and whatever was counted of it.
+    fn change(&mut self, node: NodeId, change: impl FnOnce(&mut Taken)) {
+        self.count_out(node);
+        change(&mut self.taken);
+        self.count_in(node);
+    }
+
+    fn count_out(&mut self, node: NodeId) {
+        self.total = self.total - self.taken.free(self.snapshot.cluster, node);
+        if self.exact {
+            self.count_fits(node, |fits, fit| fits - fit);
         }
-        for (id, shape) in self.snapshot.room.shapes.live() {
-            let cluster = self.snapshot.cluster;
-            let (was, is) = (fit_on(cluster, node, before, shape), fit_on(cluster, node, free, shape));
-            self.fits[id] = self.fits[id] + u64::from(is) - u64::from(was);
+    }
+
+    fn count_in(&mut self, node: NodeId) {
+        self.total = self.total + self.taken.free(self.snapshot.cluster, node);
+        if self.exact {
+            self.count_fits(node, |fits, fit| fits + fit);
+        }
+    }
+
+    fn count_fits(&mut self, node: NodeId, count: impl Fn(u64, u64) -> u64) {
+        let Snapshot { cluster, room, .. } = self.snapshot;
+        if cluster.node(node).state == NodeState::Ready {
+            for (id, shape) in room.shapes.live() {
+                self.fits[id] = count(self.fits[id], u64::from(self.taken.fit(cluster, node, shape)));
+            }
         }
     }
 
     /// The claims of a job are settled one way or the other: it is its turn.
     pub(super) fn lift_claims(&mut self, assignment: &Assignment) {
         if let Some(claims) = &mut self.claims {
-            for (node, amount) in assignment.takes() {
-                claims[*node] = claims[*node] - *amount;
-            }
+            claims.remove_all(assignment);
         }
     }
 
     /// Takes the room of an assignment that exists already, if all of it is left.
     pub(super) fn keep(&mut self, queue: QueueId, assignment: &Assignment) -> bool {
-        let fits = assignment.takes().iter().all(|(node, amount)| amount.fits_in(self.free[*node]));
+        let fits = self.taken.lacking(self.snapshot.cluster, assignment).is_empty();
         if fits {
-            for (node, amount) in assignment.takes() {
-                self.free[*node] = self.free[*node] - *amount;
-                self.total = self.total - *amount;
-            }
-            self.held[queue] = self.held[queue] + assignment.total();
+            self.keep_anyway(queue, assignment);
         }
         fits
+    }
+
+    /// The same, of somebody who stays even where that is more than there is.
+    pub(super) fn keep_anyway(&mut self, queue: QueueId, assignment: &Assignment) {
+        assignment.nodes().for_each(|node| self.count_out(node));
+        self.taken.add_all(assignment);
+        assignment.nodes().for_each(|node| self.count_in(node));
+        self.held[queue] = self.held[queue] + assignment.total();
     }
 
     /// Writes down an assignment whose room placement has taken.

@@ -187,6 +187,26 @@ pub struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
+    /// A line in which nobody stands.
+    pub(super) fn empty(ranker: &'a Ranker<'a>) -> Self {
+        Self { ranker, firsts: BinaryHeap::new() }
+    }
+
+    /// Lets a job stand in line for its class.
+    pub(super) fn stand(&mut self, job: JobId, id: ClassId) {
+        if let Some(class) = self.ranker.snapshot.waiting.class(id) {
+            self.firsts.push(Reverse((self.ranker.rank_of(job, class), id)));
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.firsts.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.firsts.clear();
+    }
+
     /// The line of all classes that `wanted` lets in.
     pub fn new(ranker: &'a Ranker<'a>, wanted: impl Fn(&Class) -> bool) -> Self {
         let classes = ranker.snapshot.waiting.classes().filter(|(_, class)| wanted(class));

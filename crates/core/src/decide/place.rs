@@ -2,21 +2,30 @@
 //!
 //! A gang is placed whole or not at all: role by role inside one scope (a domain or the whole cluster), and rolled
 //! back if any role does not fit. `spread` and `pack` choose node by node for each member, as the schedulers they
-//! stand for do; `topology` takes the smallest scope that holds the gang and fills its fewest nodes.
+//! stand for do; `topology` takes the smallest scope that holds the gang and fills its fewest nodes. Roles with rules
+//! are placed one member at a time.
+
+mod near;
+mod ruled;
+mod score;
+mod why;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 
 use super::draft::{Draft, Reach};
 use super::size::Sizes;
 use crate::cluster::Level;
-use crate::id::{DomainId, IdVec, NodeId, ShapeId};
+use crate::groups::Domain;
+use crate::id::{DomainId, IdVec, NodeId, PartitionId, ShapeId};
 use crate::job::{Job, Role, Shape, Topology};
 use crate::plan::{Assignment, Part};
 use crate::policy::Placement;
 use crate::report::Reason;
-use crate::room::fit_on;
+use crate::snapshot::Snapshot;
 use crate::units::Resources;
+
+use score::{fullness, kube_score};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placer {
@@ -32,6 +41,8 @@ pub(super) fn placer(rule: Placement) -> Placer {
 enum Scope {
     Node(NodeId),
     Domain(DomainId),
+    /// A domain of a partition.
+    Part(PartitionId, Domain),
     Everywhere,
 }
 
@@ -48,10 +59,10 @@ const MOST_TRIES_PER_LEVEL: usize = 16;
 
 impl Placer {
     /// Takes room for the whole gang, or says why there is none.
-    pub(super) fn place(
+    pub(super) fn place<'a>(
         self,
-        draft: &mut Draft<'_>,
-        job: &Job,
+        draft: &mut Draft<'a>,
+        job: &'a Job,
         sizes: Sizes,
         reach: Reach,
     ) -> Result<Assignment, Reason> {
@@ -70,6 +81,19 @@ impl Placer {
         }
         Err(search.why_not(draft))
     }
+
+    /// The nodes beside the plan that take the one member of a job; none for a gang.
+    pub(super) fn feasible(self, snapshot: &Snapshot<'_>, job: &Job, sizes: Sizes) -> Vec<NodeId> {
+        let [role] = &job.spec.roles[..] else { return Vec::new() };
+        if sizes(role.gang) != 1 {
+            return Vec::new();
+        }
+        let draft = Draft::beside_the_plan(snapshot);
+        let search = Search { rule: self.rule, job, sizes, reach: Reach::Unclaimed };
+        let candidates = search.candidates(&draft, Scope::Everywhere, &role.shape).into_iter();
+        let allowed = candidates.filter(|(node, _)| draft.forbid(&role.shape, *node).is_none());
+        allowed.map(|(node, _)| node).collect()
+    }
 }
 
 fn whole(job: &Job, parts: Vec<Part>) -> Assignment {
@@ -77,7 +101,7 @@ fn whole(job: &Job, parts: Vec<Part>) -> Assignment {
 }
 
 /// The quick answer, by counts that are kept: it is exact for gangs of one role.
-fn too_little_room(draft: &Draft<'_>, job: &Job, sizes: Sizes) -> Option<Reason> {
+pub(super) fn too_little_room(draft: &Draft<'_>, job: &Job, sizes: Sizes) -> Option<Reason> {
     let fits = |role: &Role, shape: ShapeId| {
         draft.fits(shape).min(u64::from(role.shape.each.count_in(draft.total())))
     };
@@ -109,7 +133,14 @@ struct Search<'a> {
     reach: Reach,
 }
 
-impl Search<'_> {
+/// Least disturbance, then the policy's own score: greater is better.
+type Score = (Reverse<Resources>, u64);
+
+impl<'a> Search<'a> {
+    fn size(&self, role: &Role) -> u32 {
+        (self.sizes)(role.gang)
+    }
+
     /// How far the gang may be spread, from the nearest to the widest.
     fn ranges(&self, draft: &Draft<'_>) -> Vec<Range> {
         let innermost = draft.snapshot.cluster.depth().0;
@@ -126,9 +157,9 @@ impl Search<'_> {
         }
     }
 
-    fn scopes(&self, draft: &Draft<'_>, range: Range) -> Vec<Scope> {
+    fn scopes(&self, draft: &Draft<'a>, range: Range) -> Vec<Scope> {
         match range {
-            Range::Everywhere => vec![Scope::Everywhere],
+            Range::Everywhere => self.anchors(draft).into_iter().chain([Scope::Everywhere]).collect(),
             Range::Within(level) => self.scopes_at(draft, level),
         }
     }
@@ -158,10 +189,13 @@ impl Search<'_> {
 
     /// How many members more than needed a scope takes; none if some role does not fit.
     fn slack(&self, draft: &Draft<'_>, scope: Scope) -> Option<u64> {
+        self.slack_by(|shape| self.fit_in(draft, scope, shape))
+    }
+
+    fn slack_by(&self, fit: impl Fn(&Shape) -> u64) -> Option<u64> {
         let mut slack = 0;
         for role in &self.job.spec.roles {
-            let fit: u64 = self.fit_in(draft, scope, &role.shape);
-            slack += fit.checked_sub(u64::from((self.sizes)(role.gang)))?;
+            slack += fit(&role.shape).checked_sub(u64::from(self.size(role)))?;
         }
         Some(slack)
     }
@@ -173,36 +207,48 @@ impl Search<'_> {
         match scope {
             Scope::Node(node) => fit(node),
             Scope::Domain(domain) => cluster.nodes_in(domain).iter().map(|node| fit(*node)).sum(),
+            Scope::Part(partition, domain) => nodes_of(draft, partition, domain).map(fit).sum(),
             Scope::Everywhere => cluster.nodes().ids().map(fit).sum(),
         }
     }
 
     fn fit(&self, draft: &Draft<'_>, node: NodeId, shape: &Shape) -> u32 {
-        fit_on(draft.snapshot.cluster, node, draft.room_on(node, self.reach), shape)
+        draft.fit_on(node, shape, self.reach)
     }
 
-    fn place_within(&self, draft: &mut Draft<'_>, scope: Scope) -> Option<Vec<Part>> {
+    fn place_within(&self, draft: &mut Draft<'a>, scope: Scope) -> Option<Vec<Part>> {
         let mut parts = Vec::new();
         for (index, role) in self.in_placing_order() {
-            let members = (self.sizes)(role.gang);
-            let candidates = self.candidates(draft, scope, &role.shape);
-            let chosen = match self.rule {
-                Placement::Topology => self.fewest(draft, Level(0), candidates, members)?,
-                Placement::Spread | Placement::Pack => {
-                    self.one_by_one(draft, candidates, &role.shape, members)?
-                }
-            };
-            for (node, members) in chosen {
-                draft.take(node, role.shape.each.times(u64::from(members)));
-                parts.push(Part { role: index as u8, node, members });
-            }
+            let chosen = self.place_role(draft, scope, role).ok()?;
+            parts.extend(chosen.into_iter().map(|(node, members)| Part { role: index as u8, node, members }));
         }
         Some(parts)
     }
 
+    /// Takes room for all members of a role, or says how many found a place where that can be told.
+    fn place_role(&self, draft: &mut Draft<'a>, scope: Scope, role: &'a Role) -> Result<Members, u32> {
+        let (shape, members) = (&role.shape, self.size(role));
+        if members == 0 {
+            return Ok(Vec::new());
+        }
+        if draft.is_ruled(shape) {
+            return self.one_at_a_time(draft, scope, shape, members);
+        }
+        let candidates = self.candidates(draft, scope, shape);
+        let chosen = match self.rule {
+            Placement::Topology => self.fewest(draft, Level(0), candidates, members),
+            Placement::Spread | Placement::Pack => self.one_by_one(draft, candidates, shape, members),
+        };
+        let chosen = chosen.ok_or(0u32)?;
+        for (node, members) in &chosen {
+            draft.take(*node, shape, *members);
+        }
+        Ok(chosen)
+    }
+
     /// Parameter servers, then the chief, then workers; larger members first among equals.
-    fn in_placing_order(&self) -> Vec<(usize, &Role)> {
-        let mut roles: Vec<(usize, &Role)> = self.job.spec.roles.iter().enumerate().collect();
+    fn in_placing_order(&self) -> Vec<(usize, &'a Role)> {
+        let mut roles: Vec<(usize, &'a Role)> = self.job.spec.roles.iter().enumerate().collect();
         roles.sort_by_key(|(index, role)| (role.kind, Reverse(role.shape.each), *index));
         roles
     }
@@ -214,57 +260,9 @@ impl Search<'_> {
         match scope {
             Scope::Node(node) => taking(node).into_iter().collect(),
             Scope::Everywhere => cluster.nodes().ids().filter_map(taking).collect(),
+            Scope::Part(partition, domain) => nodes_of(draft, partition, domain).filter_map(taking).collect(),
             Scope::Domain(domain) => cluster.nodes_in(domain).iter().copied().filter_map(taking).collect(),
         }
-    }
-
-    /// The fewest domains of this level and of those inside it: whole domains, the roomiest first, until one can take
-    /// all that is left; then the tightest of those.
-    fn fewest(&self, draft: &Draft<'_>, level: Level, candidates: Members, members: u32) -> Option<Members> {
-        let cluster = draft.snapshot.cluster;
-        if level == cluster.depth() {
-            return self.fewest_nodes(draft, candidates, members);
-        }
-        let inwards = Level(level.0 + 1);
-        let mut domains: BTreeMap<DomainId, (u64, Members)> = BTreeMap::new();
-        for (node, fit) in candidates {
-            let (total, nodes) = domains.entry(cluster.node(node).domains[usize::from(level.0)]).or_default();
-            *total += u64::from(fit);
-            nodes.push((node, fit));
-        }
-        let (mut chosen, mut left) = (Vec::new(), u64::from(members));
-        loop {
-            let fit = |domain: &DomainId| domains[domain].0;
-            let enough = domains.keys().copied().filter(|domain| fit(domain) >= left);
-            if let Some(tightest) = enough.min_by_key(|domain| (fit(domain), *domain)) {
-                let (_, nodes) = domains.remove(&tightest)?;
-                chosen.extend(self.fewest(draft, inwards, nodes, left as u32)?);
-                return Some(chosen);
-            }
-            let roomiest = domains.keys().copied().max_by_key(|domain| (fit(domain), Reverse(*domain)))?;
-            let (total, nodes) = domains.remove(&roomiest)?;
-            chosen.extend(nodes);
-            left -= total;
-        }
-    }
-
-    /// The roomiest nodes until one can take all that is left; then the tightest of those.
-    fn fewest_nodes(&self, draft: &Draft<'_>, mut candidates: Members, members: u32) -> Option<Members> {
-        let disturbs = |node: NodeId| self.disturbance(draft, node);
-        candidates.sort_by_key(|(node, fit)| (disturbs(*node), Reverse(*fit), *node));
-        let (mut chosen, mut left) = (Vec::new(), members);
-        while left > 0 {
-            let all_that_is_left = candidates.iter().filter(|(_, fit)| *fit >= left);
-            if let Some((node, _)) = all_that_is_left.min_by_key(|(node, fit)| (disturbs(*node), *fit, *node))
-            {
-                chosen.push((*node, left));
-                return Some(chosen);
-            }
-            let (node, fit) = (!candidates.is_empty()).then(|| candidates.remove(0))?;
-            chosen.push((node, fit));
-            left -= fit;
-        }
-        Some(chosen)
     }
 
     /// Each member in turn to the node of the best score, which then changes.
@@ -275,15 +273,7 @@ impl Search<'_> {
         shape: &Shape,
         members: u32,
     ) -> Option<Members> {
-        let score = |node: NodeId, placed: u32| {
-            let taken = shape.each.times(u64::from(placed));
-            let free = draft.room_on(node, self.reach) - taken;
-            let score = match self.rule {
-                Placement::Spread => kube_score(draft.snapshot.cluster.node(node).capacity, free, shape.each),
-                Placement::Pack | Placement::Topology => fullness(draft, node, free, shape.each),
-            };
-            (Reverse(self.disturbance(draft, node)), score)
-        };
+        let score = |node: NodeId, placed: u32| self.score(draft, node, shape, placed);
         if members == 1 {
             let best = candidates.into_iter().max_by_key(|(node, _)| (score(*node, 0), Reverse(*node)));
             return best.map(|(node, _)| vec![(node, 1)]);
@@ -301,6 +291,17 @@ impl Search<'_> {
         Some(placed.iter().filter(|(_, count)| **count > 0).map(|(node, count)| (node, *count)).collect())
     }
 
+    /// How good a node is for one more member beside those it was given already.
+    fn score(&self, draft: &Draft<'_>, node: NodeId, shape: &Shape, placed: u32) -> Score {
+        let free = draft.room_on(node, self.reach) - shape.each.times(u64::from(placed));
+        let capacity = draft.snapshot.cluster.node(node).capacity;
+        let score = match self.rule {
+            Placement::Spread => kube_score(capacity, free, shape.each),
+            Placement::Pack | Placement::Topology => fullness(capacity, free, shape.each),
+        };
+        (Reverse(self.disturbance(draft, node)), score)
+    }
+
     /// What choosing this node would take from others: the least disruptive place wins.
     fn disturbance(&self, draft: &Draft<'_>, node: NodeId) -> Resources {
         match self.reach {
@@ -308,73 +309,15 @@ impl Search<'_> {
             Reach::Claimed => draft.claimed_on(node),
         }
     }
-
-    /// The role that lacks most, or the level at which all would fit but do not.
-    fn why_not(&self, draft: &mut Draft<'_>) -> Reason {
-        let mut scarcest: Option<(u64, u64, &Role)> = None;
-        for (role, shape) in self.job.spec.roles.iter().zip(&self.job.shapes) {
-            let fit = self.fit_in(draft, Scope::Everywhere, &role.shape);
-            if self.reach == Reach::Claimed {
-                draft.found_to_fit(*shape, fit);
-            }
-            let covered = fit.saturating_mul(1000) / u64::from((self.sizes)(role.gang));
-            if scarcest.is_none_or(|(least, _, _)| covered < least) {
-                scarcest = Some((covered, fit, role));
-            }
-        }
-        let (_, fit, role) = scarcest.expect("a job has at least one role");
-        let members = (self.sizes)(role.gang);
-        match self.job.spec.topology {
-            Topology::Required(level) if fit >= u64::from(members) => {
-                Reason::TopologyUnsatisfied { level, members, best: self.best_at(draft, level, &role.shape) }
-            }
-            _ => insufficient(role, self.sizes, u32::try_from(fit).unwrap_or(u32::MAX)),
-        }
-    }
-
-    /// The most members that any one place of a level takes.
-    fn best_at(&self, draft: &Draft<'_>, level: Level, shape: &Shape) -> u32 {
-        let cluster = draft.snapshot.cluster;
-        let best = if level == cluster.depth() {
-            cluster.nodes().ids().map(|node| self.fit_in(draft, Scope::Node(node), shape)).max()
-        } else {
-            cluster.domains_at(level).map(|domain| self.fit_in(draft, Scope::Domain(domain), shape)).max()
-        };
-        u32::try_from(best.unwrap_or(0)).unwrap_or(u32::MAX)
-    }
 }
 
-/// The default score of kube-scheduler: half for the least allocated node, half for the best balanced one, over the
-/// resources the member asks for among CPU and memory; over GPUs where it asks for neither. Where kube-scheduler
-/// picks one of the best at random, the first node is taken here.
-fn kube_score(capacity: Resources, free: Resources, each: Resources) -> u64 {
-    let asked = [
-        (capacity.cpu.0, free.cpu.0, each.cpu.0),
-        (capacity.memory.0, free.memory.0, each.memory.0),
-        (capacity.gpus.0, free.gpus.0, each.gpus.0),
-    ];
-    let scored = if each.cpu.is_zero() && each.memory.is_zero() { &asked[2..] } else { &asked[..2] };
-    let left = |(capacity, free, each): &(u64, u64, u64)| match capacity {
-        0 => 0,
-        capacity => (u128::from(free.saturating_sub(*each)) * 100_000 / u128::from(*capacity)) as u64,
-    };
-    let shares: Vec<u64> = scored.iter().map(left).collect();
-    let least_allocated = shares.iter().sum::<u64>() / shares.len() as u64;
-    let imbalance = match shares[..] {
-        [cpu, memory] => cpu.abs_diff(memory) / 2,
-        _ => 0,
-    };
-    least_allocated + (100_000 - imbalance)
-}
-
-/// How full the node would be, over the resources the member asks for.
-fn fullness(draft: &Draft<'_>, node: NodeId, free: Resources, each: Resources) -> u64 {
-    let capacity = draft.snapshot.cluster.node(node).capacity;
-    let used = |capacity: u64, free: u64, each: u64| match (capacity, each) {
-        (0, _) | (_, 0) => 0,
-        _ => (u128::from(capacity - free.min(capacity) + each) * 100_000 / u128::from(capacity)) as u64,
-    };
-    used(capacity.cpu.0, free.cpu.0, each.cpu.0)
-        + used(capacity.memory.0, free.memory.0, each.memory.0)
-        + used(capacity.gpus.0, free.gpus.0, each.gpus.0)
+/// The nodes of a domain of a partition that there are, in order of id.
+fn nodes_of<'d>(
+    draft: &'d Draft<'_>,
+    partition: PartitionId,
+    domain: Domain,
+) -> impl Iterator<Item = NodeId> + use<'d> {
+    let nodes = draft.snapshot.cluster.nodes();
+    let lies = draft.snapshot.groups.partitions[partition].iter().filter(move |(_, here)| *here == domain);
+    lies.map(|(node, _)| node).filter(move |node| nodes.get(*node).is_some())
 }

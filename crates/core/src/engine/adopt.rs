@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Engine;
-use crate::check::{Checked, occupied};
+use crate::check::{Checked, occupied, occupied_counters};
 use crate::id::{JobId, NodeId};
 use crate::job::{Life, Standing};
 use crate::plan::{Amendment, Assignment};
@@ -32,6 +32,7 @@ impl Engine {
             }
             self.index.line_up(&mut self.state, id);
         }
+        self.state.displaced.extend(report.displaced.iter().copied());
         // Who was just put back in line was looked at in this very pass.
         self.state.dirty = report.cut_short;
         self.finish_pass(report);
@@ -39,8 +40,10 @@ impl Engine {
 
     fn put_into_plan(&mut self, id: JobId, assignment: Arc<Assignment>) {
         self.index.hold(&self.state, id, &assignment);
-        self.index.checker.record(id, &self.state.jobs[id].spec, Some(&assignment));
+        let spec = &self.state.jobs[id].spec;
+        self.index.checker.record(&self.state.cluster, id, spec, Some(&assignment));
         self.state.plan.set(id, Some(assignment));
+        self.index.recount(&mut self.state, id);
         self.index.unsettled.insert(id);
     }
 
@@ -48,27 +51,40 @@ impl Engine {
     pub(super) fn drop_from_plan(&mut self, id: JobId) {
         if let Some(old) = self.state.plan.set(id, None) {
             self.index.let_go(&self.state, id, &old);
-            self.index.checker.record(id, &self.state.jobs[id].spec, None);
+            self.index.checker.record(&self.state.cluster, id, &self.state.jobs[id].spec, None);
+            self.index.recount(&mut self.state, id);
             self.index.unsettled.insert(id);
             self.state.dirty = true;
         }
     }
 
-    /// Puts a job back that could not be taken off its nodes. Whoever was planned into its room and is not there yet
-    /// goes back to where it is, the youngest first. Those suffice: what is settled is held in fact, and steps never
-    /// take room that is held.
+    /// Puts a job into the plan where it is, whatever the plan says. Whoever was planned into its room and is not
+    /// there yet goes back to where it is, the youngest first. If that does not suffice, the world has put more on the
+    /// node than it has: then it is overcommitted.
     pub(super) fn put_back_into_plan(&mut self, id: JobId, assignment: Arc<Assignment>) {
         self.drop_from_plan(id);
-        while let Some(node) = self.lacks_room(&assignment) {
-            let intruder = self.planned_but_not_there(node).next_back();
-            self.back_to_where_it_is(intruder.expect("what is settled leaves room for what is held"));
+        while let Some(intruder) = self.intruder(&assignment) {
+            self.back_to_where_it_is(intruder);
         }
-        self.put_into_plan(id, assignment);
+        self.put_where_it_is(id, assignment);
     }
 
-    fn lacks_room(&self, assignment: &Assignment) -> Option<NodeId> {
-        let free = self.index.room.free();
-        assignment.takes().iter().find(|(node, amount)| !amount.fits_in(free[*node])).map(|(node, _)| *node)
+    /// Puts a job into the plan where it is in fact: if that is more than a node has, it is the world's doing.
+    pub(super) fn put_where_it_is(&mut self, id: JobId, assignment: Arc<Assignment>) {
+        let nodes: Vec<NodeId> = assignment.nodes().collect();
+        self.put_into_plan(id, assignment);
+        self.index.checker.excuse(&self.state.cluster, nodes);
+    }
+
+    /// Somebody not there yet without whom there would be more of the room that an assignment lacks.
+    fn intruder(&self, assignment: &Assignment) -> Option<JobId> {
+        let lacking = self.index.room.taken().lacking(&self.state.cluster, assignment);
+        lacking.into_iter().find_map(|node| self.planned_but_not_there(node).next_back())
+    }
+
+    pub(super) fn is_planned_elsewhere(&self, id: JobId) -> bool {
+        let planned = self.state.plan.get(id);
+        planned.is_some_and(|planned| !self.state.jobs[id].life.holds().contains(planned))
     }
 
     /// Jobs that are planned onto a node and do not hold what is planned, in order of age.
@@ -77,7 +93,7 @@ impl Engine {
         node: NodeId,
     ) -> impl DoubleEndedIterator<Item = JobId> + use<> {
         let elsewhere = |(id, planned): &(JobId, &Arc<Assignment>)| {
-            planned.touches(node) && !self.state.jobs[*id].life.holds().contains(planned)
+            planned.touches(node) && self.is_planned_elsewhere(*id)
         };
         let ids: Vec<JobId> = self.state.plan.iter().filter(elsewhere).map(|(id, _)| id).collect();
         ids.into_iter()
@@ -101,9 +117,21 @@ impl Engine {
         if let Err(violation) = self.index.checker.check_all(&self.snapshot()) {
             self.alarm(violation.to_string());
         }
-        let nodes = self.state.cluster.nodes().len();
-        if occupied(nodes, self.state.jobs.iter().map(|(_, job)| job)) != self.index.occupied {
-            self.alarm("the count of what jobs hold has gone astray".into());
+        if let Err(astray) = self.recount_all() {
+            self.alarm(format!("the count of {astray} has gone astray"));
         }
+    }
+
+    fn recount_all(&self) -> Result<(), &'static str> {
+        let nodes = self.state.cluster.nodes().len();
+        let jobs = || self.state.jobs.iter().map(|(_, job)| job);
+        let counters: Vec<_> = self.index.occupied.counters().collect();
+        if occupied(nodes, jobs()) != *self.index.occupied.resources() {
+            return Err("what jobs hold");
+        }
+        if occupied_counters(jobs()) != counters {
+            return Err("the counters that jobs hold");
+        }
+        self.groups_are_right().then_some(()).ok_or("who is where")
     }
 }

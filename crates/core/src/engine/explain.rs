@@ -3,11 +3,13 @@
 use super::Engine;
 use super::index::Index;
 use super::state::State;
+use crate::cluster::{Name, NodeState};
 use crate::decide::Line;
 use crate::decide::order;
-use crate::id::JobId;
-use crate::job::{Exit, Life};
+use crate::id::{CounterId, JobId};
+use crate::job::{Eligibility, Exit, Job, Life};
 use crate::report::{Explanation, Reason};
+use crate::taken::is_eligible;
 use crate::units::{Duration, Resources};
 
 /// How many of those ahead are named.
@@ -38,9 +40,14 @@ pub(super) fn verdict(state: &State, index: &Index, id: JobId) -> Option<Reason>
 impl Engine {
     /// Everything there is to say about a job.
     pub fn explain(&self, id: JobId) -> Option<Explanation> {
+        self.explain_in(id, &self.line())
+    }
+
+    /// The same, for who explains many and asks for the line once.
+    pub fn explain_in(&self, id: JobId, line: &[JobId]) -> Option<Explanation> {
         let Some(job) = self.state.jobs.get(id) else { return self.explain_the_past(id) };
-        let (position, ahead) = self.position(id).unzip();
-        let names = ahead.unwrap_or_default();
+        let place = line.iter().position(|other| *other == id);
+        let ahead = &line[..place.unwrap_or(0).min(NAMED_AHEAD)];
         Some(Explanation {
             job: job.spec.name.clone(),
             state: job.life.state(),
@@ -48,11 +55,44 @@ impl Engine {
             waited: self.state.now.since(job.submitted) - job.progress.executed(self.state.now),
             reason: self.verdict(id),
             need: job.spec.least(),
-            free: self.index.room.total(&self.state.cluster),
-            position,
-            ahead: names.iter().map(|id| self.state.jobs[*id].spec.name.clone()).collect(),
+            free: self.free_for(job),
+            lacks: self.lacks(job),
+            position: place.map(|place| place + 1),
+            ahead: ahead.iter().map(|id| self.state.jobs[*id].spec.name.clone()).collect(),
             assignment: self.state.plan.get(id).map(|assignment| (**assignment).clone()),
         })
+    }
+
+    /// What is free on the nodes that some member of the job may use.
+    fn free_for(&self, job: &Job) -> Resources {
+        let cluster = &self.state.cluster;
+        let nodes = cluster.nodes().iter().filter(|(_, node)| node.state == NodeState::Ready);
+        let may_use = |node| job.spec.roles.iter().any(|role| is_eligible(cluster, node, role.shape.on));
+        let taken = self.index.room.taken();
+        nodes.filter(|(node, _)| may_use(*node)).map(|(node, _)| taken.free(cluster, node)).sum()
+    }
+
+    /// The counters of which there is too little for a job that waits, where it may run.
+    fn lacks(&self, job: &Job) -> Vec<(Name, u64, u64)> {
+        let waits = job.life.is_waiting() && job.class.is_some();
+        let roles = job.spec.roles.iter().filter(|_| waits);
+        let needs = roles.flat_map(|role| role.shape.counters.iter().map(move |need| (role, need)));
+        let short = needs.filter(|(_, (_, each))| *each > 0).filter_map(|(role, (counter, each))| {
+            let left = self.left(role.shape.on, *counter);
+            let fit: u64 = left.iter().map(|left| left / each).sum();
+            let members = u64::from(role.gang.min());
+            let name = self.state.cluster.counters().get(*counter)?.name.clone();
+            (fit < members).then(|| (name, each.saturating_mul(members), left.iter().sum()))
+        });
+        short.collect()
+    }
+
+    /// What is left of a counter on each node that takes such members.
+    fn left(&self, on: Eligibility, counter: CounterId) -> Vec<u64> {
+        let cluster = &self.state.cluster;
+        let nodes = cluster.nodes().iter().filter(|(_, node)| node.state == NodeState::Ready);
+        let eligible = nodes.filter(|(node, _)| is_eligible(cluster, *node, on));
+        eligible.map(|(node, _)| self.index.room.taken().left(cluster, node, counter)).collect()
     }
 
     /// The job of that name: the newest one, if several had it.
@@ -73,30 +113,23 @@ impl Engine {
             reason: ended.reason.clone(),
             need: Resources::NONE,
             free: self.index.room.total(&self.state.cluster),
+            lacks: Vec::new(),
             position: None,
             ahead: Vec::new(),
             assignment: None,
         })
     }
 
-    /// Its place in the line, from 1, and the first few ahead of it.
-    fn position(&self, id: JobId) -> Option<(usize, Vec<JobId>)> {
-        self.state.jobs.get(id)?.class?;
+    /// All that stand in line, first first.
+    pub fn line(&self) -> Vec<JobId> {
         let snapshot = self.snapshot();
         let ranker = order::order(&snapshot, &self.state.policy.order);
         let mut line = Line::new(&ranker, |_| true);
-        let mut ahead = Vec::new();
-        let mut position = 1;
+        let mut all = Vec::with_capacity(snapshot.waiting.len());
         while let Some((next, class)) = line.pop() {
-            if next == id {
-                return Some((position, ahead));
-            }
-            if ahead.len() < NAMED_AHEAD {
-                ahead.push(next);
-            }
-            position += 1;
+            all.push(next);
             line.step_up(next, class);
         }
-        None
+        all
     }
 }

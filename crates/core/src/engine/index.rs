@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::state::State;
-use crate::check::{self, Checker};
+use crate::check::Checker;
 use crate::decide::order::place_in_class;
-use crate::id::{IdVec, JobId, NodeId, QueueId};
+use crate::groups::{Belonging, Tallies};
+use crate::id::{GroupId, IdVec, JobId, QueueId};
 use crate::job::{Job, Life, Priority};
 use crate::plan::Assignment;
 use crate::room::Room;
 use crate::snapshot::{ClassKey, Waiting};
+use crate::taken::Taken;
 use crate::units::{Instant, Resources};
 
 #[derive(Debug, Default)]
@@ -17,14 +19,17 @@ pub(super) struct Index {
     /// Room beside the plan.
     pub(super) room: Room,
     pub(super) waiting: Waiting,
+    pub(super) tallies: Tallies,
     pub(super) held: IdVec<QueueId, Resources>,
     pub(super) priorities: BTreeMap<Priority, usize>,
     /// What jobs hold in fact.
-    pub(super) occupied: IdVec<NodeId, Resources>,
+    pub(super) occupied: Taken,
     pub(super) checker: Checker,
     pub(super) deadlines: BTreeSet<(Instant, JobId)>,
     /// Jobs that wait to be let into the line again.
     pub(super) back_offs: BTreeSet<(Instant, JobId)>,
+    /// Jobs that may soon be stopped for another's sake, with when.
+    pub(super) ripening: BTreeSet<(Instant, JobId)>,
     /// Jobs whose life may differ from the plan.
     pub(super) unsettled: BTreeSet<JobId>,
 }
@@ -34,8 +39,9 @@ impl Index {
         let nodes = state.cluster.nodes().len();
         let mut index = Self {
             room: Room::of(&state.cluster),
+            tallies: Tallies::of(&state.groups),
             held: IdVec::filled(Resources::NONE, state.queues.len()),
-            occupied: check::occupied(nodes, state.jobs.iter().map(|(_, job)| job)),
+            occupied: Taken::nothing(nodes),
             checker: Checker::new(nodes, state.queues.len()),
             deadlines: state.under_way.iter().map(|(job, step)| (step.deadline, *job)).collect(),
             ..Self::default()
@@ -44,13 +50,16 @@ impl Index {
         let dirty = state.dirty;
         for id in ids {
             index.welcome(state, id);
+            state.jobs[id].life.holds().iter().for_each(|held| index.occupied.add_all(held));
             if let Some(assignment) = state.plan.get(id).cloned() {
                 index.hold(state, id, &assignment);
-                index.checker.record(id, &state.jobs[id].spec, Some(&assignment));
+                index.checker.record(&state.cluster, id, &state.jobs[id].spec, Some(&assignment));
             }
+            index.recount(state, id);
             index.line_up(state, id);
             index.resume(state, id);
         }
+        index.checker.excuse(&state.cluster, state.cluster.nodes().ids());
         // Standing in line again is no news.
         state.dirty = dirty;
         index
@@ -61,6 +70,9 @@ impl Index {
         let job = &state.jobs[id];
         if job.not_before > state.now {
             self.back_offs.insert((job.not_before, id));
+        }
+        if let Some(ripe) = job.ripe(state.settings.min_run).filter(|ripe| *ripe > state.now) {
+            self.ripening.insert((ripe, id));
         }
         let leaves = matches!(job.life, Life::Leaving { .. } | Life::Degraded { .. });
         if !leaves || job.not_before <= state.now || state.under_way.contains_key(&id) {
@@ -76,12 +88,12 @@ impl Index {
             job.spec.roles.iter().map(|role| self.room.intern(&state.cluster, &role.shape)).collect();
     }
 
-    /// Forgets a job that the state is about to lose.
-    pub(super) fn dismiss(&mut self, state: &mut State, id: JobId) {
+    /// The counterpart of `welcome`: before a job asks for something else, or is gone.
+    pub(super) fn unwelcome(&mut self, state: &mut State, id: JobId) {
         self.step_out(state, id);
-        let job = &state.jobs[id];
-        for shape in &job.shapes {
-            self.room.release(*shape);
+        let job = &mut state.jobs[id];
+        for shape in job.shapes.drain(..) {
+            self.room.release(shape);
         }
         if let Some(count) = self.priorities.get_mut(&job.spec.priority) {
             *count -= 1;
@@ -89,8 +101,24 @@ impl Index {
                 self.priorities.remove(&job.spec.priority);
             }
         }
+    }
+
+    /// Forgets a job that the state is about to lose.
+    pub(super) fn dismiss(&mut self, state: &mut State, id: JobId) {
+        self.unwelcome(state, id);
+        let job = &state.jobs[id];
         self.back_offs.remove(&(job.not_before, id));
+        if let Some(ripe) = job.ripe(state.settings.min_run) {
+            self.ripening.remove(&(ripe, id));
+        }
         self.unsettled.remove(&id);
+    }
+
+    /// Counts a job in its groups, wherever it is planned or still holds nodes.
+    pub(super) fn recount(&mut self, state: &mut State, id: JobId) {
+        if self.tallies.recount(&state.groups, id, belongs(state, id)) {
+            state.dirty = true;
+        }
     }
 
     /// Lets a job that waits and is not planned stand in line, now or when its back-off has ended.
@@ -105,7 +133,7 @@ impl Index {
             return;
         }
         let place = place_in_class(&state.policy.order, id, job, now);
-        job.class = Some(self.waiting.join(class_key(job), place));
+        job.class = Some(self.waiting.join(class_key(job), place, || watches(job)));
         state.dirty = true;
     }
 
@@ -121,37 +149,22 @@ impl Index {
 
     /// Takes room beside the plan.
     pub(super) fn hold(&mut self, state: &State, id: JobId, assignment: &Assignment) {
-        for (node, amount) in assignment.takes() {
-            self.room.take(&state.cluster, *node, *amount);
-        }
+        self.room.take(&state.cluster, assignment);
         let queue = state.jobs[id].spec.queue;
         self.held[queue] = self.held[queue] + assignment.total();
     }
 
     /// Gives room beside the plan back.
     pub(super) fn let_go(&mut self, state: &State, id: JobId, assignment: &Assignment) {
-        for (node, amount) in assignment.takes() {
-            self.room.give(&state.cluster, *node, *amount);
-        }
+        self.room.give(&state.cluster, assignment);
         let queue = state.jobs[id].spec.queue;
         self.held[queue] = self.held[queue] - assignment.total();
     }
 
-    pub(super) fn occupy(&mut self, assignment: &Assignment) {
-        for (node, amount) in assignment.takes() {
-            self.occupied[*node] = self.occupied[*node] + *amount;
-        }
-    }
-
-    pub(super) fn vacate(&mut self, assignment: &Assignment) {
-        for (node, amount) in assignment.takes() {
-            self.occupied[*node] = self.occupied[*node] - *amount;
-        }
-    }
-
     pub(super) fn next_timer(&self) -> Option<Instant> {
         let first = |timers: &BTreeSet<(Instant, JobId)>| timers.first().map(|(at, _)| *at);
-        [first(&self.deadlines), first(&self.back_offs)].into_iter().flatten().min()
+        let timers = [first(&self.deadlines), first(&self.back_offs), first(&self.ripening)];
+        timers.into_iter().flatten().min()
     }
 }
 
@@ -162,6 +175,32 @@ fn class_key(job: &Job) -> ClassKey {
         priority: job.spec.priority,
         user: job.spec.user,
         topology: job.spec.topology,
+        preempts: job.spec.preempts,
         roles: roles.collect(),
     }
+}
+
+/// The groups that a job's rules look at, each once.
+fn watches(job: &Job) -> Vec<GroupId> {
+    let rules = job.spec.roles.iter().flat_map(|role| &*role.shape.rules);
+    let groups: BTreeSet<GroupId> = rules.flat_map(|rule| rule.groups()).copied().collect();
+    groups.into_iter().collect()
+}
+
+/// Where a job counts in its groups: where it is planned, and where else it holds nodes.
+pub(super) fn belongs(state: &State, id: JobId) -> Vec<Belonging> {
+    let Some(job) = state.jobs.get(id) else { return Vec::new() };
+    if job.spec.roles.iter().all(|role| role.shape.groups.is_empty()) {
+        return Vec::new();
+    }
+    let mut counted = job.life.holds();
+    if let Some(planned) = state.plan.get(id).filter(|planned| !counted.contains(planned)) {
+        counted.push(planned.clone());
+    }
+    let parts = counted.iter().flat_map(|assignment| assignment.parts());
+    let groups = parts.flat_map(|part| {
+        let groups = &job.spec.roles[usize::from(part.role)].shape.groups;
+        groups.iter().map(|group| (*group, part.node, part.members))
+    });
+    groups.collect()
 }

@@ -4,89 +4,63 @@ use std::sync::Arc;
 
 use super::state::{Ended, UnderWay};
 use super::{Ending, Engine};
-use crate::cluster::{NodeSpec, NodeState};
+use crate::decide::hopeless::hopeless;
 use crate::decide::order::next_level_at;
-use crate::id::{JobId, NodeId};
-use crate::job::{Exit, Job, JobSpec, Life, Standing, Topology};
+use crate::id::JobId;
+use crate::job::{Exit, Job, JobSpec, Life, Standing};
 use crate::plan::{Action, Assignment, StepId};
-use crate::policy::Policy;
+use crate::policy::{Policy, Preemption};
 use crate::progress::{Progress, Sample};
 use crate::report::{Failure, Reason};
-use crate::room::fit_when_ready;
-use crate::units::{Duration, Instant, Resources};
+use crate::units::{Duration, Instant};
 
 /// How many jobs that are over are remembered.
 const REMEMBERED: usize = 1000;
 
 impl Engine {
     pub(super) fn submitted(&mut self, spec: Arc<JobSpec>) {
-        let refusal = self.can_never_run(&spec);
-        let standing = Standing { pass: self.state.pass, newcomer: true, place: 0, level: 0 };
-        let life = if spec.suspended { Life::Suspended } else { Life::Queued };
-        let id = self.state.jobs.push(Job {
-            spec,
-            submitted: self.state.now,
-            life,
-            progress: Progress::default(),
-            standing,
-            failed_starts: 0,
-            last_failure: None,
-            not_before: Instant::START,
-            shapes: Vec::new(),
-            class: None,
-        });
+        let unwanted = self.too_many_jobs().or_else(|| self.exceeds_quota(&spec));
+        let id = self.state.jobs.push(self.newcomer(spec));
         self.index.welcome(&mut self.state, id);
-        match refusal {
+        match unwanted.or_else(|| self.refusal(id)) {
             Some(reason) => self.over(id, Life::Refused(reason)),
             None => self.index.line_up(&mut self.state, id),
         }
     }
 
-    /// Why no plan could ever hold this job, even with every node well and free.
-    fn can_never_run(&self, spec: &JobSpec) -> Option<Reason> {
-        let cluster = &self.state.cluster;
+    /// A job as it is when nothing has happened to it yet.
+    pub(super) fn newcomer(&self, spec: Arc<JobSpec>) -> Job {
+        let life = if spec.suspended { Life::Suspended } else { Life::Queued };
+        Job {
+            spec,
+            submitted: self.state.now,
+            life,
+            progress: Progress::default(),
+            standing: Standing { pass: self.state.pass, newcomer: true, place: 0, level: 0 },
+            failed_starts: 0,
+            last_failure: None,
+            not_before: Instant::START,
+            runs_since: None,
+            shapes: Vec::new(),
+            class: None,
+        }
+    }
+
+    fn too_many_jobs(&self) -> Option<Reason> {
         let most = self.state.settings.most_jobs;
-        if self.state.jobs.len() >= most {
-            return Some(Reason::TooManyJobs { most });
-        }
-        if let Some(quota) = self.state.queues[spec.queue].bound() {
-            let (queue, need) = (spec.queue, spec.least());
-            if !need.fits_in(quota) {
-                return Some(Reason::ExceedsQuota { queue, need, quota });
-            }
-        }
-        let required = match spec.topology {
-            Topology::Required(level) => Some(level),
-            Topology::Anywhere | Topology::Preferred(_) => None,
-        };
-        for role in &spec.roles {
-            let (each, members) = (role.shape.each, role.gang.min());
-            let mut total = 0u64;
-            let mut by_domain = vec![0u64; cluster.domain_count()];
-            let mut best = 0u64;
-            for (node, here) in cluster.nodes().iter() {
-                let fit = u64::from(fit_when_ready(cluster, node, here.capacity, &role.shape));
-                total += fit;
-                if let Some(level) = required {
-                    let domain = here.domains.get(usize::from(level.0));
-                    let in_domain = domain.map_or(fit, |domain| {
-                        by_domain[domain.0 as usize] += fit;
-                        by_domain[domain.0 as usize]
-                    });
-                    best = best.max(in_domain);
-                } else if total >= u64::from(members) {
-                    break;
-                }
-            }
-            if total < u64::from(members) {
-                return Some(Reason::NoMatchingNode { each, members, fit: total as u32 });
-            }
-            if let Some(level) = required.filter(|_| best < u64::from(members)) {
-                return Some(Reason::TopologyUnsatisfied { level, members, best: best as u32 });
-            }
-        }
-        let (need, whole) = (spec.least(), cluster.capacity());
-        (!need.fits_in(whole)).then_some(Reason::NoMatchingNode { each: need, members: 1, fit: 0 })
+        (self.state.jobs.len() >= most).then_some(Reason::TooManyJobs { most })
+    }
+
+    pub(super) fn exceeds_quota(&self, spec: &JobSpec) -> Option<Reason> {
+        let (queue, need) = (spec.queue, spec.least());
+        let quota = self.state.queues[queue].bound()?;
+        (!need.fits_in(quota)).then_some(Reason::ExceedsQuota { queue, need, quota })
+    }
+
+    /// Why no plan could ever hold this job, where such a job is refused.
+    pub(super) fn refusal(&self, id: JobId) -> Option<Reason> {
+        let refuses = !self.state.settings.keeps_hopeless;
+        refuses.then(|| hopeless(&self.state.cluster, &self.index.room, &self.state.jobs[id])).flatten()
     }
 
     pub(super) fn cancelled(&mut self, id: JobId) {
@@ -108,13 +82,13 @@ impl Engine {
         if held.is_empty() {
             match exit {
                 Exit::Cancel => self.over(id, Life::Done),
-                _ => self.state.jobs[id].life = Life::Suspended,
+                _ => self.set_life(id, Life::Suspended),
             }
             return;
         }
         // Whatever was under way no longer matters; the world refuses it as older than what follows.
         self.forget_step(id);
-        self.state.jobs[id].life = Life::Leaving { held, exit };
+        self.set_life(id, Life::Leaving { held, exit });
         self.index.unsettled.insert(id);
     }
 
@@ -129,7 +103,7 @@ impl Engine {
     pub(super) fn ended(&mut self, id: JobId, how: Ending) {
         if self.state.jobs.get(id).is_some() {
             let life = match how {
-                Ending::Completed => Life::Done,
+                Ending::Completed | Ending::Withdrawn => Life::Done,
                 Ending::Failed => Life::Failed(Reason::TrainingFailed),
             };
             self.over(id, life);
@@ -137,12 +111,13 @@ impl Engine {
     }
 
     /// A job is over: everything it held is free, and only its memory stays, for a while.
-    fn over(&mut self, id: JobId, life: Life) {
+    pub(super) fn over(&mut self, id: JobId, life: Life) {
         self.forget_step(id);
         self.drop_from_plan(id);
         for held in self.state.jobs[id].life.holds() {
-            self.index.vacate(&held);
+            self.index.occupied.remove_all(&held);
         }
+        self.has_made_room(id);
         self.index.dismiss(&mut self.state, id);
         let state = life.state();
         let reason = match life {
@@ -150,6 +125,7 @@ impl Engine {
             _ => None,
         };
         let job = self.state.jobs.remove(id).expect("a job that is over was there");
+        self.index.recount(&mut self.state, id);
         let (name, submitted, ended) = (job.spec.name.clone(), job.submitted, self.state.now);
         self.state.over.push_back((id, Ended { name, submitted, ended, state, reason }));
         if self.state.over.len() > REMEMBERED {
@@ -180,7 +156,7 @@ impl Engine {
         if awaited { self.forget_step(id) } else { None }
     }
 
-    fn forget_step(&mut self, id: JobId) -> Option<UnderWay> {
+    pub(super) fn forget_step(&mut self, id: JobId) -> Option<UnderWay> {
         let under_way = self.state.under_way.remove(&id)?;
         self.index.deadlines.remove(&(under_way.deadline, id));
         self.index.unsettled.insert(id);
@@ -193,12 +169,12 @@ impl Engine {
         match (under_way.action, life) {
             (Action::Start(_), Life::Starting(held)) => {
                 self.state.jobs[id].failed_starts = 0;
-                self.runs_on(id, held);
+                self.runs_on(id, &held);
             }
             (Action::Move { .. }, Life::Moving { from, to })
             | (Action::Rescale { .. }, Life::Resizing { from, to }) => {
-                self.index.vacate(&from);
-                self.runs_on(id, to);
+                self.index.occupied.remove_all(&from);
+                self.runs_on(id, &to);
             }
             (_, Life::Leaving { exit, .. }) => self.has_left(id, exit),
             (_, Life::Degraded { .. }) => self.has_left(id, Exit::Preempt),
@@ -206,36 +182,86 @@ impl Engine {
         }
     }
 
-    fn runs_on(&mut self, id: JobId, held: Arc<Assignment>) {
+    fn runs_on(&mut self, id: JobId, held: &Arc<Assignment>) {
+        self.set_life(id, Life::Running(held.clone()));
+        self.runs(id, held, self.state.now);
+    }
+
+    /// A job runs, and has since then.
+    pub(super) fn runs(&mut self, id: JobId, held: &Assignment, since: Instant) {
+        self.no_longer_runs(id);
         let now = self.state.now;
         let job = &mut self.state.jobs[id];
-        job.progress.starts(now, held.total().gpus);
-        job.life = Life::Running(held);
+        job.progress.starts(since, held.total().gpus);
+        job.runs_since = Some(since);
         // The order may change by itself while it runs.
         let wake = next_level_at(&self.state.policy.order, job, now, self.state.settings.tick);
         self.state.wake = [self.state.wake, wake].into_iter().flatten().min();
+        match self.state.jobs[id].ripe(self.state.settings.min_run).filter(|ripe| *ripe > now) {
+            Some(ripe) => drop(self.index.ripening.insert((ripe, id))),
+            None => self.may_be_a_victim(id),
+        }
+    }
+
+    /// A job runs that may be stopped for another's sake; others of higher priority may want its place.
+    fn may_be_a_victim(&mut self, id: JobId) {
+        let spec = &self.state.jobs[id].spec;
+        let outranked = self.index.priorities.keys().next_back().is_some_and(|most| *most > spec.priority);
+        if outranked && spec.capabilities.makes_room() {
+            self.victims_may_be_had();
+        }
+    }
+
+    fn no_longer_runs(&mut self, id: JobId) {
+        let ripe = self.state.jobs[id].ripe(self.state.settings.min_run);
+        if let Some(ripe) = ripe {
+            self.index.ripening.remove(&(ripe, id));
+        }
+        self.state.jobs[id].runs_since = None;
+    }
+
+    /// Somebody who did not fit may now find a job to take the place of.
+    pub(super) fn victims_may_be_had(&mut self) {
+        if self.state.policy.preemption == Preemption::ByPriority {
+            self.index.room.grow();
+            self.state.dirty = true;
+        }
+    }
+
+    /// Forgets for whose sake a job left, and says who it was. Whoever it kept to a budget may be free to go now.
+    fn has_made_room(&mut self, id: JobId) -> Option<JobId> {
+        let beneficiary = self.state.displaced.remove(&id)?;
+        self.victims_may_be_had();
+        Some(beneficiary)
+    }
+
+    /// Everything about what a job holds goes through here, so that its groups count it where it is.
+    pub(super) fn set_life(&mut self, id: JobId, life: Life) {
+        self.state.jobs[id].life = life;
+        self.index.recount(&mut self.state, id);
     }
 
     fn has_left(&mut self, id: JobId, exit: Exit) {
         let now = self.state.now;
+        self.no_longer_runs(id);
         let job = &mut self.state.jobs[id];
-        let held = std::mem::replace(&mut job.life, Life::Preempted).holds();
         job.progress.stops(now);
-        for held in held {
-            self.index.vacate(&held);
+        for held in job.life.holds() {
+            self.index.occupied.remove_all(&held);
         }
+        self.set_life(id, Life::Preempted);
+        self.has_made_room(id);
         match exit {
             Exit::Cancel => self.over(id, Life::Done),
-            Exit::Suspend if self.state.jobs[id].spec.suspended => self.state.jobs[id].life = Life::Suspended,
+            Exit::Suspend if self.state.jobs[id].spec.suspended => self.set_life(id, Life::Suspended),
             Exit::Abort(failure) => self.start_failed(id, failure),
             Exit::Preempt | Exit::Suspend => self.back_to_waiting(id),
         }
     }
 
-    fn back_to_waiting(&mut self, id: JobId) {
-        let job = &mut self.state.jobs[id];
-        job.life =
-            if job.progress.executed(self.state.now).is_zero() { Life::Queued } else { Life::Preempted };
+    pub(super) fn back_to_waiting(&mut self, id: JobId) {
+        let fresh = self.state.jobs[id].progress.executed(self.state.now).is_zero();
+        self.set_life(id, if fresh { Life::Queued } else { Life::Preempted });
         self.index.line_up(&mut self.state, id);
         self.index.unsettled.insert(id);
     }
@@ -245,19 +271,19 @@ impl Engine {
         let life = self.state.jobs[id].life.clone();
         match (under_way.action, life) {
             (Action::Start(_), Life::Starting(held)) => {
-                self.index.vacate(&held);
-                self.state.jobs[id].life = Life::Queued;
+                self.index.occupied.remove_all(&held);
+                self.set_life(id, Life::Queued);
                 self.drop_from_plan(id);
                 self.start_failed(id, failure);
             }
             // It is where it was.
             (Action::Move { .. }, Life::Moving { from, to })
             | (Action::Rescale { .. }, Life::Resizing { from, to }) => {
-                self.index.vacate(&to);
+                self.index.occupied.remove_all(&to);
                 self.stays_on(id, from);
             }
             // It would not go: it stays, and what was planned in its place is not.
-            (Action::Preempt, Life::Leaving { held, .. }) => self.stays_on(id, held[0].clone()),
+            (Action::Preempt { .. }, Life::Leaving { held, .. }) => self.stays_on(id, held[0].clone()),
             // These must happen in the end: they are tried again.
             (_, Life::Leaving { .. } | Life::Degraded { .. }) => {
                 self.index.unsettled.remove(&id);
@@ -268,8 +294,12 @@ impl Engine {
     }
 
     fn stays_on(&mut self, id: JobId, held: Arc<Assignment>) {
-        self.state.jobs[id].life = Life::Running(held.clone());
+        self.set_life(id, Life::Running(held.clone()));
         self.back_off(id, self.state.now + self.state.settings.cool_down);
+        // Whoever it was to make room for may need more of it gone than its room.
+        if let Some(beneficiary) = self.has_made_room(id).filter(|id| self.is_planned_elsewhere(*id)) {
+            self.back_to_where_it_is(beneficiary);
+        }
         self.put_back_into_plan(id, held);
     }
 
@@ -284,7 +314,7 @@ impl Engine {
     fn start_failed(&mut self, id: JobId, failure: Failure) {
         let (now, back_off) = (self.state.now, self.state.settings.back_off);
         let job = &mut self.state.jobs[id];
-        job.failed_starts += 1;
+        job.failed_starts = job.failed_starts.saturating_add(1);
         job.last_failure = Some(failure);
         if job.failed_starts > job.spec.start_retries {
             let reason = Reason::StartFailed { times: job.failed_starts, failure };
@@ -304,64 +334,24 @@ impl Engine {
             self.index.back_offs.remove(&(at, id));
             self.index.line_up(&mut self.state, id);
             self.index.unsettled.insert(id);
+            self.victims_may_be_had();
             self.state.dirty = true;
             any = true;
         }
         any
     }
 
-    pub(super) fn node_added(&mut self, spec: &NodeSpec) {
-        if let Ok(node) = self.state.cluster.add_node(spec) {
-            self.index.room.add(&self.state.cluster, node);
-            self.index.occupied.push(Resources::NONE);
-            self.index.checker.add_node();
-            self.state.dirty = true;
+    /// Takes note of jobs that have run long enough to be stopped for another's sake; true if there were any.
+    pub(super) fn ripen(&mut self) -> bool {
+        let ripe = |(at, _): &(Instant, JobId)| *at <= self.state.now;
+        let count = self.index.ripening.iter().take_while(|ripening| ripe(ripening)).count();
+        for _ in 0..count {
+            self.index.ripening.pop_first();
         }
-    }
-
-    pub(super) fn node_changed(&mut self, node: NodeId, is: NodeState) {
-        let Some(was) = self.state.cluster.nodes().get(node).map(|node| node.state) else { return };
-        if was == is {
-            return;
+        if count > 0 {
+            self.victims_may_be_had();
         }
-        self.state.cluster.set_state(node, is);
-        match (was, is) {
-            (_, NodeState::Ready) => self.index.room.count_in(&self.state.cluster, node),
-            (NodeState::Ready, _) => self.index.room.count_out(&self.state.cluster, node),
-            _ => {}
-        }
-        self.state.dirty = true;
-        if is != NodeState::Ready {
-            let planned: Vec<JobId> = self.planned_but_not_there(node).collect();
-            planned.into_iter().for_each(|id| self.back_to_where_it_is(id));
-        }
-        if is == NodeState::Gone {
-            let touched = |job: &Job| job.life.holds().iter().any(|held| held.touches(node));
-            let broken: Vec<JobId> =
-                self.state.jobs.iter().filter(|(_, job)| touched(job)).map(|(id, _)| id).collect();
-            broken.into_iter().for_each(|id| self.loses(id, node));
-        }
-    }
-
-    /// A node under a job is gone. What is left of the job is stopped, so that it can start again whole.
-    fn loses(&mut self, id: JobId, lost: NodeId) {
-        let now = self.state.now;
-        self.drop_from_plan(id);
-        let job = &mut self.state.jobs[id];
-        match job.life.clone() {
-            Life::Running(held) => {
-                job.progress.stops(now);
-                job.life = Life::Degraded { held, lost };
-            }
-            life @ (Life::Starting(_) | Life::Moving { .. } | Life::Resizing { .. }) => {
-                job.progress.stops(now);
-                job.life = Life::Leaving { held: life.holds(), exit: Exit::Abort(Failure::NodeGone) };
-                self.forget_step(id);
-            }
-            // It is being stopped already.
-            _ => return,
-        }
-        self.index.unsettled.insert(id);
+        count > 0
     }
 
     pub(super) fn policy_changed(&mut self, policy: Policy) {

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Settings;
 use crate::cluster::{Cluster, Name};
-use crate::id::{IdVec, JobId, QueueId, Window};
+use crate::groups::Groups;
+use crate::id::{BudgetId, IdVec, JobId, QueueId, Window};
 use crate::job::Job;
 use crate::plan::{Action, Plan, StepId};
 use crate::policy::Policy;
@@ -22,12 +23,20 @@ pub struct State {
     pub policy: Policy,
     pub cluster: Cluster,
     pub queues: IdVec<QueueId, Queue>,
+    #[serde(default, skip_serializing_if = "Groups::is_empty")]
+    pub groups: Groups,
+    /// How many members may be evicted on account of each budget, those on their way out included.
+    #[serde(default, skip_serializing_if = "IdVec::is_empty")]
+    pub budgets: IdVec<BudgetId, u32>,
     /// Jobs that are not over.
     pub jobs: Window<JobId, Job>,
     pub plan: Plan,
     /// The step of which each job's outcome is awaited: never more than one.
     pub under_way: BTreeMap<JobId, UnderWay>,
     pub next_step: StepId,
+    /// Who leaves, or is about to, and for whose sake.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub displaced: BTreeMap<JobId, JobId>,
     /// The number of the next pass over the jobs, and when the last one was.
     pub pass: i64,
     pub last_pass: Option<Instant>,
@@ -77,10 +86,13 @@ impl State {
             policy,
             cluster,
             queues,
+            groups: Groups::default(),
+            budgets: IdVec::new(),
             jobs: Window::new(),
             plan: Plan::default(),
             under_way: BTreeMap::new(),
             next_step: StepId(1),
+            displaced: BTreeMap::new(),
             pass: 1,
             last_pass: None,
             dirty: false,

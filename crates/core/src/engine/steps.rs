@@ -32,9 +32,13 @@ impl Engine {
             }
         }
         let spec = |id| self.state.jobs.get(id).map(|job| job.spec.clone());
-        check_steps(&self.state.cluster, spec, &self.index.occupied, steps).unwrap_or_else(|violation| {
-            panic!("steps were made only for free room, but {violation}");
-        })
+        let occupied = &self.index.occupied;
+        let counted = |node, counter| occupied.count(node, counter);
+        check_steps(&self.state.cluster, spec, occupied.resources(), counted, steps).unwrap_or_else(
+            |violation| {
+                panic!("steps were made only for free room, but {violation}");
+            },
+        )
     }
 
     fn next_action(&self, id: JobId) -> Option<Action> {
@@ -42,23 +46,29 @@ impl Engine {
         if self.state.under_way.contains_key(&id) {
             return None;
         }
+        let beneficiary = self.state.displaced.get(&id).copied();
         match &job.life {
             Life::Degraded { .. } => Some(Action::Stop),
-            Life::Leaving { exit: Exit::Preempt, .. } => Some(Action::Preempt),
+            Life::Leaving { exit: Exit::Preempt, .. } => Some(Action::Preempt { beneficiary }),
             Life::Leaving { exit: Exit::Suspend, .. } => Some(Action::Suspend),
             Life::Leaving { exit: Exit::Cancel | Exit::Abort(_), .. } => Some(Action::Stop),
             life => {
                 let intended = self.state.plan.get(id);
-                action_towards(life, intended, job.spec.capabilities, |to| self.has_room(to))
+                let may_go = |to: &Assignment| self.has_room(to) && !self.awaits_others(id);
+                action_towards(life, intended, job.spec.capabilities, beneficiary, may_go)
             }
         }
     }
 
+    /// Whether somebody who leaves for its sake is still there. More than their room may have stood in its way.
+    fn awaits_others(&self, id: JobId) -> bool {
+        self.state.displaced.values().any(|beneficiary| *beneficiary == id)
+    }
+
     fn has_room(&self, to: &Assignment) -> bool {
-        to.takes().iter().all(|(node, amount)| {
-            let here = self.state.cluster.node(*node);
-            here.state == NodeState::Ready && (self.index.occupied[*node] + *amount).fits_in(here.capacity)
-        })
+        let cluster = &self.state.cluster;
+        to.nodes().all(|node| cluster.node(node).state == NodeState::Ready)
+            && self.index.occupied.lacking(cluster, to).is_empty()
     }
 
     fn issue(&mut self, id: JobId, action: Action) -> Step {
@@ -74,19 +84,18 @@ impl Engine {
     /// The life that a job has while a step is under way. What it will take counts as held from now on.
     fn assume(&mut self, id: JobId, action: &Action) {
         if let Some(to) = action.takes() {
-            self.index.occupy(to);
+            self.index.occupied.add_all(to);
         }
-        let life = &mut self.state.jobs[id].life;
-        let next = match (&*life, action) {
+        let next = match (&self.state.jobs[id].life, action) {
             (_, Action::Start(to)) => Life::Starting(to.clone()),
             (_, Action::Move { from, to }) => Life::Moving { from: from.clone(), to: to.clone() },
             (_, Action::Rescale { from, to }) => Life::Resizing { from: from.clone(), to: to.clone() },
-            (Life::Running(held), Action::Preempt) => {
+            (Life::Running(held), Action::Preempt { .. }) => {
                 Life::Leaving { held: vec![Arc::clone(held)], exit: Exit::Preempt }
             }
-            (unchanged, Action::Stop | Action::Suspend | Action::Preempt) => unchanged.clone(),
+            (unchanged, Action::Stop | Action::Suspend | Action::Preempt { .. }) => unchanged.clone(),
         };
-        *life = next;
+        self.set_life(id, next);
     }
 
     /// Nothing is to be done about it until something happens to it.
@@ -116,7 +125,7 @@ impl Engine {
             if matches!(life, Life::Starting(_) | Life::Moving { .. } | Life::Resizing { .. }) {
                 let held = life.holds();
                 self.drop_from_plan(id);
-                self.state.jobs[id].life = Life::Leaving { held, exit: Exit::Abort(Failure::TimedOut) };
+                self.set_life(id, Life::Leaving { held, exit: Exit::Abort(Failure::TimedOut) });
             }
         }
         any

@@ -1,5 +1,6 @@
 //! Whether budgets allow all victims together. The API server answers for one eviction at a time: of two that share
-//! a budget of one, each alone may go, and the second is refused once the first is gone.
+//! a budget of one, each alone may go, and the second is refused once the first is gone. And to a pod with two budgets
+//! it answers as if it were broken, which nobody could tell from a server that is.
 
 use std::collections::BTreeSet;
 
@@ -48,28 +49,33 @@ struct Status {
 }
 
 impl Hands {
-    /// The first budget that would have to give more than it has.
-    pub(super) async fn too_many_for_a_budget(&self, victims: &[PodRef]) -> Result<Option<String>, Stop> {
+    /// Why not all of them may be evicted, as far as budgets say.
+    pub(super) async fn forbidden_by_a_budget(&self, victims: &[PodRef]) -> Result<Option<String>, Stop> {
         let namespaces: BTreeSet<_> = victims.iter().map(|victim| &*victim.namespace).collect();
         for namespace in namespaces {
-            let here: Vec<_> = victims.iter().filter(|victim| *victim.namespace == *namespace).collect();
-            if here.len() > 1
-                && let Some(refusal) = self.too_many_in(namespace, &here).await?
-            {
+            let here = victims.iter().filter(|victim| *victim.namespace == *namespace);
+            if let Some(refusal) = self.forbidden_in(namespace, here).await? {
                 return Ok(Some(refusal));
             }
         }
         Ok(None)
     }
 
-    async fn too_many_in(&self, namespace: &str, victims: &[&PodRef]) -> Result<Option<String>, Stop> {
+    async fn forbidden_in(
+        &self,
+        namespace: &str,
+        victims: impl Iterator<Item = &PodRef>,
+    ) -> Result<Option<String>, Stop> {
         let budgets = self.budgets(namespace).await?;
         if budgets.is_empty() {
             return Ok(None);
         }
-        let seen = try_join_all(victims.iter().map(|victim| self.see(&self.urgent, victim))).await?;
-        let seen: Vec<_> = seen.into_iter().flatten().collect();
-        Ok(budgets.iter().find_map(|budget| budget.refusal(&seen)))
+        let seen = try_join_all(victims.map(|victim| self.see(&self.urgent, victim))).await?;
+        let guarded: Vec<_> = seen.into_iter().flatten().filter(Seen::is_guarded).collect();
+        Ok(budgets
+            .iter()
+            .find_map(|budget| budget.refusal(&guarded))
+            .or_else(|| claimed_twice(&budgets, &guarded)))
     }
 
     async fn budgets(&self, namespace: &str) -> Result<Vec<Budget>, Stop> {
@@ -98,10 +104,7 @@ impl Budget {
 
     /// Whether evicting this pod costs the budget one, by the same rules as the API server's.
     fn counts(&self, victim: &Seen) -> bool {
-        victim.is_running()
-            && !victim.is_leaving()
-            && self.selects(victim)
-            && (victim.is_ready() || !self.spares_unready())
+        self.selects(victim) && (victim.is_ready() || !self.spares_unready())
     }
 
     fn selects(&self, victim: &Seen) -> bool {
@@ -114,6 +117,18 @@ impl Budget {
         self.spec.unhealthy_pod_eviction_policy.as_deref() == Some("AlwaysAllow")
             || (desired_healthy > 0 && current_healthy >= desired_healthy)
     }
+}
+
+/// No eviction of a pod passes that more than one budget selects.
+fn claimed_twice(budgets: &[Budget], victims: &[Seen]) -> Option<String> {
+    victims.iter().find_map(|victim| {
+        let mut claims =
+            budgets.iter().filter(|budget| budget.selects(victim)).map(|budget| &budget.metadata.name);
+        let (first, second) = (claims.next()?, claims.next()?);
+        Some(format!(
+            "the disruption budgets {first} and {second} both select one pod, which no eviction passes"
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -148,13 +163,17 @@ mod tests {
 
     #[test]
     fn only_its_own_running_pods_cost_a_budget() {
-        let others = [
-            pod("web", "Running", "True"),
-            pod("db", "Running", "True"),
-            pod("web", "Pending", "False"),
-            pod("web", "Failed", "False"),
-        ];
-        assert_eq!(budget(1).refusal(&others), None);
+        assert_eq!(budget(1).refusal(&[pod("web", "Running", "True"), pod("db", "Running", "True")]), None);
+        let guarded = ["Running", "Unknown", "Pending", "Failed", "Succeeded"];
+        let guarded = guarded.map(|phase| pod("web", phase, "True").is_guarded());
+        assert_eq!(guarded, [true, true, false, false, false]);
+    }
+
+    #[test]
+    fn a_pod_with_two_budgets_cannot_be_evicted() {
+        let both = [budget(1), budget(1)];
+        assert!(claimed_twice(&both, &[pod("web", "Running", "True")]).is_some());
+        assert_eq!(claimed_twice(&both, &[pod("db", "Running", "True")]), None);
     }
 
     #[test]

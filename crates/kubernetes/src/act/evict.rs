@@ -1,4 +1,4 @@
-//! Evicting all of these or none: tried out first, counted against their budgets, then done.
+//! Evicting all of these or none: counted against their budgets, tried out one by one, then done.
 
 use futures::future::join_all;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use super::promise::Result as Became;
 use super::seen::path;
 use crate::deed::{About, EventReason, PodRef, Telling};
 use crate::metrics::Ended;
-use crate::request::{Answer, Call, Said, Verb};
+use crate::request::{Answer, Call, Verb};
 
 const EVICTION: &str = "pods/eviction";
 
@@ -35,12 +35,11 @@ impl Hands {
     }
 
     async fn evict_all_or_none(&self, victims: &[PodRef], why: &str) -> Result<Became, Stop> {
-        let tried = self.each(victims, Mode::TryOut).await?;
-        if let Some(refusal) = tried.into_iter().find_map(Reply::refusal) {
+        if let Some(refusal) = self.forbidden_by_a_budget(victims).await? {
             return Ok(Became::NotEvicted(refusal));
         }
-        // Each alone may go, as far as its budget is concerned. Whether all may is for us to count.
-        if let Some(refusal) = self.too_many_for_a_budget(victims).await? {
+        let tried = self.each(victims, Mode::TryOut).await?;
+        if let Some(refusal) = tried.into_iter().find_map(Reply::refusal) {
             return Ok(Became::NotEvicted(refusal));
         }
         let replies = self.each(victims, Mode::Do).await?;
@@ -59,8 +58,7 @@ impl Hands {
         let mut tries = self.tries(EVICTION, &victim.uid);
         loop {
             match self.once(&self.urgent, &eviction(victim, mode)).await? {
-                Answer::Done(body) => return Ok(reply(&body)),
-                Answer::Absent => return Ok(Reply::Leaving),
+                Answer::Done(_) | Answer::Absent => return Ok(Reply::Leaving),
                 Answer::Guarded(why) | Answer::Refused(why) => return Ok(Reply::Refused(why)),
                 Answer::Busy { after } => tries.pause(after, "the API server is busy").await?,
                 Answer::Lost(why) => tries.pause(None, &why).await?,
@@ -80,15 +78,6 @@ impl Reply {
             Self::Leaving => None,
             Self::Refused(why) => Some(why),
         }
-    }
-}
-
-/// A pod with two budgets is refused by a failure dressed up as a success.
-fn reply(body: &[u8]) -> Reply {
-    let said = Said::read(body);
-    match said.status == "Failure" {
-        true => Reply::Refused(said.message),
-        false => Reply::Leaving,
     }
 }
 

@@ -204,3 +204,27 @@ impl Memory {
         all.young.insert(pod.uid.clone(), verdict.clone());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(number: usize) -> PodRef {
+        let uid = Arc::from(number.to_string());
+        PodRef { namespace: "a".into(), name: "p".into(), uid, version: "1".into() }
+    }
+
+    #[test]
+    fn the_memory_of_what_was_said_is_bounded_and_keeps_the_latest() {
+        let verdict = Verdict { why: Why::Unschedulable, message: "waits".into(), nominated: None };
+        let memory = Memory::default();
+        for number in 0..5 * GENERATION {
+            memory.keep(&pod(number), &verdict);
+        }
+        let kept = memory.0.lock().unwrap();
+        assert!(kept.young.len() + kept.old.len() <= 2 * GENERATION);
+        drop(kept);
+        assert!(memory.says(&pod(5 * GENERATION - 1), &verdict));
+        assert!(!memory.knows(&pod(0)));
+    }
+}

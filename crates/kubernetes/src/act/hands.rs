@@ -134,7 +134,9 @@ impl Lane {
     /// Ends when a request may be sent, which is over when what is returned is dropped.
     async fn turn(&self) -> SemaphorePermit<'_> {
         let delay = self.bucket.lock().expect("nobody panics while holding it").reserve(Instant::now());
-        tokio::time::sleep(delay).await;
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
         self.permits.acquire().await.expect("a lane is never closed")
     }
 }

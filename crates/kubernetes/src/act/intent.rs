@@ -52,9 +52,10 @@ impl Hands {
     }
 
     /// Removes an intent that has served, unless a later leader has made it its own.
-    pub(super) async fn forget(&self, name: &IntentName) {
+    pub(super) async fn forget(&self, name: &IntentName, generation: Option<u64>) {
         if let Ok(Some(recorded)) = self.recorded(name).await
             && recorded.intent.as_ref().map_or(0, |intent| intent.epoch) <= self.lead.epoch()
+            && recorded.intent.as_ref().ok().map(|intent| intent.generation) == generation
         {
             let preconditions =
                 DeleteOptions { preconditions: AsSeen { resource_version: &recorded.version } };
@@ -166,4 +167,38 @@ struct DeleteOptions<'a> {
 #[serde(rename_all = "camelCase")]
 struct AsSeen<'a> {
     resource_version: &'a str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deed::PodRef;
+
+    fn intent(epoch: u64, generation: u64, seats: &[(&str, &str)]) -> Intent {
+        let seat = |(uid, node): &(&str, &str)| {
+            let name = |text: &str| text.into();
+            let pod = PodRef { namespace: name("a"), name: name("p"), uid: name(uid), version: name("1") };
+            Seat { pod, node: name(node) }
+        };
+        let seats = seats.iter().map(seat).collect();
+        Intent { name: None, gang: "g".into(), generation, epoch, seats }
+    }
+
+    #[test]
+    fn a_later_leader_stands_and_an_earlier_one_yields() {
+        let (here, there) = ([("u", "n1")], [("u", "n2")]);
+        for seats in [here, there] {
+            assert_eq!(weigh(&intent(2, 1, &seats), &intent(1, 1, &here)), Weight::Theirs);
+            assert_eq!(weigh(&intent(1, 1, &seats), &intent(2, 1, &here)), Weight::Ours);
+        }
+    }
+
+    #[test]
+    fn one_leader_keeps_to_its_first_word_unless_it_means_the_same() {
+        let (here, there) = ([("u", "n1"), ("v", "n1")], [("u", "n2"), ("v", "n1")]);
+        assert_eq!(weigh(&intent(1, 1, &there), &intent(1, 2, &here)), Weight::Theirs);
+        assert_eq!(weigh(&intent(1, 1, &here), &intent(1, 2, &here)), Weight::Ours);
+        let turned = [("v", "n1"), ("u", "n1")];
+        assert_eq!(weigh(&intent(1, 1, &turned), &intent(1, 1, &here)), Weight::Same);
+    }
 }

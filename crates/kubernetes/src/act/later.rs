@@ -126,3 +126,63 @@ impl Verdicts {
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("nobody panics while holding it")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deed::{About, EventReason, Why};
+
+    fn pod(uid: &str) -> PodRef {
+        PodRef { namespace: "a".into(), name: uid.into(), uid: uid.into(), version: "1".into() }
+    }
+
+    fn verdict(message: &str) -> Verdict {
+        Verdict { why: Why::Unschedulable, message: message.into(), nominated: None }
+    }
+
+    #[test]
+    fn of_several_verdicts_on_a_pod_the_last_is_written_in_the_place_of_the_first() {
+        let later = Later::default();
+        later.explain(pod("a"), verdict("one"));
+        later.explain(pod("b"), verdict("two"));
+        later.explain(pod("a"), verdict("three"));
+        let mut verdicts = locked(&later.verdicts);
+        assert_eq!(verdicts.take(), Some((pod("a"), verdict("three"))));
+        assert_eq!(verdicts.take(), Some((pod("b"), verdict("two"))));
+        assert_eq!(verdicts.take(), None);
+    }
+
+    #[test]
+    fn nothing_is_said_on_a_pod_that_is_being_bound() {
+        let later = Later::default();
+        later.explain(pod("a"), verdict("one"));
+        later.leave_unsaid(&[Seat { pod: pod("a"), node: "n".into() }]);
+        assert_eq!(locked(&later.verdicts).take(), None);
+    }
+
+    #[tokio::test]
+    async fn everything_that_waits_finds_somebody() {
+        let later = Arc::new(Later::default());
+        let mut workers = JoinSet::new();
+        for _ in 0..3 {
+            let later = later.clone();
+            workers.spawn(async move { later.next_verdict().await.0.uid });
+        }
+        tokio::task::yield_now().await;
+        for uid in ["a", "b", "c"] {
+            later.explain(pod(uid), verdict("waits"));
+        }
+        let mut said = workers.join_all().await;
+        said.sort();
+        assert_eq!(said, ["a", "b", "c"].map(Arc::from));
+    }
+
+    #[test]
+    fn tellings_beyond_the_queue_are_refused() {
+        let later = Later::default();
+        let about = About::Pod(pod("a"));
+        let telling = Telling { about, reason: EventReason::Scheduled, message: "bound".into() };
+        let taken = (0..=TELLINGS).filter(|_| later.tell(telling.clone())).count();
+        assert_eq!(taken, TELLINGS);
+    }
+}

@@ -78,8 +78,9 @@ impl Seen {
         !self.spec.scheduling_gates.is_empty()
     }
 
-    pub(super) fn is_running(&self) -> bool {
-        self.status.phase == "Running"
+    /// Whether budgets have a say in its eviction: they have none in that of pods that never ran, or run no more.
+    pub(super) fn is_guarded(&self) -> bool {
+        !self.is_leaving() && !["Pending", "Succeeded", "Failed"].contains(&self.status.phase.as_str())
     }
 
     pub(super) fn condition(&self, kind: &str) -> Option<&SeenCondition> {

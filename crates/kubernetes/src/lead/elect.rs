@@ -15,8 +15,11 @@ pub struct Candidate {
     pub previous_version: Option<String>,
 }
 
-/// Runs for the lead until `stop` completes, then gives up what it holds. `may_take` is asked each time the lead
-/// could be taken; whoever declines is asked again.
+/// How often to try to release a lease that keeps changing.
+const RELEASES: usize = 3;
+
+/// Runs for the lead until `stop` completes, then gives up what it holds: stop acting first. `may_take` is asked each
+/// time the lead could be taken; whoever declines is asked again.
 pub async fn elect(
     server: Server,
     settings: Settings,
@@ -162,16 +165,23 @@ impl Election {
         }
     }
 
-    /// Clears the holder, so that the next need not wait; a lost answer is theirs to wait out.
+    /// Clears the holder, so that the next need not wait. Our own last renewal may still be on its way and change
+    /// the lease under our hands; beyond a few attempts, others wait it out.
     async fn release(&mut self) {
         if self.lead.held_until().is_none() {
             return;
         }
         self.lead.let_go(Standing::Lost);
         self.server.metrics().leader.set(0);
-        let Some(lease) = self.look().await else { return };
-        if lease.holder() == Some(&self.settings.identity) {
-            self.ask(&lease::write(&self.settings, Claim::Release(&lease))).await;
+        for _ in 0..RELEASES {
+            let Some(lease) =
+                self.look().await.filter(|lease| lease.holder() == Some(&self.settings.identity))
+            else {
+                return;
+            };
+            if self.ask(&lease::write(&self.settings, Claim::Release(&lease))).await != Answer::Conflict {
+                return;
+            }
         }
     }
 }

@@ -1,15 +1,16 @@
 //! Objects that declare a gang, of whichever API the cluster has: read leniently from whatever is there, since
 //! custom resources may hold anything. What makes no sense is kept as a complaint beside what does.
 
+mod fields;
+
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
+use crate::deed::GroupRef;
+pub use fields::Complaint;
+use fields::Fields;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject};
-use serde_json::Value;
-
-use crate::deed::GroupRef;
 
 /// Which API declares the gang; each has its own way for pods to point at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,35 +49,12 @@ pub struct Group {
     pub complaints: Vec<Complaint>,
 }
 
-/// A value that cannot be used, and where it stands.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Complaint {
-    Missing { field: String },
-    WrongType { field: String, expected: &'static str, found: String },
-    OutOfRange { field: String, found: String },
-    Unsupported { field: String },
-}
-
-impl fmt::Display for Complaint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing { field } => write!(f, "{field} is missing"),
-            Self::WrongType { field, expected, found } => write!(f, "{field} is {found}, not {expected}"),
-            Self::OutOfRange { field, found } => write!(f, "{field} is {found}, which is out of range"),
-            Self::Unsupported { field } => write!(f, "{field} is not supported"),
-        }
-    }
-}
-
-/// More members than any cluster has pods: a value beyond is a mistake or an attack, never a gang.
-const MOST_MEMBERS: u64 = 1_000_000;
-
 impl Group {
     /// The gangs that an object declares: one, except for a `Workload`.
     pub fn read(kind: GroupKind, api: &ApiResource, object: DynamicObject) -> Vec<Self> {
         let reference = reference(api, &object.metadata);
         let metadata = stripped(object.metadata);
-        let body = Fields { value: &object.data, path: String::new() };
+        let body = Fields::of(&object.data);
         match kind {
             GroupKind::Upstream => vec![Reader::new(kind, reference, metadata).upstream(&body)],
             GroupKind::Workload => workload(&reference, &metadata, &body),
@@ -146,6 +124,8 @@ impl Reader {
         self.0.queue = self.heard(spec.at("queue").text());
         self.0.priority_class = self.heard(spec.at("priorityClassName").text());
         self.0.phase = self.heard(body.at("status").at("phase").text());
+        self.refuse(&spec.at("networkTopology"));
+        self.refuse(&spec.at("subGroupPolicy"));
         self.0
     }
 
@@ -170,7 +150,7 @@ impl Reader {
 
     fn refuse(&mut self, field: &Fields<'_>) {
         if field.is_given() {
-            self.0.complaints.push(Complaint::Unsupported { field: field.path.clone() });
+            self.0.complaints.push(Complaint::Unsupported { field: field.path().to_owned() });
         }
     }
 }
@@ -181,89 +161,7 @@ fn policy(policy: &Fields<'_>) -> Result<u32, Complaint> {
     match (gang.is_given(), policy.at("basic").is_given()) {
         (true, _) => gang.at("minCount").count(),
         (false, true) => Ok(1),
-        (false, false) => Err(Complaint::Missing { field: policy.path.clone() }),
-    }
-}
-
-/// A value somewhere in an object, which may not be there or be anything.
-struct Fields<'a> {
-    value: &'a Value,
-    path: String,
-}
-
-impl<'a> Fields<'a> {
-    fn at(&self, key: &str) -> Fields<'a> {
-        let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
-        Fields { value: self.value.get(key).unwrap_or(&Value::Null), path }
-    }
-
-    fn items(&self) -> Vec<Fields<'a>> {
-        let items = self.value.as_array().map(Vec::as_slice).unwrap_or_default().iter().enumerate();
-        items.map(|(index, value)| Fields { value, path: format!("{}[{index}]", self.path) }).collect()
-    }
-
-    fn entries(&self) -> Vec<(String, Fields<'a>)> {
-        let entries = self.value.as_object().into_iter().flatten();
-        entries.map(|(key, _)| (key.clone(), self.at(key))).collect()
-    }
-
-    fn is_given(&self) -> bool {
-        !self.value.is_null()
-    }
-
-    fn text(&self) -> Result<Option<String>, Complaint> {
-        match self.value {
-            Value::Null => Ok(None),
-            Value::String(text) if text.is_empty() => Ok(None),
-            Value::String(text) => Ok(Some(text.clone())),
-            _ => Err(self.wrong_type("a text")),
-        }
-    }
-
-    fn integer<N: TryFrom<i64>>(&self) -> Result<Option<N>, Complaint> {
-        match self.value {
-            Value::Null => Ok(None),
-            Value::Number(number) => {
-                number.as_i64().and_then(|n| n.try_into().ok()).map(Some).ok_or_else(|| self.out_of_range())
-            }
-            _ => Err(self.wrong_type("a whole number")),
-        }
-    }
-
-    /// A number of members; nothing and 0 say none.
-    fn count_or_none(&self) -> Result<Option<u32>, Complaint> {
-        let count = self.integer::<u32>()?.filter(|count| *count > 0);
-        if count.is_some_and(|count| u64::from(count) > MOST_MEMBERS) {
-            return Err(self.out_of_range());
-        }
-        Ok(count)
-    }
-
-    /// A number of members that must be said.
-    fn count(&self) -> Result<u32, Complaint> {
-        match self.count_or_none()? {
-            Some(count) => Ok(count),
-            None if self.is_given() => Err(self.out_of_range()),
-            None => Err(Complaint::Missing { field: self.path.clone() }),
-        }
-    }
-
-    fn wrong_type(&self, expected: &'static str) -> Complaint {
-        Complaint::WrongType { field: self.path.clone(), expected, found: self.shown() }
-    }
-
-    fn out_of_range(&self) -> Complaint {
-        Complaint::OutOfRange { field: self.path.clone(), found: self.shown() }
-    }
-
-    /// The value for people, cut short: it may be as long as an object may be.
-    fn shown(&self) -> String {
-        match self.value {
-            Value::Array(_) => "a list".into(),
-            Value::Object(_) => "an object".into(),
-            Value::String(text) => format!("{:?}", text.chars().take(40).collect::<String>()),
-            scalar => scalar.to_string(),
-        }
+        (false, false) => Err(Complaint::Missing { field: policy.path().to_owned() }),
     }
 }
 
@@ -286,7 +184,7 @@ fn stripped(metadata: ObjectMeta) -> ObjectMeta {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -358,7 +256,7 @@ mod tests {
         assert_eq!(said(json!(0)), "spec.minMember is 0, which is out of range");
         assert_eq!(said(json!(2_000_000)), "spec.minMember is 2000000, which is out of range");
         assert_eq!(said(json!(u64::MAX)), format!("spec.minMember is {}, which is out of range", u64::MAX));
-        assert_eq!(said(json!(1e300)), "spec.minMember is 1e300, which is out of range");
+        assert_eq!(said(json!(1e300)), "spec.minMember is 1e+300, which is out of range");
         assert_eq!(said(json!(2.5)), "spec.minMember is 2.5, which is out of range");
         assert_eq!(said(json!("4")), "spec.minMember is \"4\", not a whole number");
         assert_eq!(said(json!([1])), "spec.minMember is a list, not a whole number");

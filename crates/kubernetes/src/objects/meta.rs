@@ -29,6 +29,7 @@ fn concerns_scheduling(key: &str) -> bool {
         .iter()
         .any(|prefix| key.starts_with(prefix))
         || key == "volume.kubernetes.io/selected-node"
+        || key == "volume.beta.kubernetes.io/storage-class"
         || key == "pv.kubernetes.io/bind-completed"
 }
 

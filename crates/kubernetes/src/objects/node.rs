@@ -27,10 +27,11 @@ pub struct NodeSpec {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct NodeStatus {
     pub allocatable: Option<BTreeMap<String, Quantity>>,
     pub conditions: Option<Vec<NodeCondition>>,
+    pub declared_features: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Affinity, Toleration, TopologySpreadConstraint}
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::meta::stripped;
 
@@ -37,8 +38,9 @@ pub struct PodSpec {
     pub priority: Option<i32>,
     pub preemption_policy: Option<String>,
     pub host_network: Option<bool>,
+    pub host_users: Option<bool>,
     pub volumes: Option<Vec<Volume>>,
-    pub resource_claims: Option<Vec<serde::de::IgnoredAny>>,
+    pub resource_claims: Option<Vec<IgnoredAny>>,
     /// The upstream gang it belongs to, since 1.36.
     pub scheduling_group: Option<SchedulingGroup>,
     /// The upstream gang it belongs to, in 1.35.
@@ -52,15 +54,45 @@ pub struct PodStatus {
     pub phase: Option<String>,
     pub reason: Option<String>,
     pub nominated_node_name: Option<String>,
+    pub conditions: Option<Vec<PodCondition>>,
+    /// What a pod whose resources are being changed holds until the change is made.
+    pub resources: Option<Needs>,
+    pub allocated_resources: Option<BTreeMap<String, Quantity>>,
+    pub container_statuses: Option<Vec<ContainerStatus>>,
+    pub init_container_statuses: Option<Vec<ContainerStatus>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct PodCondition {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerStatus {
+    pub name: String,
+    pub resources: Option<Needs>,
+    pub allocated_resources: Option<BTreeMap<String, Quantity>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Container {
+    pub name: String,
     pub resources: Option<Needs>,
     pub ports: Option<Vec<ContainerPort>>,
     /// `Always` on an init container makes it a sidecar.
     pub restart_policy: Option<String>,
+    pub restart_policy_rules: Option<Vec<RestartRule>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct RestartRule {
+    pub action: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -72,7 +104,7 @@ pub struct Needs {
 }
 
 /// Devices claimed dynamically; only whether there are any matters.
-pub type Claims = Vec<serde::de::IgnoredAny>;
+pub type Claims = Vec<IgnoredAny>;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -110,6 +142,14 @@ pub struct Volume {
     pub name: String,
     pub persistent_volume_claim: Option<ClaimRef>,
     pub ephemeral: Option<Ephemeral>,
+    // Storage named in the pod itself, the way it was before drivers: only whether there is any matters.
+    pub aws_elastic_block_store: Option<IgnoredAny>,
+    pub azure_disk: Option<IgnoredAny>,
+    pub cinder: Option<IgnoredAny>,
+    pub gce_persistent_disk: Option<IgnoredAny>,
+    pub iscsi: Option<IgnoredAny>,
+    pub portworx_volume: Option<IgnoredAny>,
+    pub rbd: Option<IgnoredAny>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

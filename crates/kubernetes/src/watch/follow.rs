@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource};
+use prometheus_client::metrics::counter::Counter;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
@@ -50,6 +51,11 @@ impl Outlet {
     fn was_reset(&mut self) {
         self.metrics.watch_relists.get_or_create(&OfKind { kind: self.kind }).inc();
         self.stop_waiting();
+    }
+
+    /// Counts objects that make no sense.
+    pub(super) fn bad_objects(&self) -> Counter {
+        self.metrics.bad_objects.get_or_create_owned(&OfKind { kind: self.kind })
     }
 
     fn broke(&self, error: &watcher::Error) {
@@ -97,7 +103,7 @@ struct Follower<K, F> {
 
 impl<K, C: IntoIterator<Item = Change>, F: Fn(Delta<K>) -> C> Follower<K, F> {
     fn new(outlet: Outlet, changes: F) -> Self {
-        let backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30), outlet.kind);
+        let backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10), outlet.kind);
         Self { outlet, changes, listing: Vec::new(), backoff }
     }
 

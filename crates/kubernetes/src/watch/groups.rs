@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 
 use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::watcher;
 use kube::{Api, Client};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::follow::{Closed, Outlet, follow as follow_kind};
-use super::{Change, Delta, Settings};
+use super::{Change, Delta, Settings, listed};
 use crate::objects::{Group, GroupKind};
 
 /// Where each kind may be found, the newest version first.
@@ -107,10 +106,12 @@ impl Groups {
         self.leave(kind);
         let api_version = api.api_version.clone();
         let objects = Api::<DynamicObject>::all_with(self.client.clone(), &api);
-        let config = watcher::Config::default().page_size(self.settings.page);
         let outlet = self.outlet.of(label(kind));
-        let watch = self.watches.spawn(follow_kind(objects, config, outlet, move |delta| {
-            read(kind, &api, delta).into_iter().map(move |delta| Change::Group(kind, delta))
+        let bad_objects = outlet.bad_objects();
+        let watch = self.watches.spawn(follow_kind(objects, listed(&self.settings), outlet, move |delta| {
+            let deltas = read(kind, &api, delta);
+            bad_objects.inc_by(deltas.iter().map(bad).sum());
+            deltas.into_iter().map(move |delta| Change::Group(kind, delta))
         }));
         self.followed.insert(kind, Followed { api_version, watch });
     }
@@ -123,6 +124,16 @@ fn read(kind: GroupKind, api: &ApiResource, delta: Delta<DynamicObject>) -> Vec<
         Delta::Reset(objects) => vec![Delta::Reset(objects.into_iter().flat_map(groups).collect())],
         Delta::Applied(object) => groups(object).map(Delta::Applied).collect(),
         Delta::Deleted(object) => groups(object).map(Delta::Deleted).collect(),
+    }
+}
+
+/// How many of the objects that came make no sense.
+fn bad(delta: &Delta<Group>) -> u64 {
+    let is_bad = |group: &&Group| group.min_members.is_err() || !group.complaints.is_empty();
+    match delta {
+        Delta::Reset(all) => all.iter().filter(is_bad).map(|_| 1).sum(),
+        Delta::Applied(one) => is_bad(&one).into(),
+        Delta::Deleted(_) => 0,
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::bucket::{Bucket, Limit};
 use crate::metrics::Metrics;
 
-/// How often one path is watched anew.
+/// How often the same is watched anew.
 const WATCHES: Limit = Limit { per_second: 1.0, burst: 5 };
 
 /// The same client, with watches spaced and every request counted.
@@ -37,8 +37,14 @@ fn delay(paths: &Mutex<HashMap<String, Bucket>>, request: &Request<Body>) -> Dur
     }
     let now = Instant::now();
     let mut paths = paths.lock().expect("nobody panics while holding it");
-    let path = paths.entry(request.uri().to_string()).or_insert_with(|| Bucket::new(WATCHES, now));
-    path.reserve(now)
+    paths.entry(watched(request)).or_insert_with(|| Bucket::new(WATCHES, now)).reserve(now)
+}
+
+/// What is watched, whatever version from.
+fn watched(request: &Request<Body>) -> String {
+    let query = request.uri().query().unwrap_or_default().split('&');
+    let query: Vec<_> = query.filter(|pair| !pair.starts_with("resourceVersion=")).collect();
+    format!("{}?{}", request.uri().path(), query.join("&"))
 }
 
 async fn send(client: &Client, metrics: &Metrics, request: Request<Body>) -> kube::Result<Response<Body>> {
@@ -72,4 +78,24 @@ fn resource(path: &str) -> &'static str {
     ];
     let last = path.rsplit('/').next().unwrap_or_default();
     KNOWN.into_iter().find(|known| *known == last).unwrap_or("apis")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch(query: &str) -> Request<Body> {
+        Request::get(format!("/api/v1/pods?{query}")).body(Body::empty()).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn watching_the_same_from_another_version_is_still_the_same() {
+        let paths = Mutex::default();
+        let delays: Vec<_> = (0..7)
+            .map(|version| delay(&paths, &watch(&format!("watch=true&resourceVersion={version}"))))
+            .collect();
+        assert_eq!(delays[4..], [0, 1, 2].map(Duration::from_secs));
+        assert_eq!(delay(&paths, &watch("watch=true&labelSelector=a")), Duration::ZERO, "another watch");
+        assert_eq!(delay(&paths, &watch("limit=500")), Duration::ZERO, "a list");
+    }
 }

@@ -143,8 +143,8 @@ mod tests {
                 let spec = NodeSpec {
                     name: format!("node-{rack}-{node}"),
                     capacity: Resources { gpus: Gpus::whole(4), ..Resources::NONE },
-                    gpu_type: None,
                     domains: vec![format!("rack-{rack}")],
+                    ..NodeSpec::default()
                 };
                 let id = cluster.add_node(&spec).unwrap();
                 cluster.fabric.connect(Vertex::Node(id), switch, Bandwidth(100 * GBPS), name).unwrap();

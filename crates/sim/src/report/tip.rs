@@ -61,6 +61,15 @@ fn because(reason: &Reason) -> String {
         Reason::TopologyUnsatisfied { members, best, .. } => {
             format!("its {members} members must be close together, and only {best} would fit")
         }
+        Reason::AffinityUnsatisfied { members, fit } => {
+            format!("its {members} members must be near others, and only {fit} would fit there")
+        }
+        Reason::AntiAffinityUnsatisfied { members, fit } => {
+            format!("its {members} members must keep away from others, and only {fit} would fit elsewhere")
+        }
+        Reason::SpreadUnsatisfied { members, fit } => {
+            format!("its {members} members must be spread evenly, and only {fit} would fit so")
+        }
         Reason::WaitingForVictims => "others had yet to leave its nodes".into(),
         Reason::BehindHigherPriority { .. } => "the line is served in order".into(),
         Reason::StartFailed { times, .. } => format!("starting it failed, {times} times so far"),

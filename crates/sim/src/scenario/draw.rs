@@ -133,6 +133,8 @@ impl Drawn {
             profile: None,
             start_retries: JobSpec::DEFAULT_START_RETRIES,
             suspended: false,
+            budgets: Vec::new(),
+            preempts: true,
         }
     }
 }

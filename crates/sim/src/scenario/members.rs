@@ -36,6 +36,6 @@ impl MemberSize {
             memory: Memory(part(self.memory_per_gpu.0)),
             gpus,
         };
-        Role { kind: RoleKind::Worker, gang, shape: Shape { each, on: Default::default() } }
+        Role { kind: RoleKind::Worker, gang, shape: Shape::of(each) }
     }
 }

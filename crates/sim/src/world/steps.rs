@@ -27,7 +27,7 @@ impl World<'_> {
     /// cannot fail to happen.
     fn step_fails(&mut self, step: Step) {
         let owner = self.owners[step.job];
-        let leaves = matches!(step.action, Action::Preempt | Action::Suspend);
+        let leaves = matches!(step.action, Action::Preempt { .. } | Action::Suspend);
         if leaves && !self.trainings[owner.training].is_training() {
             return self.step_comes(step);
         }
@@ -65,7 +65,7 @@ impl World<'_> {
                     }
                 }
             }
-            Action::Preempt | Action::Suspend => {
+            Action::Preempt { .. } | Action::Suspend => {
                 self.halt(owner.training, Keeping::All);
                 self.stop_cost(owner.training, Keeping::All)
             }
@@ -126,11 +126,11 @@ impl World<'_> {
                 self.tell_work(owner.training);
                 self.train_if_complete(owner.training);
             }
-            Action::Preempt | Action::Suspend | Action::Stop => {
+            Action::Preempt { .. } | Action::Suspend | Action::Stop => {
                 self.clear(owner, |_| true);
                 let training = &mut self.trainings[owner.training];
                 training.members[owner.member].up = false;
-                training.preemptions += u32::from(step.action == Action::Preempt);
+                training.preemptions += u32::from(matches!(step.action, Action::Preempt { .. }));
                 self.tell_work(owner.training);
             }
         }

@@ -3,7 +3,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -33,9 +33,7 @@ pub(super) fn build(program: Program, place: PathBuf) -> Result<Provided, Unavai
 
 /// Asked in the module's folder, where Go also looks whether it is new enough, or can get a version that is.
 fn go_can_build(program: Program) -> bool {
-    let mut go = Command::new("go");
-    go.arg("version").current_dir(program.module()).stdout(Stdio::null()).stderr(Stdio::null());
-    go.status().is_ok_and(|status| status.success())
+    go(program, &["version"]).is_ok()
 }
 
 /// Held until the file is closed, also by the end of the process.
@@ -53,20 +51,34 @@ fn lock(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Downloads the module where it is missing; its name is how the package's begins.
+pub(super) fn sources(program: Program) -> Result<PathBuf, Unavailable> {
+    let name = program.source_module();
+    go(program, &["mod", "download", name])?;
+    let folder = go(program, &["list", "-m", "-f", "{{.Dir}}", name])?;
+    Ok(PathBuf::from(folder.trim()))
+}
+
 /// Builds beside the place and renames, so that a file in its place is always whole.
 fn go_build(program: Program, place: &Path) -> Result<(), Unavailable> {
     let unfinished = place.with_extension("unfinished");
+    let (flags, to) = (program.link_flags(), unfinished.display().to_string());
+    go(program, &["build", "-trimpath", "-ldflags", &flags, "-o", &to, program.package()])?;
+    fs::rename(&unfinished, place).map_err(|source| Unavailable::File { path: unfinished, source })
+}
+
+/// What Go prints, run in the folder of the module that pins everything.
+fn go(program: Program, arguments: &[&str]) -> Result<String, Unavailable> {
     let mut go = Command::new("go");
-    go.args(["build", "-trimpath", "-mod=readonly", "-ldflags", &program.link_flags(), "-o"]);
-    go.arg(&unfinished).arg(program.package());
-    go.current_dir(program.module()).env("CGO_ENABLED", "0").env_remove("GOFLAGS");
-    let file_error = |source| Unavailable::File { path: unfinished.clone(), source };
-    let output = go.output().map_err(file_error)?;
+    go.args(arguments).current_dir(program.module());
+    // Whatever the developer prefers elsewhere: nothing but what is pinned.
+    go.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=readonly");
+    let output = go.output().map_err(|_| Unavailable::NoGo(program))?;
     if !output.status.success() {
-        let output_tail = tail(&String::from_utf8_lossy(&output.stderr));
-        return Err(Unavailable::Build { program, status: output.status, output: output_tail });
+        let said = tail(&String::from_utf8_lossy(&output.stderr));
+        return Err(Unavailable::Build { program, status: output.status, output: said });
     }
-    fs::rename(&unfinished, place).map_err(file_error)
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn tail(text: &str) -> String {

@@ -77,17 +77,7 @@ pub enum Program {
 }
 
 impl Program {
-    pub const ALL: [Self; 9] = [
-        Self::Etcd,
-        Self::ApiServer(Kubernetes::V1_37),
-        Self::ControllerManager(Kubernetes::V1_37),
-        Self::Scheduler(Kubernetes::V1_37),
-        Self::ApiServer(Kubernetes::V1_35),
-        Self::ControllerManager(Kubernetes::V1_35),
-        Self::Scheduler(Kubernetes::V1_35),
-        Self::VolcanoScheduler,
-        Self::VolcanoControllers,
-    ];
+    pub const VOLCANO: [Self; 2] = [Self::VolcanoScheduler, Self::VolcanoControllers];
 
     /// All programs of one control plane.
     pub fn control_plane(kubernetes: Kubernetes) -> [Self; 4] {
@@ -119,6 +109,15 @@ impl Program {
             Self::Scheduler(_) => "k8s.io/kubernetes/cmd/kube-scheduler",
             Self::VolcanoScheduler => "volcano.sh/volcano/cmd/scheduler",
             Self::VolcanoControllers => "volcano.sh/volcano/cmd/controller-manager",
+        }
+    }
+
+    /// The module that the package lies in.
+    pub(super) fn source_module(self) -> &'static str {
+        match self {
+            Self::Etcd => "go.etcd.io/etcd/server/v3",
+            Self::ApiServer(_) | Self::ControllerManager(_) | Self::Scheduler(_) => "k8s.io/kubernetes",
+            Self::VolcanoScheduler | Self::VolcanoControllers => "volcano.sh/volcano",
         }
     }
 

@@ -114,7 +114,7 @@ impl Own<'_> {
     }
 }
 
-/// The version of the API in which upstream's PodGroups are served.
+/// The version of the API in which upstream serves groups of pods.
 fn group_api(kubernetes: Kubernetes) -> &'static str {
     match kubernetes {
         Kubernetes::V1_35 => "scheduling.k8s.io/v1alpha1=true",
@@ -122,8 +122,10 @@ fn group_api(kubernetes: Kubernetes) -> &'static str {
     }
 }
 
+/// What turns them on, in every program. Later versions need no second gate for the scheduler's part.
 fn gates(kubernetes: Kubernetes) -> &'static str {
     match kubernetes {
-        Kubernetes::V1_35 | Kubernetes::V1_37 => "GenericWorkload=true",
+        Kubernetes::V1_35 => "GenericWorkload=true,GangScheduling=true",
+        Kubernetes::V1_37 => "GenericWorkload=true",
     }
 }

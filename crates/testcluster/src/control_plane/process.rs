@@ -22,12 +22,18 @@ pub(super) struct Process {
     child: Child,
 }
 
+impl Recipe {
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.flags);
+        command
+    }
+}
+
 impl Process {
-    pub(super) fn start(recipe: &Recipe, group: i32) -> io::Result<Self> {
-        let log = File::options().create(true).append(true).open(&recipe.log)?;
-        let mut command = Command::new(&recipe.program);
-        command.args(&recipe.flags).process_group(group);
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    pub(super) fn start(mut command: Command, log: &Path, group: i32) -> io::Result<Self> {
+        let log = File::options().create(true).append(true).open(log)?;
+        command.process_group(group).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         Ok(Self { child: command.spawn()? })
     }
 

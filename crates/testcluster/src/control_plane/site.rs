@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use kube::Client;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::certificates::{ADMIN, CONTROLLER_MANAGER, Certificates, SCHEDULER};
 use super::component::Component;
@@ -19,7 +20,8 @@ use crate::error::{Error, Result};
 
 #[derive(Debug)]
 pub(super) struct Site {
-    folder: PathBuf,
+    /// Removed on drop; where it does not come to that, by the guard.
+    folder: TempDir,
     ports: Ports,
     certificates: Certificates,
     recipes: BTreeMap<Component, Recipe>,
@@ -29,9 +31,11 @@ pub(super) struct Site {
 impl Site {
     /// Makes the folder with everything in it that is needed before the first program starts.
     pub(super) fn prepare(options: &Options) -> Result<Self> {
-        let folder = new_folder()?;
-        let ports = Ports::choose().map_err(|source| Error::File { path: folder.clone(), source })?;
-        let certificates = Certificates::create(&folder)?;
+        let folder = tempfile::Builder::new().prefix("metronome-testcluster-").tempdir();
+        let folder = folder.map_err(|source| Error::File { path: std::env::temp_dir(), source })?;
+        let ports =
+            Ports::choose().map_err(|source| Error::Spawn { what: "on free ports".to_owned(), source })?;
+        let certificates = Certificates::create(folder.path())?;
         let mut site =
             Self { folder, ports, certificates, recipes: BTreeMap::new(), users: AtomicU32::new(0) };
         site.write_kubeconfigs()?;
@@ -40,7 +44,7 @@ impl Site {
     }
 
     pub(super) fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.path()
     }
 
     pub(super) fn components(&self) -> impl Iterator<Item = Component> {
@@ -69,7 +73,7 @@ impl Site {
 
     /// The kubeconfig with which we talk to a program: to the API server, it is the admin's.
     pub(super) fn kubeconfig(&self, component: Component) -> PathBuf {
-        self.folder.join(format!("to-{component}.kubeconfig"))
+        self.folder().join(format!("to-{component}.kubeconfig"))
     }
 
     /// A client of one program of the control plane.
@@ -87,7 +91,7 @@ impl Site {
 
     pub(super) fn user_kubeconfig(&self, user: &str, groups: &[&str]) -> Result<PathBuf> {
         let number = self.users.fetch_add(1, Ordering::Relaxed);
-        let path = self.folder.join(format!("user-{number}.kubeconfig"));
+        let path = self.folder().join(format!("user-{number}.kubeconfig"));
         let url = self.url(Component::ApiServer);
         let impersonated = Impersonated { user, groups };
         kubeconfig::write(&path, &kubeconfig::impersonating(&url, &self.certificates, ADMIN, impersonated))?;
@@ -99,7 +103,7 @@ impl Site {
     }
 
     fn log(&self, component: Component) -> PathBuf {
-        self.folder.join(format!("{component}.log"))
+        self.folder().join(format!("{component}.log"))
     }
 
     fn write_kubeconfigs(&self) -> Result<()> {
@@ -118,12 +122,12 @@ impl Site {
 
     /// The kubeconfig with which a program talks to the API server.
     fn own_kubeconfig(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}.kubeconfig"))
+        self.folder().join(format!("{name}.kubeconfig"))
     }
 
     fn write_recipes(&mut self, options: &Options) -> Result<()> {
         let mut command_lines = vec![
-            (Component::Etcd, flags::etcd(&self.folder, &self.ports)),
+            (Component::Etcd, flags::etcd(self.folder(), &self.ports)),
             (Component::ApiServer, flags::api_server(options, &self.certificates, &self.ports)),
         ];
         if let Some(controllers) = &options.controllers {
@@ -159,15 +163,8 @@ impl Site {
         };
         document["clientConnection"]["kubeconfig"] = json!(kubeconfig);
         document["leaderElection"]["leaderElect"] = json!(false);
-        let path = self.folder.join("scheduler-configuration.json");
+        let path = self.folder().join("scheduler-configuration.json");
         kubeconfig::write(&path, &document)?;
         Ok(path)
     }
-}
-
-/// The guard removes it.
-fn new_folder() -> Result<PathBuf> {
-    let folder = tempfile::Builder::new().prefix("metronome-testcluster-").tempdir();
-    let folder = folder.map_err(|source| Error::File { path: std::env::temp_dir(), source })?;
-    Ok(folder.keep())
 }

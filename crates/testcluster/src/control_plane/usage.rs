@@ -2,7 +2,10 @@
 
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::error::{Error, Result};
 
 /// What a process has used since it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,10 +19,13 @@ pub struct Usage {
 const TICK: Duration = Duration::from_millis(10);
 
 impl Usage {
-    pub fn of(pid: u32) -> io::Result<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-        Self::parse(&stat, &status).ok_or_else(|| io::Error::other(format!("/proc/{pid} is not as expected")))
+    /// What a process has used that runs.
+    pub fn of(pid: u32) -> Result<Self> {
+        let folder = PathBuf::from(format!("/proc/{pid}"));
+        let failed = |source| Error::File { path: folder.clone(), source };
+        let stat = fs::read_to_string(folder.join("stat")).map_err(failed)?;
+        let status = fs::read_to_string(folder.join("status")).map_err(failed)?;
+        Self::parse(&stat, &status).ok_or_else(|| failed(io::Error::other("the process has ended")))
     }
 
     fn parse(stat: &str, status: &str) -> Option<Self> {

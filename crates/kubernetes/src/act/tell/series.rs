@@ -12,8 +12,8 @@ use crate::deed::{About, EventReason, Telling};
 
 /// A series has ended when nothing was added to it for so long.
 const WINDOW: Duration = Duration::from_secs(360);
-/// The count of a series is written at most so often.
-const SPACING: Duration = Duration::from_secs(60);
+/// The count of a series is written at most so often, and not before its event surely is.
+const SPACING: Duration = Duration::from_secs(10);
 /// New events about one object.
 const PER_OBJECT: Limit = Limit { per_second: 1.0 / 60.0, burst: 10 };
 /// Objects remembered at once. Beyond, all is forgotten, and what is said again becomes new events.
@@ -104,7 +104,7 @@ impl Run {
     fn again(&mut self, now: Instant) -> Write {
         self.count += 1;
         self.heard_at = now;
-        if self.written > 1 && now - self.written_at < SPACING {
+        if now - self.written_at < SPACING {
             return Write::Nothing;
         }
         (self.written, self.written_at) = (self.count, now);
@@ -125,5 +125,64 @@ impl Telling {
             About::Pod(pod) => &pod.uid,
             About::Group(group) => &group.uid,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deed::PodRef;
+
+    fn telling(uid: &str, reason: EventReason, message: &str) -> Telling {
+        let pod = PodRef { namespace: "a".into(), name: "one".into(), uid: uid.into(), version: "1".into() };
+        Telling { about: About::Pod(pod), reason, message: message.into() }
+    }
+
+    fn failed(message: &str) -> Telling {
+        telling("u", EventReason::FailedScheduling, message)
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn the_same_with_other_numbers_is_counted_now_and_then() {
+        let (mut series, now) = (Series::default(), Instant::now());
+        assert_eq!(series.hear(&failed("8 needed, 3 free"), "e1", now), Write::New);
+        assert_eq!(series.hear(&failed("8 needed, 4 free"), "e2", now + SECOND), Write::Nothing);
+        let count = Write::Count { name: "e1".into(), count: 3 };
+        assert_eq!(series.hear(&failed("8 needed, 5 free"), "e3", now + 10 * SECOND), count);
+        assert_eq!(series.hear(&failed("8 needed, 5 free"), "e4", now + 11 * SECOND), Write::Nothing);
+    }
+
+    #[test]
+    fn the_last_count_is_written_when_the_series_has_ended() {
+        let (mut series, now) = (Series::default(), Instant::now());
+        series.hear(&failed("no room"), "e1", now);
+        series.hear(&failed("no room"), "e2", now + SECOND);
+        assert_eq!(series.sweep(now + WINDOW), []);
+        assert_eq!(series.sweep(now + WINDOW + 2 * SECOND), [(failed("no room"), "e1".into(), 2)]);
+        assert_eq!(series.hear(&failed("no room"), "e3", now + 2 * WINDOW), Write::New);
+    }
+
+    #[test]
+    fn other_words_other_reasons_and_other_objects_are_other_events() {
+        let (mut series, now) = (Series::default(), Instant::now());
+        for telling in [
+            failed("no room"),
+            failed("no quota"),
+            telling("u", EventReason::Preempted, "no room"),
+            telling("v", EventReason::FailedScheduling, "no room"),
+        ] {
+            assert_eq!(series.hear(&telling, "e", now), Write::New);
+        }
+    }
+
+    #[test]
+    fn one_object_cannot_flood_and_others_are_heard() {
+        let (mut series, now) = (Series::default(), Instant::now());
+        let letters = ('a'..='z').map(|letter| failed(&letter.to_string()));
+        let written = letters.filter(|telling| series.hear(telling, "e", now) == Write::New).count();
+        assert_eq!(written, 10);
+        assert_eq!(series.hear(&telling("v", EventReason::FailedScheduling, "a"), "e", now), Write::New);
     }
 }

@@ -77,6 +77,8 @@ pub(super) fn spec(
         profile: None,
         start_retries: start_retries(shape.backoff_limit.as_ref())?,
         suspended: shape.suspend.unwrap_or(false),
+        budgets: Vec::new(),
+        preempts: true,
     };
     if let Some(why) = world.fit.refusal(&spec) {
         return Err(at.problem(format!("job {} can never run: it {why}", quoted(name))));

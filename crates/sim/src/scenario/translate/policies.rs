@@ -12,7 +12,8 @@ use crate::scenario::values::{Placed, Text, share, some_quantity, whole, word};
 
 const GANGS: [(&str, Gangs); 2] = [("whole", Gangs::Whole), ("memberByMember", Gangs::MemberByMember)];
 const QUEUEING: [(&str, Queueing); 2] = [("headBlocks", Queueing::HeadBlocks), ("skip", Queueing::Skip)];
-const PREEMPTION: [(&str, Preemption); 2] = [("never", Preemption::Never), ("byRank", Preemption::ByRank)];
+const PREEMPTION: [(&str, Preemption); 3] =
+    [("never", Preemption::Never), ("byRank", Preemption::ByRank), ("byPriority", Preemption::ByPriority)];
 const PLACEMENT: [(&str, Placement); 3] =
     [("spread", Placement::Spread), ("pack", Placement::Pack), ("topology", Placement::Topology)];
 

@@ -1,6 +1,6 @@
 //! Members: roles as a TrainingJob says them.
 
-use metronome_core::job::{Eligibility, Gang, GangError, Members, Role, RoleKind, Shape};
+use metronome_core::job::{Gang, GangError, Members, Role, RoleKind, Shape};
 use metronome_core::units::{Gpus, Resources};
 use serde::de::IgnoredAny;
 use serde_saphyr::Spanned;
@@ -61,7 +61,7 @@ fn role(written: &Spanned<RoleShape>) -> Result<Role, Problem> {
 }
 
 fn shape(each: Resources) -> Shape {
-    Shape { each, on: Eligibility::default() }
+    Shape::of(each)
 }
 
 fn refuse_template(template: Option<&Spanned<IgnoredAny>>) -> Result<(), Problem> {

@@ -105,6 +105,8 @@ fn job(row: &Row<'_>, settings: &mut Settings<'_>) -> Result<Arrival, Problem> {
         profile: None,
         start_retries: JobSpec::DEFAULT_START_RETRIES,
         suspended: false,
+        budgets: Vec::new(),
+        preempts: true,
     };
     let training = work(row, &size, model, &mut spec, settings.world)?;
     Ok(Arrival { at, spec: Arc::new(spec), training })

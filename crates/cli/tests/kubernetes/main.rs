@@ -1,0 +1,5 @@
+//! The binary against a real API server: replicas that are killed, and what people are told.
+
+mod explain;
+mod failover;
+mod replica;

@@ -1,0 +1,98 @@
+//! Members placed one at a time, because where one is decides where the next may be.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use super::{MOST_TRIES_PER_LEVEL, Members, Scope, Score, Search};
+use crate::decide::draft::Draft;
+use crate::groups::Domain;
+use crate::id::{NodeId, PartitionId};
+use crate::job::{Role, Rule, Shape};
+
+impl<'a> Search<'a> {
+    /// Each member in turn to the best node that the rules allow then, taken in the draft as it is chosen. Says how
+    /// many found a place if not all did.
+    pub(super) fn one_at_a_time(
+        &self,
+        draft: &mut Draft<'a>,
+        scope: Scope,
+        shape: &'a Shape,
+        members: u32,
+    ) -> Result<Members, u32> {
+        let mut choice = Choice::default();
+        let candidates = self.candidates(draft, scope, shape);
+        choice.open.extend(candidates.iter().map(|(node, _)| self.scored(draft, *node, shape)));
+        let mut placed: BTreeMap<NodeId, u32> = BTreeMap::new();
+        for count in 0..members {
+            let node = self.next_allowed(draft, shape, &mut choice).ok_or(count)?;
+            draft.take(node, shape, 1);
+            *placed.entry(node).or_default() += 1;
+            choice.has_changed = true;
+            if self.fit(draft, node, shape) > 0 {
+                choice.open.push(self.scored(draft, node, shape));
+            }
+        }
+        Ok(placed.into_iter().collect())
+    }
+
+    fn scored(&self, draft: &Draft<'a>, node: NodeId, shape: &Shape) -> (Score, Reverse<NodeId>) {
+        (self.score(draft, node, shape, 0), Reverse(node))
+    }
+
+    /// The best node that is allowed. What is forbidden is set aside, and looked at again when nothing else is left
+    /// and somebody has been placed since: whoever came may be whom it was waiting for.
+    fn next_allowed(&self, draft: &Draft<'a>, shape: &Shape, choice: &mut Choice) -> Option<NodeId> {
+        loop {
+            while let Some(best @ (_, Reverse(node))) = choice.open.pop() {
+                if draft.forbid(shape, node).is_none() {
+                    return Some(node);
+                }
+                choice.aside.push(best);
+            }
+            if !std::mem::take(&mut choice.has_changed) {
+                return None;
+            }
+            choice.open.extend(choice.aside.drain(..));
+        }
+    }
+
+    /// Where the first of a gang decides where all others go, the domains that hold the whole gang, the tightest
+    /// first: whichever node has the best score may lie in one that does not.
+    pub(super) fn anchors(&self, draft: &Draft<'a>) -> Vec<Scope> {
+        let Some(partition) = self.job.spec.roles.iter().find_map(|role| anchor(draft, role)) else {
+            return Vec::new();
+        };
+        let mut domains: BTreeMap<Domain, Vec<NodeId>> = BTreeMap::new();
+        for (node, domain) in draft.snapshot.groups.partitions[partition].iter() {
+            domains.entry(domain).or_default().push(node);
+        }
+        let slack = |(domain, nodes): (Domain, Vec<NodeId>)| {
+            let fit = |shape: &Shape| nodes.iter().map(|node| u64::from(self.fit(draft, *node, shape))).sum();
+            Some((self.slack_by(fit)?, domain))
+        };
+        let mut found: Vec<(u64, Domain)> = domains.into_iter().filter_map(slack).collect();
+        found.sort_unstable();
+        found.truncate(MOST_TRIES_PER_LEVEL);
+        found.into_iter().map(|(_, domain)| Scope::Part(partition, domain)).collect()
+    }
+}
+
+/// Nodes to choose from, best first, and those that were forbidden when they were looked at.
+#[derive(Default)]
+struct Choice {
+    open: BinaryHeap<(Score, Reverse<NodeId>)>,
+    aside: Vec<(Score, Reverse<NodeId>)>,
+    has_changed: bool,
+}
+
+/// The partition inside one domain of which a role stays once its first member is placed, as nobody is there yet.
+fn anchor(draft: &Draft<'_>, role: &Role) -> Option<PartitionId> {
+    role.shape.rules.iter().find_map(|rule| match rule {
+        Rule::Together { groups, or_first: true }
+            if groups.iter().all(|group| draft.counts.is_empty(*group)) =>
+        {
+            draft.snapshot.groups.groups.get(*groups.first()?).map(|group| group.partition)
+        }
+        _ => None,
+    })
+}

@@ -1,0 +1,131 @@
+//! What a world tells the engine.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::{Name, NodeSpec};
+use crate::groups::Domain;
+use crate::id::{BudgetId, GroupId, JobId, NodeId, NodeSetId, PartitionId};
+use crate::job::JobSpec;
+use crate::plan::{Part, StepId};
+use crate::policy::Policy;
+use crate::progress::Sample;
+use crate::report::Failure;
+use crate::units::{Duration, Instant};
+
+/// Something that happened in a world. Where an event puts something under an id, the next id adds it, an older one
+/// replaces it, and one beyond the next is ignored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Event {
+    JobSubmitted(Arc<JobSpec>),
+    /// Runs already, whether or not it would be allowed to now. Where `parts` are not a whole gang on nodes that there
+    /// are, nothing happens but that its id is used up.
+    JobFound {
+        spec: Arc<JobSpec>,
+        parts: Vec<Part>,
+        since: Instant,
+    },
+    /// Asks for something else now. A waiting job keeps its id and the time of its submission; of one that has nodes
+    /// only name, priority and budgets change.
+    JobChanged {
+        job: JobId,
+        spec: Arc<JobSpec>,
+    },
+    /// Some members of a job that has nodes have ended and freed their room; when none are left, the job is done.
+    MembersLeft {
+        job: JobId,
+        role: u8,
+        node: NodeId,
+        members: u32,
+    },
+    JobCancelled(JobId),
+    JobSuspended(JobId),
+    JobResumed(JobId),
+    /// It ended by itself.
+    JobEnded {
+        job: JobId,
+        how: Ending,
+    },
+    StepDone {
+        job: JobId,
+        step: StepId,
+    },
+    StepFailed {
+        job: JobId,
+        step: StepId,
+        failure: Failure,
+    },
+    /// How much work is done and safe, when the world knows better than the clock.
+    Worked {
+        job: JobId,
+        executed: Duration,
+    },
+    /// What training code reported.
+    Progress {
+        job: JobId,
+        sample: Sample,
+    },
+    NodeAdded(NodeSpec),
+    /// Has something else now: all but its name may differ. What runs there stays, even if there is too much of it.
+    NodeChanged {
+        node: NodeId,
+        spec: NodeSpec,
+    },
+    NodeLost(NodeId),
+    NodeBack(NodeId),
+    NodeCordoned(NodeId),
+    PolicyChanged(Policy),
+    /// There is something more that nodes have a number of: `each`, where a node says nothing else.
+    CounterAdded {
+        name: Name,
+        each: u64,
+    },
+    NodeSet {
+        set: NodeSetId,
+        nodes: Vec<NodeId>,
+    },
+    NodeSetChanged {
+        set: NodeSetId,
+        node: NodeId,
+        allowed: bool,
+    },
+    /// Nodes that are not named have no domain.
+    Partition {
+        partition: PartitionId,
+        domains: Vec<(NodeId, Domain)>,
+    },
+    PartitionChanged {
+        partition: PartitionId,
+        node: NodeId,
+        domain: Option<Domain>,
+    },
+    Group {
+        group: GroupId,
+        partition: PartitionId,
+        /// How many on each node belong to it that are no jobs of this engine.
+        others: Vec<(NodeId, u32)>,
+        /// Roles of live jobs that belong to it from now on.
+        members: Vec<(JobId, u8)>,
+    },
+    OthersChanged {
+        group: GroupId,
+        node: NodeId,
+        count: u32,
+    },
+    /// So many members may be evicted on account of it, those on their way out included.
+    Budget {
+        budget: BudgetId,
+        allowed: u32,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Ending {
+    Completed,
+    Failed,
+    /// Its owner took it away.
+    Withdrawn,
+}

@@ -1,0 +1,139 @@
+//! What is taken from each node: added up exactly, however much more than the node has that may be.
+
+use std::sync::Arc;
+
+use crate::cluster::Cluster;
+use crate::id::{CounterId, Id, IdVec, NodeId};
+use crate::job::{Eligibility, Shape};
+use crate::plan::Assignment;
+use crate::units::Resources;
+
+/// Cloning is cheap where counters are many: each is copied only when it is first written to.
+#[derive(Clone, Debug, Default)]
+pub struct Taken {
+    resources: IdVec<NodeId, Resources>,
+    /// By counter, then node; as far as anything was ever taken.
+    counters: Vec<Arc<Vec<u64>>>,
+}
+
+impl Taken {
+    pub(crate) fn nothing(nodes: usize) -> Self {
+        Self { resources: IdVec::filled(Resources::NONE, nodes), counters: Vec::new() }
+    }
+
+    pub(crate) fn add_node(&mut self) -> NodeId {
+        self.resources.push(Resources::NONE)
+    }
+
+    pub(crate) fn resources(&self) -> &IdVec<NodeId, Resources> {
+        &self.resources
+    }
+
+    /// All that is taken of counters, where it is not nothing.
+    pub(crate) fn counters(&self) -> impl Iterator<Item = (CounterId, NodeId, u64)> {
+        let columns = self.counters.iter().enumerate();
+        columns.flat_map(|(counter, column)| {
+            let taken = column.iter().enumerate().filter(|(_, taken)| **taken > 0);
+            taken.map(move |(node, taken)| (CounterId::from_index(counter), NodeId::from_index(node), *taken))
+        })
+    }
+
+    pub(crate) fn count(&self, node: NodeId, counter: CounterId) -> u64 {
+        let column = self.counters.get(counter.index());
+        column.and_then(|column| column.get(node.index())).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn add(&mut self, node: NodeId, amount: Resources) {
+        self.resources[node] = self.resources[node] + amount;
+    }
+
+    pub(crate) fn remove(&mut self, node: NodeId, amount: Resources) {
+        self.resources[node] = self.resources[node] - amount;
+    }
+
+    pub(crate) fn add_count(&mut self, node: NodeId, counter: CounterId, amount: u64) {
+        let taken = self.column(node, counter);
+        *taken = taken.saturating_add(amount);
+    }
+
+    pub(crate) fn remove_count(&mut self, node: NodeId, counter: CounterId, amount: u64) {
+        let taken = self.column(node, counter);
+        *taken = taken.saturating_sub(amount);
+    }
+
+    fn column(&mut self, node: NodeId, counter: CounterId) -> &mut u64 {
+        if self.counters.len() <= counter.index() {
+            self.counters.resize_with(counter.index() + 1, Arc::default);
+        }
+        let column = Arc::make_mut(&mut self.counters[counter.index()]);
+        if column.len() <= node.index() {
+            column.resize(node.index() + 1, 0);
+        }
+        &mut column[node.index()]
+    }
+
+    pub(crate) fn add_all(&mut self, assignment: &Assignment) {
+        for (node, amount) in assignment.takes() {
+            self.add(*node, *amount);
+        }
+        for (node, counter, amount) in assignment.counters() {
+            self.add_count(*node, *counter, *amount);
+        }
+    }
+
+    pub(crate) fn remove_all(&mut self, assignment: &Assignment) {
+        for (node, amount) in assignment.takes() {
+            self.remove(*node, *amount);
+        }
+        for (node, counter, amount) in assignment.counters() {
+            self.remove_count(*node, *counter, *amount);
+        }
+    }
+
+    /// What is left of a node; nothing, where more is taken than it has.
+    pub(crate) fn free(&self, cluster: &Cluster, node: NodeId) -> Resources {
+        cluster.node(node).capacity - self.resources[node]
+    }
+
+    pub(crate) fn left(&self, cluster: &Cluster, node: NodeId, counter: CounterId) -> u64 {
+        cluster.count(node, counter).saturating_sub(self.count(node, counter))
+    }
+
+    /// How many members of that shape a node takes beside all this, whatever state it is in.
+    pub(crate) fn fit(&self, cluster: &Cluster, node: NodeId, shape: &Shape) -> u32 {
+        fit(cluster, node, shape, self.free(cluster, node), |counter| self.left(cluster, node, counter))
+    }
+
+    /// The nodes on which there is not as much left as an assignment takes.
+    pub(crate) fn lacking(&self, cluster: &Cluster, assignment: &Assignment) -> Vec<NodeId> {
+        let takes = assignment.takes().iter();
+        let short = takes.filter(|(node, amount)| !amount.fits_in(self.free(cluster, *node)));
+        let counts = assignment.counters().iter();
+        let outnumbered =
+            counts.filter(|(node, counter, amount)| *amount > self.left(cluster, *node, *counter));
+        short.map(|(node, _)| *node).chain(outnumbered.map(|(node, _, _)| *node)).collect()
+    }
+}
+
+/// How many members of a shape go into what is left of a node.
+pub(crate) fn fit(
+    cluster: &Cluster,
+    node: NodeId,
+    shape: &Shape,
+    free: Resources,
+    left: impl Fn(CounterId) -> u64,
+) -> u32 {
+    if !is_eligible(cluster, node, shape.on) {
+        return 0;
+    }
+    let by_count = |fit: u32, (counter, each): &(CounterId, u64)| match left(*counter).checked_div(*each) {
+        Some(count) => fit.min(u32::try_from(count).unwrap_or(u32::MAX)),
+        None => fit,
+    };
+    shape.counters.iter().fold(shape.each.count_in(free), by_count)
+}
+
+pub(crate) fn is_eligible(cluster: &Cluster, node: NodeId, on: Eligibility) -> bool {
+    on.gpu_type.is_none_or(|wanted| cluster.node(node).gpu_type == Some(wanted))
+        && on.set.is_none_or(|set| cluster.in_set(node, set))
+}

@@ -1,0 +1,124 @@
+//! The engine's jobs as far as rules see them: of which kinds their roles are, and what they keep in use.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use metronome_core::id::{GroupId, JobId};
+use metronome_core::job::Shape;
+
+use super::Border;
+use super::kinds::{KindId, RoleOf};
+use super::pool::Hold;
+use super::shape::Facts;
+use super::wire::Wire;
+use crate::rules::storage::ClaimKey;
+use crate::rules::terms::Term;
+use crate::rules::traits::Question;
+
+/// What the members of a role ask for, as of when it was asked. It keeps the groups it names in use.
+#[derive(Clone, Debug)]
+pub struct Shaped {
+    pub shape: Shape,
+    pub(super) holds: Vec<Hold<GroupId>>,
+}
+
+/// A role of a job: what its members ask for, and the pods they are.
+#[derive(Clone, Debug)]
+pub struct Cast {
+    pub shaped: Shaped,
+    pub members: Vec<Arc<Facts>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    jobs: BTreeMap<JobId, Joined>,
+    /// Jobs whose shapes say no longer all they should.
+    pub(super) outdated: BTreeSet<JobId>,
+}
+
+#[derive(Debug)]
+struct Joined {
+    roles: Vec<Vec<Arc<Facts>>>,
+    holds: Vec<Hold<GroupId>>,
+}
+
+impl Joined {
+    /// The kinds of pods in each role.
+    fn kinds(&self) -> impl Iterator<Item = (u8, KindId)> {
+        let roles = (0u8..).zip(&self.roles);
+        let kinds = |members: &Vec<Arc<Facts>>| members.iter().map(|facts| facts.kind.id()).collect();
+        roles.flat_map(move |(role, members)| {
+            let kinds: BTreeSet<KindId> = kinds(members);
+            kinds.into_iter().map(move |kind| (role, kind))
+        })
+    }
+
+    fn claims(&self) -> Vec<ClaimKey> {
+        self.roles.iter().flatten().flat_map(|facts| facts.claims.iter().cloned()).collect()
+    }
+}
+
+impl Jobs {
+    /// These jobs belong to the group, and so it stays.
+    pub(super) fn keep(&mut self, jobs: impl Iterator<Item = JobId>, hold: &Hold<GroupId>) {
+        for job in jobs {
+            if let Some(joined) = self.jobs.get_mut(&job) {
+                joined.holds.push(hold.clone());
+            }
+        }
+    }
+}
+
+impl Border {
+    pub(super) fn joined(&mut self, wire: &mut Wire<'_>, job: JobId, roles: Vec<Cast>) {
+        self.left(job);
+        let mut joined = Joined { roles: Vec::new(), holds: Vec::new() };
+        for cast in roles {
+            joined.roles.push(cast.members);
+            joined.holds.extend(cast.shaped.holds);
+        }
+        self.storage.is_ours(&joined.claims());
+        let kinds: Vec<(u8, KindId)> = joined.kinds().collect();
+        self.jobs.jobs.insert(job, joined);
+        for (role, kind) in kinds {
+            self.kinds.kind_mut(kind).roles.insert((job, role));
+            self.catch_up(wire, (job, role), kind);
+        }
+    }
+
+    /// Groups may have come up since the shape of a role was made.
+    fn catch_up(&mut self, wire: &mut Wire<'_>, (job, role): RoleOf, kind: KindId) {
+        let spec = wire.engine.job(job).and_then(|job| job.spec.roles.get(usize::from(role)));
+        let Some(known) = spec.map(|role| role.shape.groups.clone()) else { return };
+        let all = self.kinds.kind(kind).groups.iter();
+        let missing: Vec<GroupId> = all.filter(|group| !known.contains(group)).copied().collect();
+        for group in missing {
+            self.enlist(wire, group, BTreeSet::from([(job, role)]));
+        }
+    }
+
+    pub(super) fn left(&mut self, job: JobId) {
+        self.jobs.outdated.remove(&job);
+        let Some(joined) = self.jobs.jobs.remove(&job) else { return };
+        self.storage.is_ours_no_more(&joined.claims());
+        for (role, kind) in joined.kinds() {
+            self.kinds.kind_mut(kind).roles.remove(&(job, role));
+        }
+    }
+
+    /// A term is carried by somebody for the first time: the jobs it is about do not know yet.
+    pub(super) fn repelled(&mut self, term: &Term) {
+        let question = Question::among([term.pods.clone()]);
+        for kind in self.kinds.candidates(&question) {
+            if self.holds(&question, kind) {
+                self.jobs.outdated.extend(self.kinds.kind(kind).roles.iter().map(|(job, _)| *job));
+            }
+        }
+    }
+
+    /// Jobs with pods in this namespace.
+    pub(super) fn jobs_in(&self, namespace: &str) -> BTreeSet<JobId> {
+        let kinds = self.kinds.in_namespace(namespace);
+        kinds.flat_map(|kind| &self.kinds.kind(kind).roles).map(|(job, _)| *job).collect()
+    }
+}

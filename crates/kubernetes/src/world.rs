@@ -1,0 +1,234 @@
+//! The world between the API server and the engine: pure, single-threaded, without a clock.
+//!
+//! Changes of objects come in by `apply`, outcomes of deeds by `heard`; `turn` folds them into the engine, lets it
+//! decide, and returns deeds. An index of its own says which pods make up which gang and which gang became which
+//! job. What the engine knows as a job are the pods that must start together; pods that joined a gang after it was
+//! whole are jobs of one member.
+
+mod budgets;
+mod crew;
+mod declared;
+mod gangs;
+mod muster;
+mod observe;
+mod pods;
+mod rebuild;
+mod roster;
+mod steps;
+#[cfg(test)]
+mod tests;
+mod verdicts;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use metronome_core::cluster::Cluster;
+use metronome_core::engine::{self, Engine};
+use metronome_core::id::{IdVec, JobId};
+use metronome_core::journal::Journal;
+use metronome_core::policy::Policy;
+use metronome_core::queue::Queue;
+use metronome_core::units::{Duration, Instant};
+
+use crate::border::Border;
+use crate::deed::{Deed, IntentName, Kind, Ticket};
+use crate::watch::{Binding, Change, PolicyDocument};
+
+use budgets::Budgets;
+use crew::Crew;
+use gangs::{Gang, GangKey};
+use observe::Observed;
+use pods::{Known, Uid};
+use roster::Rosters;
+use steps::Errand;
+
+pub use observe::Comparison;
+pub use rebuild::Initial;
+
+/// What a world is told once.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Pods that name this scheduler are ours.
+    pub scheduler: String,
+    pub mode: Mode,
+    /// Node labels that name the domains of the topology, outermost first.
+    pub levels: Vec<String>,
+    pub policy: Policy,
+    /// How long a gang that lost a member while it was bound may wait for a replacement before the rest, where
+    /// somebody owns it, is deleted to be made anew.
+    pub repair_patience: Duration,
+    /// A waiting job's condition is written again at most this often while only its numbers change.
+    pub refresh: Duration,
+    /// The number of times the lead had changed hands when it came to us.
+    pub epoch: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Bind,
+    /// Decides and explains as if it were in charge, and does nothing.
+    Observe,
+}
+
+impl Settings {
+    pub fn new(scheduler: &str) -> Self {
+        Self {
+            scheduler: scheduler.to_owned(),
+            mode: Mode::Bind,
+            levels: Vec::new(),
+            policy: Policy::named("metronome").expect("our own policy is in the table").preempting(),
+            repair_patience: Duration::from_secs(30),
+            refresh: Duration::from_secs(60),
+            epoch: 0,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct World {
+    settings: Settings,
+    engine: Engine,
+    border: Border,
+    rosters: Rosters,
+    /// Pods that are ours and not over.
+    pods: BTreeMap<Uid, Known>,
+    /// Pods of others that hold something.
+    others: BTreeSet<Uid>,
+    gangs: BTreeMap<GangKey, Gang>,
+    /// The pods that each job of the engine is made of.
+    crews: BTreeMap<JobId, Crew>,
+    budgets: Budgets,
+    /// Gangs of which something has changed since they were last looked at.
+    changed: BTreeSet<GangKey>,
+    /// What is being done, by the ticket under which its outcome comes back.
+    errands: BTreeMap<Ticket, Errand>,
+    next_ticket: u64,
+    deeds: Vec<Deed>,
+    /// Intents of gangs that are being bound.
+    open_intents: BTreeSet<IntentName>,
+    /// Intents that the API server has, with the plan they come from and since when.
+    recorded: BTreeMap<IntentName, (Option<u64>, Instant)>,
+    binding: Binding,
+    observed: Observed,
+    /// When waiting jobs are next asked what they wait for.
+    next_sweep: Instant,
+    /// What they said then, until it is measured.
+    counted: Option<BTreeMap<&'static str, (usize, usize)>>,
+}
+
+/// How often waiting jobs are asked what they wait for.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+impl World {
+    fn empty(settings: Settings) -> Self {
+        let levels: Vec<&str> = settings.levels.iter().map(String::as_str).collect();
+        let cluster = Cluster::new(&levels).expect("levels are checked where they are given");
+        let queues = IdVec::filled(Queue::open("default"), 1);
+        let engine = Engine::new(cluster, queues, settings.policy.clone(), pace());
+        Self {
+            border: Border::new(settings.levels.clone()),
+            settings,
+            engine,
+            rosters: Rosters::default(),
+            pods: BTreeMap::new(),
+            others: BTreeSet::new(),
+            gangs: BTreeMap::new(),
+            crews: BTreeMap::new(),
+            budgets: Budgets::default(),
+            changed: BTreeSet::new(),
+            errands: BTreeMap::new(),
+            next_ticket: 1,
+            deeds: Vec::new(),
+            open_intents: BTreeSet::new(),
+            recorded: BTreeMap::new(),
+            binding: Binding::On,
+            observed: Observed::default(),
+            next_sweep: Instant::START,
+            counted: None,
+        }
+    }
+
+    /// Folds one change into what is known. Nothing is decided here.
+    pub fn apply(&mut self, now: Instant, change: Change) {
+        match change {
+            Change::Pod(delta) => self.pods_changed(now, delta),
+            Change::Node(delta) => self.nodes_changed(now, delta),
+            Change::Namespace(delta) => self.namespaces_changed(now, delta),
+            Change::Claim(delta) => self.claims_changed(now, delta),
+            Change::Volume(delta) => self.volumes_changed(now, delta),
+            Change::Class(delta) => self.classes_changed(now, delta),
+            Change::CsiNode(delta) => self.csi_nodes_changed(now, delta),
+            Change::Driver(delta) => self.drivers_changed(now, delta),
+            Change::Capacity(delta) => self.capacities_changed(now, delta),
+            Change::Attachment(delta) => self.attachments_changed(now, delta),
+            Change::Budget(delta) => self.budgets_changed(now, delta),
+            Change::Job(delta) => self.jobs_changed(delta),
+            Change::Group(kind, delta) => self.groups_changed(kind, delta),
+            Change::Intent(delta) => self.intents_changed(now, delta),
+            Change::Policy(document) => self.policy_changed(now, document),
+            Change::Synced => {}
+        }
+    }
+
+    /// Musters what has changed, lets the engine decide, and says what is to be done.
+    pub fn turn(&mut self, now: Instant) -> Vec<Deed> {
+        self.note_what_is_outdated();
+        self.muster_the_changed(now);
+        self.give_up_on_repairs(now);
+        if self.binding == Binding::On {
+            let steps = self.engine.poll(now);
+            self.carry_out(now, steps.into_inner());
+        }
+        if self.next_sweep <= now {
+            self.next_sweep = now + SWEEP_EVERY;
+            self.forget_what_is_left_over(now);
+            self.say_what_waits(now);
+        }
+        std::mem::take(&mut self.deeds)
+    }
+
+    /// When `turn` has something to do even if nothing comes in.
+    pub fn next_wake(&self) -> Instant {
+        let decision = self.engine.next_wake().filter(|_| self.binding == Binding::On);
+        decision.map_or(self.next_sweep, |at| at.min(self.next_sweep))
+    }
+
+    /// From now on everything is recorded, beginning with all that is known.
+    pub fn keep_journal(&mut self, journal: Box<dyn Journal + Send>) {
+        self.engine.keep_journal(journal);
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Without a document everything is as it was given on the command line.
+    fn policy_changed(&mut self, now: Instant, document: Option<PolicyDocument>) {
+        self.binding = document.as_ref().map_or(Binding::On, |document| document.binding);
+        let named = document.and_then(|document| Policy::named(&document.policy?));
+        let policy = named.map_or_else(|| self.settings.policy.clone(), Policy::preempting);
+        if policy != *self.engine.policy() {
+            self.engine.observe(now, engine::Event::PolicyChanged(policy));
+        }
+    }
+
+    fn do_it(&mut self, kind: Kind) -> Ticket {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.deeds.push(Deed { ticket, kind });
+        ticket
+    }
+}
+
+/// Binds are answered by the API server in milliseconds and retried by `act`; the engine only has to catch what is
+/// lost for good.
+fn pace() -> engine::Settings {
+    engine::Settings {
+        spacing: Duration::from_millis(5),
+        step_timeout: Duration::from_secs(600),
+        back_off: Duration::from_secs(1),
+        cool_down: Duration::from_secs(10),
+        keeps_hopeless: true,
+        ..engine::Settings::default()
+    }
+}

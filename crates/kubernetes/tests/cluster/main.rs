@@ -1,0 +1,9 @@
+//! The whole scheduler against a real API server with simulated nodes.
+
+mod faults;
+mod gangs;
+mod preemption;
+mod restarts;
+mod scheduler;
+mod singles;
+mod trouble;
