@@ -73,7 +73,7 @@ pub async fn act(
     server: Server,
     lead: Lead,
     settings: Settings,
-    mut deeds: mpsc::Receiver<Deed>,
+    mut deeds: mpsc::UnboundedReceiver<Deed>,
     outcomes: mpsc::UnboundedSender<Outcome>,
 ) {
     let hands = Arc::new(Hands::new(server, lead, settings));
@@ -110,8 +110,8 @@ fn begin(
             let promise = promise();
             under_way.spawn(async move { promise.keep(hands.delete(&pods, &why).await) });
         }
-        Kind::Forget { intent } => {
-            under_way.spawn(async move { hands.forget(&intent).await });
+        Kind::Forget { intent, generation } => {
+            under_way.spawn(async move { hands.forget(&intent, generation).await });
         }
         Kind::Phase { group, status } => {
             under_way.spawn(async move { hands.write_phase(&group, &status).await });

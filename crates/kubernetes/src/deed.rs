@@ -30,7 +30,7 @@ pub struct Deed {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// Binds every member, all to the nodes given. A gang's intent is recorded first; where one of that name exists
-    /// already, it is taken over only if it says the same placement.
+    /// already, it is taken over if it says the same placement or is an earlier leader's.
     Bind { members: Vec<Seat>, intent: Option<Intent> },
     /// Evicts all of these, after a dry run of every one has passed. Nobody is evicted where one may not be.
     Evict { victims: Vec<PodRef>, why: String },
@@ -41,7 +41,7 @@ pub enum Kind {
     /// Tells about an object, for people: aggregated and rate-limited by whoever carries it out.
     Tell(Telling),
     /// The gang runs, or was given up: its recorded intent is of no more use.
-    Forget { intent: IntentName },
+    Forget { intent: IntentName, generation: Option<u64> },
     /// Writes the phase of a gang back to the object it was declared by.
     Phase { group: GroupRef, status: serde_json::Value },
 }

@@ -52,9 +52,10 @@ impl Hands {
     }
 
     /// Removes an intent that has served, unless a later leader has made it its own.
-    pub(super) async fn forget(&self, name: &IntentName) {
+    pub(super) async fn forget(&self, name: &IntentName, generation: Option<u64>) {
         if let Ok(Some(recorded)) = self.recorded(name).await
             && recorded.intent.as_ref().map_or(0, |intent| intent.epoch) <= self.lead.epoch()
+            && recorded.intent.as_ref().ok().map(|intent| intent.generation) == generation
         {
             let preconditions =
                 DeleteOptions { preconditions: AsSeen { resource_version: &recorded.version } };

@@ -12,13 +12,15 @@ use metronome_testcluster::proxy::{Fault, Rule, Verb};
 
 use crate::stage::{Actor, Stage, seat, until};
 
+const GENERATION: u64 = 1;
+
 /// A gang bound to nodes whose names begin with `nodes`.
 fn gang(pods: &[PodRef], nodes: &str, epoch: u64) -> Kind {
     let members: Vec<_> = pods.iter().map(|pod| seat(pod, &format!("{nodes}-{}", pod.name))).collect();
     let intent = Intent {
         name: Some(IntentName("gang".into())),
         gang: "PodGroup/a/gang".into(),
-        generation: 1,
+        generation: GENERATION,
         epoch,
         seats: members.clone(),
     };
@@ -84,7 +86,7 @@ async fn another_placement_is_not_bound_until_the_first_is_forgotten() {
     assert!(all_here(&first.done(gang(&pods[..1], "node", 1)).await));
     assert!(matches!(first.done(gang(&pods, "node", 1)).await, Outcome::IntentTaken { .. }));
     assert_eq!(stage.node_of("pod-1").await, None);
-    first.ask(Kind::Forget { intent: IntentName("gang".into()) }).await;
+    first.ask(Kind::Forget { intent: IntentName("gang".into()), generation: Some(GENERATION) }).await;
     until("the intent is forgotten", async || recorded(&stage).await.is_empty()).await;
     assert!(all_here(&first.done(gang(&pods, "node", 1)).await));
 }
@@ -95,7 +97,7 @@ async fn an_intent_of_a_later_leader_is_not_forgotten_by_an_earlier_one() {
     let pods = pods(&stage, 1).await;
     actor(&stage, 2).done(gang(&pods, "node", 2)).await;
     let mut earlier = actor(&stage, 1);
-    earlier.ask(Kind::Forget { intent: IntentName("gang".into()) }).await;
+    earlier.ask(Kind::Forget { intent: IntentName("gang".into()), generation: Some(GENERATION) }).await;
     earlier.end().await;
     assert_eq!(recorded(&stage).await.len(), 1);
 }

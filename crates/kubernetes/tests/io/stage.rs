@@ -105,7 +105,7 @@ pub(crate) fn seat(pod: &PodRef, node: &str) -> Seat {
 
 /// Carries out deeds, and hears what became of them.
 pub(crate) struct Actor {
-    deeds: mpsc::Sender<Deed>,
+    deeds: mpsc::UnboundedSender<Deed>,
     pub(crate) outcomes: mpsc::UnboundedReceiver<Outcome>,
     pub(crate) metrics: Metrics,
     task: JoinHandle<()>,
@@ -116,7 +116,7 @@ impl Actor {
     pub(crate) fn start(client: Client, lead: Lead, settings: act::Settings) -> Self {
         let metrics = Metrics::default();
         let server = Server::new(client, metrics.clone(), Duration::from_secs(2));
-        let (deeds, asked) = mpsc::channel(1024);
+        let (deeds, asked) = mpsc::unbounded_channel();
         let (told, outcomes) = mpsc::unbounded_channel();
         let task = tokio::spawn(act(server, lead, settings, asked, told));
         Self { deeds, outcomes, metrics, task, tickets: 0 }
@@ -126,7 +126,7 @@ impl Actor {
     pub(crate) async fn ask(&mut self, kind: Kind) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
-        self.deeds.send(Deed { ticket, kind }).await.unwrap();
+        self.deeds.send(Deed { ticket, kind }).unwrap();
         ticket
     }
 
