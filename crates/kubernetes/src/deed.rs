@@ -30,7 +30,7 @@ pub struct Deed {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// Binds every member, all to the nodes given. A gang's intent is recorded first; where one of that name exists
-    /// already, it is taken over only if it says the same placement.
+    /// already, it is taken over if it says the same placement or is an earlier leader's.
     Bind { members: Vec<Seat>, intent: Option<Intent> },
     /// Evicts all of these, after a dry run of every one has passed. Nobody is evicted where one may not be.
     Evict { victims: Vec<PodRef>, why: String },

@@ -73,8 +73,6 @@ struct Shared {
     /// Nanoseconds since `origin` until which the lead is ours; 0 where it is not.
     valid_until: AtomicU64,
     epoch: AtomicU64,
-    /// The latest epoch that anybody is known to have led in.
-    latest: AtomicU64,
     standing: watch::Sender<Standing>,
 }
 
@@ -94,7 +92,6 @@ impl Lead {
             origin: Instant::now(),
             valid_until: AtomicU64::new(valid_until),
             epoch: AtomicU64::new(epoch),
-            latest: AtomicU64::new(epoch),
             standing: watch::Sender::new(standing),
         }))
     }
@@ -109,12 +106,6 @@ impl Lead {
         self.0.epoch.load(Ordering::Acquire)
     }
 
-    /// Something was recorded in that epoch: whatever we take from now on is later, even if the lease was deleted
-    /// and its count with it.
-    pub fn heard_of(&self, epoch: u64) {
-        self.0.latest.fetch_max(epoch, Ordering::AcqRel);
-    }
-
     pub fn standing(&self) -> watch::Receiver<Standing> {
         self.0.standing.subscribe()
     }
@@ -126,11 +117,6 @@ impl Lead {
         let _ = standing.wait_for(|now| !matches!(now, Standing::Leading { .. })).await;
     }
 
-    /// One later than all that is known.
-    fn next_epoch(&self, transitions: u64) -> u64 {
-        self.0.latest.load(Ordering::Acquire).max(transitions).saturating_add(1)
-    }
-
     /// While we lead: until when, if nothing is renewed.
     fn held_until(&self) -> Option<Instant> {
         let leads = matches!(*self.0.standing.borrow(), Standing::Leading { .. });
@@ -140,7 +126,6 @@ impl Lead {
 
     fn hold(&self, until: Instant, epoch: u64) {
         self.0.epoch.store(epoch, Ordering::Release);
-        self.heard_of(epoch);
         self.0.valid_until.store(self.since_origin(until), Ordering::Release);
         self.say(Standing::Leading { epoch });
     }

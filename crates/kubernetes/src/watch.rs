@@ -25,6 +25,7 @@ use crate::objects::{
 };
 use follow::{Outlet, follow};
 
+pub(crate) use intent::recorded_intents;
 pub use intent::{INTENT_KEY, INTENT_LABEL, Recorded};
 pub use policy::{Binding, PolicyDocument};
 

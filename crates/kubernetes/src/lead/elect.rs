@@ -1,11 +1,14 @@
 //! The election: look, take or renew, wait, again.
 
 use bytes::Bytes;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::ObjectList;
 use tokio::time::Instant;
 
 use super::lease::{self, Claim, Lease};
 use super::{Lead, Settings, Standing};
 use crate::request::{Answer, Call, Server};
+use crate::watch::{Recorded, recorded_intents};
 
 /// What is known about the lead that could be taken now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +17,9 @@ pub struct Candidate {
     /// What the last leader said its version was.
     pub previous_version: Option<String>,
 }
+
+/// A lease counts in 32 bits: what is recorded beyond was never an epoch.
+const LATEST: u64 = 1 << 30;
 
 /// How often to try to release a lease that keeps changing.
 const RELEASES: usize = 3;
@@ -121,12 +127,25 @@ impl Election {
         }
     }
 
+    /// A lease that was deleted took its count with it. What was recorded under it remembers.
     async fn claim_first(&mut self, may_take: &impl Fn(&Candidate) -> bool) {
         self.seen = None;
-        if may_take(&Candidate { previous_holder: None, previous_version: None }) {
-            let epoch = self.lead.next_epoch(0);
-            self.claim(&lease::write(&self.settings, Claim::Create { epoch })).await;
+        if !may_take(&Candidate { previous_holder: None, previous_version: None }) {
+            return;
         }
+        let Some(recorded) = self.latest_recorded().await else { return };
+        let epoch = recorded.max(self.lead.epoch()) + 1;
+        self.claim(&lease::write(&self.settings, Claim::Create { epoch })).await;
+    }
+
+    /// The latest epoch in which an intent was recorded that still stands; 0 where there is none.
+    async fn latest_recorded(&self) -> Option<u64> {
+        let Answer::Done(body) = self.ask(&recorded_intents(&self.settings.namespace)).await else {
+            return None;
+        };
+        let maps: ObjectList<ConfigMap> = serde_json::from_slice(&body).ok()?;
+        let intents = maps.items.into_iter().filter_map(|map| Recorded::read(map).intent.ok());
+        Some(intents.map(|intent| intent.epoch).filter(|epoch| *epoch < LATEST).max().unwrap_or(0))
     }
 
     async fn claim(&mut self, call: &Call) {
@@ -198,7 +217,8 @@ impl Sighting {
         match self.lease.holder() == Some(&election.settings.identity) {
             true => Claim::Renew(&self.lease),
             false => {
-                Claim::Take { lease: &self.lease, epoch: election.lead.next_epoch(self.lease.transitions()) }
+                let epoch = self.lease.transitions().max(election.lead.epoch()) + 1;
+                Claim::Take { lease: &self.lease, epoch }
             }
         }
     }

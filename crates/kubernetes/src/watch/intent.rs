@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 
 use crate::deed::{Intent, IntentName};
+use crate::request::{Call, Verb};
 
 /// The label that tells intents from other ConfigMaps.
 pub const INTENT_LABEL: &str = "metronome.dev/intent";
@@ -16,6 +17,12 @@ pub struct Recorded {
     pub version: String,
     /// What it says, or why that cannot be read.
     pub intent: Result<Intent, String>,
+}
+
+/// Asks for all that are recorded.
+pub(crate) fn recorded_intents(namespace: &str) -> Call {
+    let path = format!("/api/v1/namespaces/{namespace}/configmaps?labelSelector=metronome.dev%2Fintent");
+    Call { verb: Verb::List, ..Call::get("configmaps", path) }
 }
 
 impl Recorded {

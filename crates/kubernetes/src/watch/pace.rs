@@ -62,7 +62,7 @@ fn is_watch(request: &Request<Body>) -> bool {
 
 /// What is listed, as a label: one of a few.
 fn resource(path: &str) -> &'static str {
-    const KNOWN: [&str; 12] = [
+    const KNOWN: [&str; 15] = [
         "pods",
         "nodes",
         "namespaces",
@@ -70,6 +70,9 @@ fn resource(path: &str) -> &'static str {
         "persistentvolumes",
         "storageclasses",
         "csinodes",
+        "csidrivers",
+        "csistoragecapacities",
+        "volumeattachments",
         "poddisruptionbudgets",
         "jobs",
         "configmaps",

@@ -5,14 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
-use kube::api::{Api, DeleteParams};
+use kube::api::{Api, DeleteParams, PostParams};
 use metronome_kubernetes::deed::{Bound, Kind, Outcome};
 use metronome_kubernetes::lead::{Lead, Settings, Standing, elect};
 use metronome_kubernetes::metrics::Metrics;
 use metronome_kubernetes::request::Server;
 use metronome_testcluster::Proxy;
 use metronome_testcluster::proxy::{Fault, Rule, Verb};
+use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -142,14 +144,21 @@ async fn a_lost_answer_costs_neither_the_lead_nor_an_epoch() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_that_was_deleted_begins_a_later_epoch() {
     let Some(stage) = Stage::set("deleted").await else { return };
-    let replica = Replica::start(stage.client.clone(), settings(&stage.namespace, "one"));
-    replica.lead.heard_of(41);
-    replica.leads().await;
+    let first = Replica::start(stage.client.clone(), settings(&stage.namespace, "first"));
+    let epoch = first.leads().await;
     let leases: Api<Lease> = Api::namespaced(stage.client.clone(), &stage.namespace);
-    let before = replica.lead.epoch();
     leases.delete("metronome", &DeleteParams::default()).await.unwrap();
-    until("it leads anew", async || replica.lead.is_held() && replica.lead.epoch() > before).await;
-    assert!(replica.lead.epoch() > 41);
+    until("it leads anew", async || first.lead.is_held() && first.lead.epoch() > epoch).await;
+    first.stop().await;
+
+    let maps: Api<ConfigMap> = Api::namespaced(stage.client.clone(), &stage.namespace);
+    let text = r#"{"gang":"PodGroup/a/b","generation":1,"epoch":41,"seats":[]}"#;
+    let labels = json!({"metronome.dev/intent": ""});
+    let intent = json!({"metadata": {"name": "intent", "labels": labels}, "data": {"intent.json": text}});
+    maps.create(&PostParams::default(), &serde_json::from_value(intent).unwrap()).await.unwrap();
+    leases.delete("metronome", &DeleteParams::default()).await.unwrap();
+    let second = Replica::start(stage.client.clone(), settings(&stage.namespace, "second"));
+    assert_eq!(second.leads().await, 42, "later than what is still recorded");
 }
 
 #[tokio::test(flavor = "multi_thread")]
