@@ -1,7 +1,9 @@
 //! Re-derives every rule from the finished plan. Shares no code with `decide`: it adds up by itself what it passes,
 //! and is the only maker of `Checked`.
 
+mod amounts;
 mod rules;
+mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -10,9 +12,13 @@ use std::sync::Arc;
 use crate::cluster::{Cluster, NodeState};
 use crate::id::{CounterId, IdVec, JobId, NodeId, QueueId};
 use crate::job::{Capabilities, Exit, Job, JobSpec, Life, Topology};
-use crate::plan::{Amendment, Assignment, Step};
+use crate::plan::{Amendment, Assignment};
 use crate::snapshot::Snapshot;
 use crate::units::Resources;
+
+use amounts::{Counts, add_counts, amounts, counts};
+pub use amounts::{occupied, occupied_counters};
+pub use steps::check_steps;
 
 /// Something that passed the checker. Worlds accept nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,9 +65,6 @@ pub enum Violation {
     #[error("a step would start job {0:?} on room that is not free yet")]
     RoomNotFree(JobId),
 }
-
-/// What is used of counters, where it is not nothing.
-type Counts = BTreeMap<(CounterId, NodeId), u64>;
 
 /// The checker's own books: what each node and queue holds by the plans it has passed.
 #[derive(Clone, Debug, Default)]
@@ -272,97 +275,6 @@ impl Checker {
             None => Ok(()),
         }
     }
-}
-
-/// Passes steps if all they take is counted as held and no node to which they add then holds more than it has.
-/// `occupied` and `counted` are what jobs hold in fact once these steps are under way; a step that frees room has freed
-/// it only when the world says so.
-pub fn check_steps(
-    cluster: &Cluster,
-    jobs: impl Fn(JobId) -> Option<Arc<JobSpec>>,
-    occupied: &IdVec<NodeId, Resources>,
-    counted: impl Fn(NodeId, CounterId) -> u64,
-    steps: Vec<Step>,
-) -> Result<Checked<Vec<Step>>, Violation> {
-    let mut taken: BTreeMap<NodeId, Resources> = BTreeMap::new();
-    let mut counters = Counts::new();
-    for step in &steps {
-        let Some(assignment) = step.action.takes() else { continue };
-        let spec = jobs(step.job).ok_or(Violation::NotToRun(step.job))?;
-        is_whole(step.job, &spec, assignment)?;
-        for (node, amount) in amounts(&spec, assignment) {
-            let used = taken.entry(node).or_default();
-            *used = *used + amount;
-            let is_counted = used.fits_in(occupied[node]);
-            let after = Touched { used: occupied[node], added: amount };
-            if !is_counted || after.exceeds(cluster.node(node).capacity) {
-                return Err(Violation::RoomNotFree(step.job));
-            }
-        }
-        for ((counter, node), amount) in counts(&spec, assignment) {
-            let used = counters.entry((counter, node)).or_default();
-            *used += amount;
-            let held = counted(node, counter);
-            if *used > held || amount > 0 && held > cluster.count(node, counter) {
-                return Err(Violation::RoomNotFree(step.job));
-            }
-        }
-    }
-    Ok(Checked(steps))
-}
-
-/// What all jobs hold in fact, added up from their lives.
-pub fn occupied<'a>(nodes: usize, jobs: impl Iterator<Item = &'a Job>) -> IdVec<NodeId, Resources> {
-    let mut used = IdVec::filled(Resources::NONE, nodes);
-    for job in jobs {
-        for assignment in job.life.holds() {
-            for (node, amount) in amounts(&job.spec, &assignment) {
-                used[node] = used[node] + amount;
-            }
-        }
-    }
-    used
-}
-
-/// What all jobs hold in fact of counters, where it is not nothing, in order of counter and node.
-pub fn occupied_counters<'a>(jobs: impl Iterator<Item = &'a Job>) -> Vec<(CounterId, NodeId, u64)> {
-    let mut used = Counts::new();
-    for job in jobs {
-        for assignment in job.life.holds() {
-            add_counts(&mut used, &job.spec, &assignment);
-        }
-    }
-    used.into_iter().map(|((counter, node), used)| (counter, node, used)).collect()
-}
-
-fn add_counts(to: &mut Counts, spec: &JobSpec, assignment: &Assignment) {
-    for (place, amount) in counts(spec, assignment).filter(|(_, amount)| *amount > 0) {
-        *to.entry(place).or_default() += amount;
-    }
-}
-
-/// What an assignment takes of counters, computed from the members it names.
-fn counts<'a>(
-    spec: &'a JobSpec,
-    assignment: &'a Assignment,
-) -> impl Iterator<Item = ((CounterId, NodeId), u64)> + 'a {
-    assignment.parts().iter().flat_map(|part| {
-        let needs = &spec.roles[usize::from(part.role)].shape.counters;
-        needs
-            .iter()
-            .map(|(counter, each)| ((*counter, part.node), each.saturating_mul(u64::from(part.members))))
-    })
-}
-
-/// What an assignment takes, computed from the members it names.
-fn amounts<'a>(
-    spec: &'a JobSpec,
-    assignment: &'a Assignment,
-) -> impl Iterator<Item = (NodeId, Resources)> + 'a {
-    assignment.parts().iter().map(|part| {
-        let each = spec.roles[usize::from(part.role)].shape.each;
-        (part.node, each.times(u64::from(part.members)))
-    })
 }
 
 fn is_whole(id: JobId, spec: &JobSpec, assignment: &Assignment) -> Result<(), Violation> {

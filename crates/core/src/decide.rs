@@ -7,7 +7,9 @@ pub(crate) mod hopeless;
 mod interleave;
 mod migrate;
 pub(crate) mod order;
+mod pass;
 pub(crate) mod place;
+mod preempt;
 mod size;
 
 use crate::id::{JobId, NodeId};

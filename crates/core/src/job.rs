@@ -1,5 +1,7 @@
 //! What was asked: roles, gangs, priority, deadline; and the life of a job.
 
+mod gang;
+mod life;
 mod shape;
 
 use std::sync::Arc;
@@ -7,13 +9,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Level, Name};
-use crate::id::{BudgetId, ClassId, NodeId, QueueId, ShapeId};
-use crate::plan::Assignment;
+use crate::id::{BudgetId, ClassId, QueueId, ShapeId};
 use crate::profile::Profile;
 use crate::progress::Progress;
-use crate::report::{Failure, Reason, State};
+use crate::report::Failure;
 use crate::units::{Duration, Gpus, Instant, Iterations, Resources, Share};
 
+pub use gang::{Gang, GangError, Members};
+pub use life::{Exit, Held, Life};
 pub use shape::{Eligibility, Rule, Shape};
 
 /// What a member does. The order is the order in which a job's members are started.
@@ -23,105 +26,6 @@ pub enum RoleKind {
     Ps,
     Chief,
     Worker,
-}
-
-/// How many members a role has: all of them or nothing runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase", try_from = "GangText", into = "GangText")]
-pub enum Gang {
-    Rigid(Members),
-    Elastic {
-        min: Members,
-        max: Members,
-    },
-    /// All its members have ended, and it asks for none.
-    Ended,
-}
-
-/// A number of members, at least one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Members(std::num::NonZeroU32);
-
-impl Members {
-    /// More members than any cluster has nodes; above it a count is a mistake.
-    pub const MOST: u32 = 1_000_000;
-
-    pub const fn get(self) -> u32 {
-        self.0.get()
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GangError {
-    #[error("a gang has at least one member")]
-    Empty,
-    #[error("a gang has at most {most} members, not {0}", most = Members::MOST)]
-    TooLarge(u64),
-    #[error("the smallest size, {min}, is above the largest, {max}")]
-    Inverted { min: u64, max: u64 },
-}
-
-impl Gang {
-    pub fn rigid(members: u64) -> Result<Self, GangError> {
-        Ok(Self::Rigid(Self::members(members)?))
-    }
-
-    pub fn elastic(min: u64, max: u64) -> Result<Self, GangError> {
-        if min > max {
-            return Err(GangError::Inverted { min, max });
-        }
-        Ok(Self::Elastic { min: Self::members(min)?, max: Self::members(max)? })
-    }
-
-    fn members(count: u64) -> Result<Members, GangError> {
-        let narrow = u32::try_from(count).ok().filter(|count| *count <= Members::MOST);
-        let narrow = narrow.ok_or(GangError::TooLarge(count))?;
-        std::num::NonZeroU32::new(narrow).map(Members).ok_or(GangError::Empty)
-    }
-
-    pub const fn min(self) -> u32 {
-        match self {
-            Self::Rigid(members) | Self::Elastic { min: members, .. } => members.get(),
-            Self::Ended => 0,
-        }
-    }
-
-    pub const fn max(self) -> u32 {
-        match self {
-            Self::Rigid(members) | Self::Elastic { max: members, .. } => members.get(),
-            Self::Ended => 0,
-        }
-    }
-
-    /// The gang once `ended` of its members have, and `left` are still there.
-    pub(crate) fn without(self, ended: u32, left: u32) -> Self {
-        let (min, max) = (self.min().min(left), self.max().saturating_sub(ended).max(left));
-        Self::sized(u64::from(min), u64::from(max)).unwrap_or(Self::Ended)
-    }
-
-    fn sized(min: u64, max: u64) -> Result<Self, GangError> {
-        if min == max { Self::rigid(min) } else { Self::elastic(min, max) }
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-struct GangText {
-    min: u64,
-    max: u64,
-}
-
-impl TryFrom<GangText> for Gang {
-    type Error = GangError;
-    fn try_from(text: GangText) -> Result<Self, GangError> {
-        if text.max == 0 { Ok(Self::Ended) } else { Self::sized(text.min, text.max) }
-    }
-}
-
-impl From<Gang> for GangText {
-    fn from(gang: Gang) -> Self {
-        Self { min: u64::from(gang.min()), max: u64::from(gang.max()) }
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -286,109 +190,6 @@ impl JobSpec {
 
     pub fn members(&self) -> u32 {
         self.roles.iter().map(|role| role.gang.min()).sum()
-    }
-}
-
-/// The whole life of a job. Only the states that hold nodes carry an assignment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Life {
-    Queued,
-    Starting(Arc<Assignment>),
-    Running(Arc<Assignment>),
-    /// A node under it is gone; what is left of it is being stopped.
-    Degraded {
-        held: Arc<Assignment>,
-        lost: NodeId,
-    },
-    Resizing {
-        from: Arc<Assignment>,
-        to: Arc<Assignment>,
-    },
-    Moving {
-        from: Arc<Assignment>,
-        to: Arc<Assignment>,
-    },
-    /// On its way out: it holds its nodes until the world says that they are free.
-    Leaving {
-        held: Held,
-        exit: Exit,
-    },
-    /// Stopped with its work kept; waits to go on.
-    Preempted,
-    Suspended,
-    Refused(Reason),
-    Failed(Reason),
-    Done,
-}
-
-/// What a leaving job may still hold: its nodes, or those of both ends of a move that was never heard of again.
-pub type Held = Vec<Arc<Assignment>>;
-
-/// Why a job leaves, and so what becomes of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Exit {
-    /// It makes room and waits to go on.
-    Preempt,
-    /// Its owner wants it to pause.
-    Suspend,
-    /// Its owner wants it to end.
-    Cancel,
-    /// It is not known to have started or moved; it is cleared away and tried again.
-    Abort(Failure),
-}
-
-impl Life {
-    /// The assignments whose room it physically holds.
-    pub fn holds(&self) -> Held {
-        match self {
-            Self::Starting(held) | Self::Running(held) | Self::Degraded { held, .. } => vec![held.clone()],
-            Self::Resizing { from, to } | Self::Moving { from, to } => vec![from.clone(), to.clone()],
-            Self::Leaving { held, .. } => held.clone(),
-            Self::Queued
-            | Self::Preempted
-            | Self::Suspended
-            | Self::Refused(_)
-            | Self::Failed(_)
-            | Self::Done => Vec::new(),
-        }
-    }
-
-    /// The same life, with another assignment in place of each it has.
-    pub(crate) fn with_each(&self, change: impl Fn(&Arc<Assignment>) -> Arc<Assignment>) -> Self {
-        match self {
-            Self::Starting(held) => Self::Starting(change(held)),
-            Self::Running(held) => Self::Running(change(held)),
-            Self::Degraded { held, lost } => Self::Degraded { held: change(held), lost: *lost },
-            Self::Resizing { from, to } => Self::Resizing { from: change(from), to: change(to) },
-            Self::Moving { from, to } => Self::Moving { from: change(from), to: change(to) },
-            Self::Leaving { held, exit } => {
-                Self::Leaving { held: held.iter().map(change).collect(), exit: *exit }
-            }
-            without => without.clone(),
-        }
-    }
-
-    pub const fn is_waiting(&self) -> bool {
-        matches!(self, Self::Queued | Self::Preempted)
-    }
-
-    pub fn state(&self) -> State {
-        match self {
-            Self::Queued => State::Queued,
-            Self::Starting(_) => State::Starting,
-            Self::Running(_) => State::Running,
-            Self::Degraded { .. } => State::Degraded,
-            Self::Resizing { .. } => State::Resizing,
-            Self::Moving { .. } => State::Moving,
-            Self::Leaving { .. } => State::Leaving,
-            Self::Preempted => State::Preempted,
-            Self::Suspended => State::Suspended,
-            Self::Refused(_) => State::Refused,
-            Self::Failed(_) => State::Failed,
-            Self::Done => State::Done,
-        }
     }
 }
 

@@ -112,6 +112,11 @@ impl Waiting {
         self.jobs == 0
     }
 
+    /// One more than the greatest number of a class.
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
     pub fn class(&self, id: ClassId) -> Option<&Class> {
         self.slots.get(id)?.as_ref()
     }

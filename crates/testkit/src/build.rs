@@ -24,17 +24,18 @@ pub fn gpu_member(count: u64) -> Resources {
     Resources { cpu: Cpu::cores(4 * count), memory: Memory::gib(16 * count), gpus: Gpus::whole(count) }
 }
 
+/// What a node with so many GPUs has.
+pub fn gpu_node(gpus: u64) -> Resources {
+    Resources { cpu: Cpu::cores(16 * gpus), memory: Memory::gib(128 * gpus), gpus: Gpus::whole(gpus) }
+}
+
 /// `racks` racks of `per_rack` nodes with `gpus` GPUs each.
 pub fn racks(racks: u32, per_rack: u32, gpus: u64) -> Cluster {
     let mut cluster = Cluster::new(&["rack"]).expect("one level");
     for node in 0..racks * per_rack {
         let spec = NodeSpec {
             name: format!("node-{node}"),
-            capacity: Resources {
-                cpu: Cpu::cores(16 * gpus),
-                memory: Memory::gib(128 * gpus),
-                gpus: Gpus::whole(gpus),
-            },
+            capacity: gpu_node(gpus),
             domains: vec![format!("rack-{}", node / per_rack)],
             ..NodeSpec::default()
         };

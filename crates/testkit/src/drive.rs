@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use metronome_core::cluster::Cluster;
-use metronome_core::engine::{Ending, Engine, Event};
-use metronome_core::id::{JobId, NodeId};
+use metronome_core::cluster::{Cluster, NodeSpec};
+use metronome_core::engine::{Ending, Engine, Event, Settings};
+use metronome_core::id::{BudgetId, GroupId, IdVec, JobId, NodeId, NodeSetId, PartitionId};
 use metronome_core::job::{JobSpec, Life};
-use metronome_core::plan::{Step, StepId};
+use metronome_core::plan::{Part, Step, StepId};
 use metronome_core::policy::Policy;
+use metronome_core::queue::Queue;
 use metronome_core::report::Failure;
 use metronome_core::units::{Duration, Instant};
 
@@ -29,6 +30,19 @@ pub enum Op {
     NodeGoes(usize),
     NodeComes(usize),
     Pass(Duration),
+    /// A job of one role turns up running, one member on each node from that one on.
+    Found(Box<JobSpec>, usize),
+    /// Some members of a job that has nodes end: on its n-th part.
+    MembersLeave(usize, usize),
+    JobChanges(usize, Box<JobSpec>),
+    /// A node has so many GPUs and so much of every counter from now on.
+    NodeChanges(usize, u64, u64),
+    SetChanges(u32, usize, bool),
+    DomainChanges(u32, usize, Option<u32>),
+    OthersChange(u32, usize, u32),
+    /// A job's first role belongs to a group from now on.
+    Joins(u32, usize),
+    BudgetChanges(u32, u32),
 }
 
 #[derive(Debug)]
@@ -46,6 +60,16 @@ impl Driver {
             now: Instant::START,
             under_way: BTreeMap::new(),
             steps: Vec::new(),
+        }
+    }
+
+    /// One whose engine lets jobs wait for nodes that may come.
+    pub fn patient(cluster: Cluster, policy: Policy) -> Self {
+        let settings = Settings { full_check_every: 1, keeps_hopeless: true, ..Settings::default() };
+        let queues = IdVec::from_iter([Queue::open("default")]);
+        Self {
+            engine: Engine::new(cluster.clone(), queues, policy.clone(), settings),
+            ..Self::new(cluster, policy)
         }
     }
 
@@ -73,10 +97,74 @@ impl Driver {
                 self.now = self.now + *time;
                 None
             }
+            Op::Found(spec, first) => Some(self.found(spec, *first)),
+            Op::MembersLeave(which, part) => self.members_leave(*which, *part),
+            Op::JobChanges(which, spec) => {
+                let spec = Arc::new((**spec).clone());
+                self.job(*which, |_| true).map(|job| Event::JobChanged { job, spec })
+            }
+            Op::NodeChanges(which, gpus, count) => Some(self.node_changes(*which, *gpus, *count)),
+            Op::SetChanges(set, node, allowed) => {
+                let (set, node) = (NodeSetId(*set), self.node(*node));
+                Some(Event::NodeSetChanged { set, node, allowed: *allowed })
+            }
+            Op::DomainChanges(partition, node, domain) => {
+                let (partition, node) = (PartitionId(*partition), self.node(*node));
+                Some(Event::PartitionChanged { partition, node, domain: *domain })
+            }
+            Op::OthersChange(group, node, count) => {
+                let (group, node) = (GroupId(*group), self.node(*node));
+                Some(Event::OthersChanged { group, node, count: *count })
+            }
+            Op::Joins(group, which) => self.joins(*group, *which),
+            Op::BudgetChanges(budget, allowed) => {
+                Some(Event::Budget { budget: BudgetId(*budget), allowed: *allowed })
+            }
         };
         if let Some(event) = event {
             self.engine.observe(self.now, event);
         }
+    }
+
+    fn found(&self, spec: &JobSpec, first: usize) -> Event {
+        let members = spec.roles[0].gang.min() as usize;
+        let nodes = self.engine.state().cluster.nodes().len();
+        let mut on = vec![0; nodes];
+        (first..first + members).for_each(|at| on[at % nodes] += 1);
+        let part =
+            |(node, members): (usize, &u32)| Part { role: 0, node: NodeId(node as u32), members: *members };
+        let parts = on.iter().enumerate().filter(|(_, members)| **members > 0).map(part).collect();
+        Event::JobFound { spec: Arc::new(spec.clone()), parts, since: self.now }
+    }
+
+    fn members_leave(&self, which: usize, part: usize) -> Option<Event> {
+        let job = self.job(which, |life| !life.holds().is_empty())?;
+        let held = self.engine.life(job)?.holds().remove(0);
+        let Part { role, node, members } = held.parts()[part % held.parts().len()];
+        Some(Event::MembersLeft { job, role, node, members: 1 + part as u32 % members })
+    }
+
+    fn node_changes(&self, which: usize, gpus: u64, count: u64) -> Event {
+        let node = self.node(which);
+        let cluster = &self.engine.state().cluster;
+        let here = cluster.node(node);
+        let domains = here.domains.iter().map(|domain| cluster.domain_name(*domain).to_owned());
+        let spec = NodeSpec {
+            name: here.name.to_string(),
+            capacity: build::gpu_node(gpus),
+            counters: cluster.counters().ids().map(|counter| (counter, count)).collect(),
+            domains: domains.collect(),
+            ..NodeSpec::default()
+        };
+        Event::NodeChanged { node, spec }
+    }
+
+    fn joins(&self, group: u32, which: usize) -> Option<Event> {
+        let group = GroupId(group);
+        let described = self.engine.state().groups.groups.get(group)?;
+        let (partition, others) = (described.partition, described.others.clone());
+        let members = vec![(self.job(which, |_| true)?, 0)];
+        Some(Event::Group { group, partition, others, members })
     }
 
     /// Polls the engine and takes note of the steps it wants.

@@ -3,10 +3,12 @@
 //! A rule is kept when a member is placed, and members of one amendment are placed in some order that a finished
 //! amendment does not tell. What is derived here holds whatever that order was:
 //!
-//! - *Apart* at the end, with whoever the amendment takes out counted as gone: they leave before the member comes.
+//! - *Apart* from whoever is not part of the amendment, from the members of its own job, and from those who come with
+//!   the amendment and must be apart from it in turn: of two such, the second broke its rule. Whoever the amendment
+//!   takes out is gone before the member comes.
 //! - *Together* with whoever was there before or is there at the end.
-//! - *Spread* as far as what was there before, and the member itself, do not exceed the least count at the end by more
-//!   than the skew: counts only grow while an amendment is made.
+//! - *Spread* as far as what was there before, and the member itself, do not exceed by more than the skew the least
+//!   count of all that were there or come: counts only grow while an amendment is made.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -46,8 +48,6 @@ fn rules(job: &Job) -> impl Iterator<Item = &Rule> {
 struct Count {
     /// Whoever is not part of the amendment.
     before: u64,
-    /// Those, with what the amendment brings.
-    after: u64,
     /// Everybody that was there or comes.
     ever: u64,
 }
@@ -56,17 +56,14 @@ struct Count {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
     Throughout,
-    /// The amendment takes it away from there.
-    Before,
-    /// The amendment brings it there.
-    After,
+    /// Only before the amendment, or only after.
+    Partly,
 }
 
 impl Count {
     fn add(&mut self, members: u64, when: When) {
         self.ever += members;
         self.before += if when == When::Throughout { members } else { 0 };
-        self.after += if when == When::Before { 0 } else { members };
     }
 }
 
@@ -74,6 +71,8 @@ struct Counts<'a> {
     snapshot: &'a Snapshot<'a>,
     /// Of the groups that matter, in every domain of their partition.
     counts: BTreeMap<GroupId, BTreeMap<Domain, Count>>,
+    /// Who comes into each domain of those.
+    comers: BTreeMap<(GroupId, Domain), Vec<(JobId, Part)>>,
 }
 
 /// A role and one of its rules.
@@ -81,7 +80,7 @@ type RoleRule = (u8, usize);
 
 impl<'a> Counts<'a> {
     fn of(snapshot: &'a Snapshot<'a>, amendment: &Amendment, named: &BTreeSet<GroupId>) -> Self {
-        let mut counts = Self { snapshot, counts: BTreeMap::new() };
+        let mut counts = Self { snapshot, counts: BTreeMap::new(), comers: BTreeMap::new() };
         for (group, described) in named.iter().filter_map(|id| Some((*id, snapshot.groups.groups.get(*id)?)))
         {
             let domains = snapshot.groups.partitions[described.partition].iter();
@@ -92,13 +91,28 @@ impl<'a> Counts<'a> {
         }
         for (id, job) in snapshot.jobs.iter() {
             let changes = amendment.changes.contains_key(&id);
-            let when = if changes { When::Before } else { When::Throughout };
+            let when = if changes { When::Partly } else { When::Throughout };
             is_at(snapshot, id, job).iter().for_each(|assignment| counts.add_all(job, assignment, when));
         }
         for (id, new) in amendment.changes.iter().filter_map(|(id, change)| Some((*id, change.as_ref()?))) {
-            counts.add_all(&snapshot.jobs[id], new, When::After);
+            counts.add_all(&snapshot.jobs[id], new, When::Partly);
+            counts.note_comers(id, new);
         }
         counts
+    }
+
+    fn note_comers(&mut self, id: JobId, new: &Assignment) {
+        for part in new.parts() {
+            for group in self.shape(id, part).groups.iter().filter(|group| self.counts.contains_key(group)) {
+                if let Some(domain) = self.snapshot.groups.domain(*group, part.node) {
+                    self.comers.entry((*group, domain)).or_default().push((id, *part));
+                }
+            }
+        }
+    }
+
+    fn shape(&self, id: JobId, part: &Part) -> &'a Shape {
+        &self.snapshot.jobs[id].spec.roles[usize::from(part.role)].shape
     }
 
     fn add_all(&mut self, job: &Job, assignment: &Assignment, when: When) {
@@ -123,10 +137,10 @@ impl<'a> Counts<'a> {
     }
 
     fn judge(&self, id: JobId, part: &Part, firsts: &mut BTreeSet<RoleRule>) -> Result<(), Violation> {
-        let shape = &self.snapshot.jobs[id].spec.roles[usize::from(part.role)].shape;
+        let shape = self.shape(id, part);
         for (index, rule) in shape.rules.iter().enumerate() {
             match rule {
-                Rule::Apart(group) if !self.is_alone(*group, part.node, shape) => {
+                Rule::Apart(group) if !self.is_alone(*group, id, part) => {
                     return Err(Violation::AntiAffinityBroken(id, part.node));
                 }
                 Rule::Spread { group, .. } if self.excess(rule, *group, part.node) != Some(0) => {
@@ -146,8 +160,25 @@ impl<'a> Counts<'a> {
         Ok(())
     }
 
-    fn is_alone(&self, group: GroupId, node: NodeId, shape: &Shape) -> bool {
-        self.here(group, node).is_none_or(|count| count.after <= itself(group, shape))
+    fn is_alone(&self, group: GroupId, id: JobId, part: &Part) -> bool {
+        let Some(domain) = self.snapshot.groups.domain(group, part.node) else { return true };
+        let stood = self.here(group, part.node).is_some_and(|count| count.before > 0);
+        let comers = self.comers.get(&(group, domain)).into_iter().flatten();
+        let disturb =
+            |(other, there): &&(JobId, Part)| *other == id || self.are_mutual(id, part, *other, there);
+        let beside: u64 = comers.filter(disturb).map(|(_, there)| u64::from(there.members)).sum();
+        !stood && beside <= itself(group, self.shape(id, part))
+    }
+
+    /// Whether the other must be apart from this one, too.
+    fn are_mutual(&self, id: JobId, part: &Part, other: JobId, there: &Part) -> bool {
+        self.shape(other, there).rules.iter().any(|rule| match rule {
+            Rule::Apart(group) if self.shape(id, part).groups.contains(group) => {
+                let domain = |part: &Part| self.snapshot.groups.domain(*group, part.node);
+                domain(part).is_some_and(|here| domain(there) == Some(here))
+            }
+            _ => false,
+        })
     }
 
     fn leans(&self, groups: &[GroupId], node: NodeId, shape: &Shape) -> bool {
@@ -167,7 +198,7 @@ impl<'a> Counts<'a> {
     fn excess(&self, rule: &Rule, group: GroupId, node: NodeId) -> Option<u64> {
         let Rule::Spread { skew, own, least_domains, .. } = rule else { return None };
         let (stood, counts) = (self.here(group, node)?.before, &self.counts[&group]);
-        let least = counts.values().map(|count| count.after).min().unwrap_or(0);
+        let least = counts.values().map(|count| count.ever).min().unwrap_or(0);
         let least = if counts.len() < *least_domains as usize { 0 } else { least };
         Some((stood + u64::from(*own)).saturating_sub(least + u64::from(*skew)))
     }

@@ -5,7 +5,9 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::draft::{Draft, Reach};
+use super::hopeless::hopeless;
 use super::order::{Line, Rank, Ranker};
+use super::pass;
 use super::place::Placer;
 use super::size::Sizes;
 use crate::id::JobId;
@@ -15,9 +17,6 @@ use crate::policy::{Policy, Preemption, Queueing};
 use crate::report::Reason;
 use crate::snapshot::Snapshot;
 
-/// A cycle starts at most so many jobs; the next goes on from there.
-const MOST_STARTS_PER_CYCLE: usize = 10_000;
-
 pub(super) fn admit<'a>(
     snapshot: &'a Snapshot<'a>,
     policy: &Policy,
@@ -25,49 +24,22 @@ pub(super) fn admit<'a>(
     sizes: Sizes,
     placer: Placer,
 ) -> Draft<'a> {
-    let rules = Rules { snapshot, queueing: policy.queueing, sizes, placer };
+    let rules = Rules { snapshot, queueing: policy.queueing, preemption: policy.preemption, sizes, placer };
     match policy.preemption {
-        Preemption::Never | Preemption::ByPriority => rules.fill_what_is_free(ranker),
+        Preemption::Never | Preemption::ByPriority => pass::fill_what_is_free(&rules, ranker),
         Preemption::ByRank => rules.share_out_by_rank(ranker),
     }
 }
 
-struct Rules<'a> {
-    snapshot: &'a Snapshot<'a>,
-    queueing: Queueing,
-    sizes: Sizes,
-    placer: Placer,
+pub(super) struct Rules<'a> {
+    pub(super) snapshot: &'a Snapshot<'a>,
+    pub(super) queueing: Queueing,
+    pub(super) preemption: Preemption,
+    pub(super) sizes: Sizes,
+    pub(super) placer: Placer,
 }
 
 impl<'a> Rules<'a> {
-    /// Serves the line from what is free. When the first of a class does not fit, its whole class is passed over:
-    /// the room only shrinks from here on.
-    fn fill_what_is_free(&self, ranker: &'a Ranker<'a>) -> Draft<'a> {
-        let mut draft = Draft::beside_the_plan(self.snapshot);
-        let in_order = self.queueing == Queueing::HeadBlocks;
-        let mut line = Line::new(ranker, |class| in_order || !class.is_closed(self.snapshot.stamp(class)));
-        let mut starts = 0;
-        while let Some((id, class)) = line.pop() {
-            match self.admit_one(&mut draft, id, Reach::Unclaimed) {
-                Ok(()) => line.step_up(id, class),
-                Err(reason) => {
-                    draft.report.waiting.push((class, reason));
-                    if in_order {
-                        draft.report.blocked_by = Some(id);
-                        break;
-                    }
-                    continue;
-                }
-            }
-            starts += 1;
-            if starts == MOST_STARTS_PER_CYCLE {
-                draft.report.cut_short = true;
-                break;
-            }
-        }
-        draft
-    }
-
     /// Ranks everybody together, those in the plan and those that wait, and hands the room out down the list. Who is
     /// in the plan keeps its place if nobody ahead has taken it.
     fn share_out_by_rank(&self, ranker: &'a Ranker<'a>) -> Draft<'a> {
@@ -131,18 +103,25 @@ impl<'a> Rules<'a> {
     }
 
     /// Places a job where it disturbs nobody, or, if it may, where it disturbs those behind it least.
-    fn admit_one(&self, draft: &mut Draft<'a>, id: JobId, reach: Reach) -> Result<(), Reason> {
+    pub(super) fn admit_one(&self, draft: &mut Draft<'a>, id: JobId, reach: Reach) -> Result<(), Reason> {
         let job = &self.snapshot.jobs[id];
         self.quota_allows(draft, job)?;
         let mut placed = self.placer.place(draft, job, self.sizes, Reach::Unclaimed);
         if placed.is_err() && reach == Reach::Claimed {
             placed = self.placer.place(draft, job, self.sizes, Reach::Claimed);
         }
-        draft.assign(id, job.spec.queue, placed?);
+        draft.assign(id, job.spec.queue, placed.map_err(|reason| self.or_hopeless(job, reason))?);
         Ok(())
     }
 
-    fn quota_allows(&self, draft: &Draft<'_>, job: &Job) -> Result<(), Reason> {
+    /// Who waits though it could never run as things are hears so.
+    fn or_hopeless(&self, job: &Job, reason: Reason) -> Reason {
+        let Snapshot { cluster, room, keeps_hopeless, .. } = *self.snapshot;
+        let hopeless = keeps_hopeless.then(|| hopeless(cluster, room, job)).flatten();
+        hopeless.unwrap_or(reason)
+    }
+
+    pub(super) fn quota_allows(&self, draft: &Draft<'_>, job: &Job) -> Result<(), Reason> {
         let queue = job.spec.queue;
         let Some(bound) = self.snapshot.queues[queue].bound() else { return Ok(()) };
         let (need, left) = (job.spec.least(), bound - draft.held_by(queue));

@@ -15,8 +15,6 @@ pub(super) struct Counts<'a> {
     /// By how much the number of domains with a count has changed.
     with_count: BTreeMap<(GroupId, u32), i64>,
     in_all: BTreeMap<GroupId, i64>,
-    /// Domains in which somebody was placed who must be apart from a group: none of it may follow.
-    guarded: BTreeMap<(GroupId, Domain), u32>,
 }
 
 /// A kind of rule, for who asks which one forbids a place.
@@ -29,28 +27,14 @@ pub(super) enum RuleKind {
 
 impl<'a> Counts<'a> {
     pub(super) fn new(snapshot: &'a Snapshot<'a>) -> Self {
-        Self {
-            snapshot,
-            placed: BTreeMap::new(),
-            with_count: BTreeMap::new(),
-            in_all: BTreeMap::new(),
-            guarded: BTreeMap::new(),
-        }
+        Self { snapshot, placed: BTreeMap::new(), with_count: BTreeMap::new(), in_all: BTreeMap::new() }
     }
 
-    /// Counts members of a shape in, or out again where the number is negative.
-    pub(super) fn add(&mut self, shape: &Shape, node: NodeId, members: i64) {
-        for group in &*shape.groups {
+    /// Counts members in, or out again where the number is negative.
+    pub(super) fn add(&mut self, groups: &[GroupId], node: NodeId, members: i64) {
+        for group in groups {
             if let Some(domain) = self.snapshot.groups.domain(*group, node) {
                 self.change(*group, domain, members);
-            }
-        }
-        for rule in &*shape.rules {
-            if let Rule::Apart(group) = rule
-                && let Some(domain) = self.snapshot.groups.domain(*group, node)
-            {
-                let guards = self.guarded.entry((*group, domain)).or_default();
-                *guards = guards.saturating_add_signed(members as i32);
             }
         }
     }
@@ -68,9 +52,13 @@ impl<'a> Counts<'a> {
         groups.iter().filter_map(|group| self.in_all.get(group)).map(|placed| placed.unsigned_abs()).sum()
     }
 
+    pub(super) fn have_changed(&self) -> bool {
+        self.in_all.values().any(|placed| *placed != 0)
+    }
+
     pub(super) fn is_empty(&self, group: GroupId) -> bool {
-        let nobody = self.snapshot.tallies.get(group).is_none_or(|tally| tally.is_empty());
-        nobody && self.in_all.get(&group).is_none_or(|placed| *placed == 0)
+        let before = self.snapshot.tallies.get(group).map_or(0, |tally| tally.in_domains());
+        before as i64 + self.in_all.get(&group).copied().unwrap_or(0) == 0
     }
 
     fn count(&self, group: GroupId, domain: Domain) -> u32 {
@@ -103,20 +91,9 @@ impl<'a> Counts<'a> {
         group.map_or(0, |group| self.snapshot.tallies.domains(group.partition))
     }
 
-    /// Whether members of this shape must be placed one at a time, because each may decide about the next.
-    pub(super) fn matter_to(&self, shape: &Shape) -> bool {
-        !shape.rules.is_empty() || (!self.guarded.is_empty() && !shape.groups.is_empty())
-    }
-
     /// The kind of rule that keeps one more member of a shape off a node, if any does.
     pub(super) fn forbid(&self, shape: &Shape, node: NodeId) -> Option<RuleKind> {
-        let domain = |group: GroupId| self.snapshot.groups.domain(group, node);
-        let guards = |group: &GroupId| {
-            let guarded = domain(*group).and_then(|domain| self.guarded.get(&(*group, domain)));
-            guarded.is_some_and(|guards| *guards > 0)
-        };
-        let broken = shape.rules.iter().find_map(|rule| self.broken(rule, node));
-        broken.or_else(|| shape.groups.iter().any(guards).then_some(RuleKind::Apart))
+        shape.rules.iter().find_map(|rule| self.broken(rule, node))
     }
 
     fn broken(&self, rule: &Rule, node: NodeId) -> Option<RuleKind> {

@@ -1,16 +1,18 @@
 //! A plan in the making: the room that is left, what has changed, and a log by which tries are undone.
 
+mod trial;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Decision;
-use super::counts::Counts;
+use super::counts::{Counts, RuleKind};
 use crate::cluster::NodeState;
-use crate::id::{IdVec, JobId, NodeId, QueueId, ShapeId};
-use crate::job::{Shape, Standing};
+use crate::id::{GroupId, IdVec, JobId, NodeId, QueueId, ShapeId};
+use crate::job::{Rule, Shape, Standing};
 use crate::plan::{Amendment, Assignment, Generation};
 use crate::report::Report;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Class, Snapshot};
 use crate::taken::{Taken, fit};
 use crate::units::{Instant, Resources};
 
@@ -30,6 +32,8 @@ pub(super) struct Draft<'a> {
     pub(super) counts: Counts<'a>,
     log: Vec<(NodeId, &'a Shape, u32)>,
     changes: BTreeMap<JobId, Option<Arc<Assignment>>>,
+    /// How often somebody was told to leave: whoever did not fit before may fit now.
+    growth: u64,
     pub(super) report: Report,
     pub(super) standings: Vec<(JobId, Standing)>,
 }
@@ -82,9 +86,20 @@ impl<'a> Draft<'a> {
             counts: Counts::new(snapshot),
             log: Vec::new(),
             changes: BTreeMap::new(),
+            growth: 0,
             report: Report::default(),
             standings: Vec::new(),
         }
+    }
+
+    /// Zero, and grows whenever something is done in the draft by which a class that was refused may be served.
+    pub(super) fn stamp(&self, class: &Class) -> u64 {
+        self.growth + self.counts.changes(&class.watches)
+    }
+
+    /// Whether the stamp of any class may have grown.
+    pub(super) fn has_changed_for_others(&self) -> bool {
+        self.growth > 0 || self.counts.have_changed()
     }
 
     /// An upper bound on the free room: what exceeds it fits nowhere.
@@ -147,8 +162,37 @@ impl<'a> Draft<'a> {
                 taken.add_count(node, *counter, each.saturating_mul(count));
             }
         });
-        self.counts.add(shape, node, i64::from(members));
+        self.counts.add(&shape.groups, node, i64::from(members));
         self.log.push((node, shape, members));
+    }
+
+    /// The kind of rule that keeps one more member of a shape off a node: its own, or one of a member of the same job
+    /// that was placed before it.
+    pub(super) fn forbid(&self, shape: &Shape, node: NodeId) -> Option<RuleKind> {
+        let domain = |group: GroupId, node: NodeId| self.snapshot.groups.domain(group, node);
+        let intrudes = |(there, other): (NodeId, GroupId)| {
+            domain(other, node).is_some_and(|here| domain(other, there) == Some(here))
+        };
+        let own = self.counts.forbid(shape, node);
+        own.or_else(|| self.guards(shape).any(intrudes).then_some(RuleKind::Apart))
+    }
+
+    /// Whether members of this shape must be placed one at a time, because each may decide about the next.
+    pub(super) fn is_ruled(&self, shape: &Shape) -> bool {
+        !shape.rules.is_empty() || self.guards(shape).next().is_some()
+    }
+
+    /// Where members of the job that is being placed are who must be apart from a group of this shape.
+    fn guards(&self, shape: &Shape) -> impl Iterator<Item = (NodeId, GroupId)> {
+        let placed = self.log.iter().filter(|_| !shape.groups.is_empty());
+        let rules =
+            placed.flat_map(|(node, other, _)| other.rules.iter().map(move |rule| (*node, other, rule)));
+        rules.filter_map(|(node, other, rule)| match rule {
+            // Who has the same rule finds those by their count who are counted.
+            Rule::Apart(group) if other.groups.contains(group) && shape.rules.contains(rule) => None,
+            Rule::Apart(group) if shape.groups.contains(group) => Some((node, *group)),
+            _ => None,
+        })
     }
 
     /// Undoes everything since the mark.
@@ -162,21 +206,29 @@ impl<'a> Draft<'a> {
                     taken.remove_count(node, *counter, each.saturating_mul(count));
                 }
             });
-            self.counts.add(shape, node, -i64::from(members));
+            self.counts.add(&shape.groups, node, -i64::from(members));
         }
     }
 
     /// Changes what is taken from a node, and whatever was counted of it.
     fn change(&mut self, node: NodeId, change: impl FnOnce(&mut Taken)) {
-        let before = self.taken.free(self.snapshot.cluster, node);
+        self.count_out(node);
+        change(&mut self.taken);
+        self.count_in(node);
+    }
+
+    fn count_out(&mut self, node: NodeId) {
+        self.total = self.total - self.taken.free(self.snapshot.cluster, node);
         if self.exact {
             self.count_fits(node, |fits, fit| fits - fit);
         }
-        change(&mut self.taken);
+    }
+
+    fn count_in(&mut self, node: NodeId) {
+        self.total = self.total + self.taken.free(self.snapshot.cluster, node);
         if self.exact {
             self.count_fits(node, |fits, fit| fits + fit);
         }
-        self.total = self.total - before + self.taken.free(self.snapshot.cluster, node);
     }
 
     fn count_fits(&mut self, node: NodeId, count: impl Fn(u64, u64) -> u64) {
@@ -206,12 +258,9 @@ impl<'a> Draft<'a> {
 
     /// The same, of somebody who stays even where that is more than there is.
     pub(super) fn keep_anyway(&mut self, queue: QueueId, assignment: &Assignment) {
-        let cluster = self.snapshot.cluster;
-        let free =
-            |taken: &Taken| assignment.nodes().map(|node| taken.free(cluster, node)).sum::<Resources>();
-        let before = free(&self.taken);
+        assignment.nodes().for_each(|node| self.count_out(node));
         self.taken.add_all(assignment);
-        self.total = self.total - before + free(&self.taken);
+        assignment.nodes().for_each(|node| self.count_in(node));
         self.held[queue] = self.held[queue] + assignment.total();
     }
 

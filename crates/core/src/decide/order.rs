@@ -203,6 +203,10 @@ impl<'a> Line<'a> {
         self.firsts.is_empty()
     }
 
+    pub(super) fn clear(&mut self) {
+        self.firsts.clear();
+    }
+
     /// The line of all classes that `wanted` lets in.
     pub fn new(ranker: &'a Ranker<'a>, wanted: impl Fn(&Class) -> bool) -> Self {
         let classes = ranker.snapshot.waiting.classes().filter(|(_, class)| wanted(class));

@@ -91,7 +91,7 @@ impl Placer {
         let draft = Draft::beside_the_plan(snapshot);
         let search = Search { rule: self.rule, job, sizes, reach: Reach::Unclaimed };
         let candidates = search.candidates(&draft, Scope::Everywhere, &role.shape).into_iter();
-        let allowed = candidates.filter(|(node, _)| draft.counts.forbid(&role.shape, *node).is_none());
+        let allowed = candidates.filter(|(node, _)| draft.forbid(&role.shape, *node).is_none());
         allowed.map(|(node, _)| node).collect()
     }
 }
@@ -101,7 +101,7 @@ fn whole(job: &Job, parts: Vec<Part>) -> Assignment {
 }
 
 /// The quick answer, by counts that are kept: it is exact for gangs of one role.
-fn too_little_room(draft: &Draft<'_>, job: &Job, sizes: Sizes) -> Option<Reason> {
+pub(super) fn too_little_room(draft: &Draft<'_>, job: &Job, sizes: Sizes) -> Option<Reason> {
     let fits = |role: &Role, shape: ShapeId| {
         draft.fits(shape).min(u64::from(role.shape.each.count_in(draft.total())))
     };
@@ -231,7 +231,7 @@ impl<'a> Search<'a> {
         if members == 0 {
             return Ok(Vec::new());
         }
-        if draft.counts.matter_to(shape) {
+        if draft.is_ruled(shape) {
             return self.one_at_a_time(draft, scope, shape, members);
         }
         let candidates = self.candidates(draft, scope, shape);

@@ -38,7 +38,7 @@ impl Engine {
         self.finish_pass(report);
     }
 
-    pub(super) fn put_into_plan(&mut self, id: JobId, assignment: Arc<Assignment>) {
+    fn put_into_plan(&mut self, id: JobId, assignment: Arc<Assignment>) {
         self.index.hold(&self.state, id, &assignment);
         let spec = &self.state.jobs[id].spec;
         self.index.checker.record(&self.state.cluster, id, spec, Some(&assignment));
@@ -66,6 +66,11 @@ impl Engine {
         while let Some(intruder) = self.intruder(&assignment) {
             self.back_to_where_it_is(intruder);
         }
+        self.put_where_it_is(id, assignment);
+    }
+
+    /// Puts a job into the plan where it is in fact: if that is more than a node has, it is the world's doing.
+    pub(super) fn put_where_it_is(&mut self, id: JobId, assignment: Arc<Assignment>) {
         let nodes: Vec<NodeId> = assignment.nodes().collect();
         self.put_into_plan(id, assignment);
         self.index.checker.excuse(&self.state.cluster, nodes);

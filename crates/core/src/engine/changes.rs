@@ -3,13 +3,18 @@
 use std::sync::Arc;
 
 use super::Engine;
+use crate::cluster::NodeState;
 use crate::id::JobId;
 use crate::job::{Job, JobSpec, Life};
 use crate::plan::{Assignment, Part};
 use crate::units::Instant;
 
 impl Engine {
-    pub(super) fn was_found(&mut self, spec: Arc<JobSpec>, parts: Vec<Part>, since: Instant) {
+    pub(super) fn was_found(&mut self, mut spec: Arc<JobSpec>, parts: Vec<Part>, since: Instant) {
+        if spec.suspended {
+            // It runs, whatever its owner wanted; to stop it is another event.
+            Arc::make_mut(&mut spec).suspended = false;
+        }
         let nodes = self.state.cluster.nodes();
         let known = parts.iter().all(|part| nodes.get(part.node).is_some());
         let held = Assignment::whole(&spec, parts).ok().filter(|_| known).map(Arc::new);
@@ -23,7 +28,11 @@ impl Engine {
         self.index.occupied.add_all(&held);
         self.state.jobs[id].life = Life::Running(held.clone());
         self.runs(id, &held, since);
+        let gone = held.nodes().find(|node| self.state.cluster.node(*node).state == NodeState::Gone);
         self.put_back_into_plan(id, held);
+        if let Some(lost) = gone {
+            self.loses(id, lost);
+        }
     }
 
     /// Some members of a job have ended. Where it is planned elsewhere than it is, it is planned anew.
@@ -47,7 +56,7 @@ impl Engine {
             self.state.jobs[id].progress.starts(self.state.now, held.total().gpus);
         }
         if let Some(planned) = planned {
-            self.put_into_plan(id, planned);
+            self.put_where_it_is(id, planned);
         }
         self.state.dirty = true;
     }

@@ -63,9 +63,9 @@ impl Engine {
         let waits = job.life.is_waiting() && job.class.is_some();
         let roles = job.spec.roles.iter().filter(|_| waits);
         let needs = roles.flat_map(|role| role.shape.counters.iter().map(move |need| (role, need)));
-        let short = needs.filter_map(|(role, (counter, each))| {
+        let short = needs.filter(|(_, (_, each))| *each > 0).filter_map(|(role, (counter, each))| {
             let left = self.left(role.shape.on, *counter);
-            let fit: u64 = left.iter().map(|left| left.checked_div(*each).unwrap_or(u64::MAX)).sum();
+            let fit: u64 = left.iter().map(|left| left / each).sum();
             let members = u64::from(role.gang.min());
             let name = self.state.cluster.counters().get(*counter)?.name.clone();
             (fit < members).then(|| (name, each.saturating_mul(members), left.iter().sum()))

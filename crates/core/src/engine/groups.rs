@@ -79,13 +79,7 @@ impl Engine {
 
     /// Whether the groups, counted from nothing, have the counts that were kept.
     pub(super) fn groups_are_right(&self) -> bool {
-        let mut anew = Tallies::default();
-        for partition in self.state.groups.partitions.ids() {
-            anew.partition_changed(&self.state.groups, partition);
-        }
-        for group in self.state.groups.groups.ids() {
-            anew.group_changed(&self.state.groups, group);
-        }
+        let mut anew = Tallies::of(&self.state.groups);
         for (id, _) in self.state.jobs.iter() {
             anew.recount(&self.state.groups, id, belongs(&self.state, id));
         }

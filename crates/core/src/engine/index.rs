@@ -39,18 +39,13 @@ impl Index {
         let nodes = state.cluster.nodes().len();
         let mut index = Self {
             room: Room::of(&state.cluster),
+            tallies: Tallies::of(&state.groups),
             held: IdVec::filled(Resources::NONE, state.queues.len()),
             occupied: Taken::nothing(nodes),
             checker: Checker::new(nodes, state.queues.len()),
             deadlines: state.under_way.iter().map(|(job, step)| (step.deadline, *job)).collect(),
             ..Self::default()
         };
-        for partition in state.groups.partitions.ids() {
-            index.tallies.partition_changed(&state.groups, partition);
-        }
-        for group in state.groups.groups.ids() {
-            index.tallies.group_changed(&state.groups, group);
-        }
         let ids: Vec<JobId> = state.jobs.iter().map(|(id, _)| id).collect();
         let dirty = state.dirty;
         for id in ids {

@@ -68,7 +68,7 @@ impl Engine {
     }
 
     /// A node under a job is gone. What is left of the job is stopped, so that it can start again whole.
-    fn loses(&mut self, id: JobId, lost: NodeId) {
+    pub(super) fn loses(&mut self, id: JobId, lost: NodeId) {
         let now = self.state.now;
         self.drop_from_plan(id);
         let job = &mut self.state.jobs[id];

@@ -169,12 +169,12 @@ impl Engine {
         match (under_way.action, life) {
             (Action::Start(_), Life::Starting(held)) => {
                 self.state.jobs[id].failed_starts = 0;
-                self.runs_on(id, held);
+                self.runs_on(id, &held);
             }
             (Action::Move { .. }, Life::Moving { from, to })
             | (Action::Rescale { .. }, Life::Resizing { from, to }) => {
                 self.index.occupied.remove_all(&from);
-                self.runs_on(id, to);
+                self.runs_on(id, &to);
             }
             (_, Life::Leaving { exit, .. }) => self.has_left(id, exit),
             (_, Life::Degraded { .. }) => self.has_left(id, Exit::Preempt),
@@ -182,9 +182,9 @@ impl Engine {
         }
     }
 
-    fn runs_on(&mut self, id: JobId, held: Arc<Assignment>) {
+    fn runs_on(&mut self, id: JobId, held: &Arc<Assignment>) {
         self.set_life(id, Life::Running(held.clone()));
-        self.runs(id, &held, self.state.now);
+        self.runs(id, held, self.state.now);
     }
 
     /// A job runs, and has since then.
@@ -199,7 +199,16 @@ impl Engine {
         self.state.wake = [self.state.wake, wake].into_iter().flatten().min();
         match self.state.jobs[id].ripe(self.state.settings.min_run).filter(|ripe| *ripe > now) {
             Some(ripe) => drop(self.index.ripening.insert((ripe, id))),
-            None => self.victims_may_be_had(),
+            None => self.may_be_a_victim(id),
+        }
+    }
+
+    /// A job runs that may be stopped for another's sake; others of higher priority may want its place.
+    fn may_be_a_victim(&mut self, id: JobId) {
+        let spec = &self.state.jobs[id].spec;
+        let outranked = self.index.priorities.keys().next_back().is_some_and(|most| *most > spec.priority);
+        if outranked && spec.capabilities.makes_room() {
+            self.victims_may_be_had();
         }
     }
 

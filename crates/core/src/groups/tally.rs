@@ -13,6 +13,7 @@ pub(crate) type Belonging = (GroupId, NodeId, u32);
 pub struct Tally {
     on: BTreeMap<NodeId, u32>,
     in_domain: BTreeMap<Domain, u32>,
+    in_domains: u64,
     /// How many domains have each count but zero, so that the least is found without looking at all of them.
     with_count: BTreeMap<u32, u32>,
     /// How often anything about it has changed.
@@ -24,9 +25,9 @@ impl Tally {
         self.in_domain.get(&domain).copied().unwrap_or(0)
     }
 
-    /// Whether it has somebody in any domain.
-    pub fn is_empty(&self) -> bool {
-        self.in_domain.is_empty()
+    /// How many it has in all domains together.
+    pub fn in_domains(&self) -> u64 {
+        self.in_domains
     }
 
     /// The counts that domains have, each with how many domains have it; those with nobody are not listed.
@@ -51,6 +52,7 @@ impl Tally {
     fn change_domain(&mut self, domain: Option<Domain>, by: i64) {
         let Some(domain) = domain.filter(|_| by != 0) else { return };
         let (was, is) = shift(&mut self.in_domain, domain, by);
+        self.in_domains = self.in_domains.saturating_add_signed(by);
         if was > 0 {
             shift(&mut self.with_count, was, -1);
         }
@@ -82,6 +84,14 @@ pub struct Tallies {
 }
 
 impl Tallies {
+    /// The counts of everybody who is no job of this engine.
+    pub(crate) fn of(groups: &Groups) -> Self {
+        let mut tallies = Self::default();
+        groups.partitions.ids().for_each(|partition| tallies.partition_changed(groups, partition));
+        groups.groups.ids().for_each(|group| tallies.group_changed(groups, group));
+        tallies
+    }
+
     pub fn get(&self, group: GroupId) -> Option<&Tally> {
         self.tallies.get(group)
     }
@@ -103,9 +113,9 @@ impl Tallies {
             *domains.entry(domain).or_default() += 1;
         }
         self.domains.put(id, domains).expect("the partition was put under the same id");
-        for group in groups.over(id) {
-            self.count_anew(groups, group);
-        }
+        let known: Vec<GroupId> =
+            groups.over(id).filter(|group| self.tallies.get(*group).is_some()).collect();
+        known.into_iter().for_each(|group| self.count_anew(groups, group));
     }
 
     /// A node has come into another domain, or out of all.

@@ -44,7 +44,7 @@ impl<'a> Search<'a> {
     fn next_allowed(&self, draft: &Draft<'a>, shape: &Shape, choice: &mut Choice) -> Option<NodeId> {
         loop {
             while let Some(best @ (_, Reverse(node))) = choice.open.pop() {
-                if draft.counts.forbid(shape, node).is_none() {
+                if draft.forbid(shape, node).is_none() {
                     return Some(node);
                 }
                 choice.aside.push(best);

@@ -69,7 +69,7 @@ impl<'a> Search<'a> {
     /// The kind of rule that forbids most of the nodes which have room.
     fn strictest(&self, draft: &Draft<'a>, shape: &Shape) -> Option<RuleKind> {
         let candidates = self.candidates(draft, Scope::Everywhere, shape);
-        let kinds = candidates.iter().filter_map(|(node, _)| draft.counts.forbid(shape, *node));
+        let kinds = candidates.iter().filter_map(|(node, _)| draft.forbid(shape, *node));
         let mut forbids = [0u32; 3];
         kinds.for_each(|kind| forbids[kind as usize] += 1);
         let kinds = [RuleKind::Together, RuleKind::Apart, RuleKind::Spread];

@@ -1,0 +1,49 @@
+//! Whether steps may be carried out now.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::amounts::{Counts, amounts, counts};
+use super::{Checked, Touched, Violation, is_whole};
+use crate::cluster::Cluster;
+use crate::id::{CounterId, IdVec, JobId, NodeId};
+use crate::job::JobSpec;
+use crate::plan::Step;
+use crate::units::Resources;
+
+/// Passes steps if all they take is counted as held and no node to which they add then holds more than it has.
+/// `occupied` and `counted` are what jobs hold in fact once these steps are under way; a step that frees room has freed
+/// it only when the world says so.
+pub fn check_steps(
+    cluster: &Cluster,
+    jobs: impl Fn(JobId) -> Option<Arc<JobSpec>>,
+    occupied: &IdVec<NodeId, Resources>,
+    counted: impl Fn(NodeId, CounterId) -> u64,
+    steps: Vec<Step>,
+) -> Result<Checked<Vec<Step>>, Violation> {
+    let mut taken: BTreeMap<NodeId, Resources> = BTreeMap::new();
+    let mut counters = Counts::new();
+    for step in &steps {
+        let Some(assignment) = step.action.takes() else { continue };
+        let spec = jobs(step.job).ok_or(Violation::NotToRun(step.job))?;
+        is_whole(step.job, &spec, assignment)?;
+        for (node, amount) in amounts(&spec, assignment) {
+            let used = taken.entry(node).or_default();
+            *used = *used + amount;
+            let is_counted = used.fits_in(occupied[node]);
+            let after = Touched { used: occupied[node], added: amount };
+            if !is_counted || after.exceeds(cluster.node(node).capacity) {
+                return Err(Violation::RoomNotFree(step.job));
+            }
+        }
+        for ((counter, node), amount) in counts(&spec, assignment) {
+            let used = counters.entry((counter, node)).or_default();
+            *used += amount;
+            let held = counted(node, counter);
+            if *used > held || amount > 0 && held > cluster.count(node, counter) {
+                return Err(Violation::RoomNotFree(step.job));
+            }
+        }
+    }
+    Ok(Checked(steps))
+}

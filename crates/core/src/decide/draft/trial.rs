@@ -1,0 +1,68 @@
+//! Telling others to leave, and trying first what that would do.
+
+use super::Draft;
+use crate::id::{IdVec, JobId, QueueId};
+use crate::job::Job;
+use crate::plan::Assignment;
+use crate::taken::Taken;
+
+impl<'a> Draft<'a> {
+    /// Tells somebody in the plan to leave. They count in their groups until they have.
+    pub(in crate::decide) fn evict(&mut self, job: JobId, queue: QueueId, assignment: &Assignment) {
+        assignment.nodes().for_each(|node| self.count_out(node));
+        self.taken.remove_all(assignment);
+        assignment.nodes().for_each(|node| self.count_in(node));
+        self.held[queue] = self.held[queue] - assignment.total();
+        self.growth += 1;
+        self.unassign(job);
+    }
+
+    /// Gives a job a place that was found in a trial.
+    pub(in crate::decide) fn settle(&mut self, id: JobId, job: &'a Job, assignment: Assignment) {
+        for part in assignment.parts() {
+            self.take(part.node, &job.spec.roles[usize::from(part.role)].shape, part.members);
+        }
+        self.assign(id, job.spec.queue, assignment);
+    }
+
+    /// A draft to try things in that are not to last. What is released there is claimed by who has it.
+    pub(in crate::decide) fn trial(&self) -> Self {
+        let nothing = Taken::nothing(self.snapshot.cluster.nodes().len());
+        let fits = IdVec::filled(u64::MAX, self.fits.len());
+        Self {
+            total: self.total,
+            counts: self.counts.clone(),
+            ..Self::over(self.snapshot, self.taken.clone(), Some(nothing), fits, self.held.clone())
+        }
+    }
+
+    /// In a trial: as if somebody were gone.
+    pub(in crate::decide) fn release(&mut self, job: &Job, assignment: &Assignment) {
+        assignment.nodes().for_each(|node| self.count_out(node));
+        self.taken.remove_all(assignment);
+        assignment.nodes().for_each(|node| self.count_in(node));
+        self.claims.iter_mut().for_each(|claims| claims.add_all(assignment));
+        self.count(job, assignment, -1);
+    }
+
+    /// In a trial: somebody is back who was thought away.
+    pub(in crate::decide) fn reclaim(&mut self, job: &Job, assignment: &Assignment) {
+        assignment.nodes().for_each(|node| self.count_out(node));
+        self.taken.add_all(assignment);
+        assignment.nodes().for_each(|node| self.count_in(node));
+        self.claims.iter_mut().for_each(|claims| claims.remove_all(assignment));
+        self.count(job, assignment, 1);
+    }
+
+    fn count(&mut self, job: &Job, assignment: &Assignment, sign: i64) {
+        for part in assignment.parts() {
+            let shape = &job.spec.roles[usize::from(part.role)].shape;
+            self.counts.add(&shape.groups, part.node, sign * i64::from(part.members));
+        }
+    }
+
+    /// In a trial: room has grown, so what was found to fit no longer bounds anything.
+    pub(in crate::decide) fn forget_fits(&mut self) {
+        self.fits = IdVec::filled(u64::MAX, self.fits.len());
+    }
+}
