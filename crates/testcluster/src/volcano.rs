@@ -6,14 +6,16 @@ use std::process::Command;
 use std::time::Duration;
 
 use kube::Client;
+use serde_json::Value;
 
 use crate::binaries::{self, Program};
 use crate::control_plane::{Companion, ControlPlane};
 use crate::error::{Error, Result};
 
-const DEFINITIONS: &str = "config/crd/volcano/bases";
+/// Its controllers wait for all of them, also where nobody uses job flows.
+const DEFINITIONS: [&str; 2] = ["config/crd/volcano/bases", "config/crd/jobflow/bases"];
 const CONFIGURATION: &str = "installer/helm/chart/volcano/config/volcano-scheduler.conf";
-/// What it makes itself as soon as it works.
+/// The scheduler makes it, the controllers open it.
 const DEFAULT_QUEUE: &str = "/apis/scheduling.volcano.sh/v1beta1/queues/default";
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -54,7 +56,7 @@ impl Volcano {
 
     async fn until_ready(&self, client: &Client) -> Result<()> {
         let ready = async {
-            while !answers(client, DEFAULT_QUEUE).await {
+            while !queue_is_open(client).await {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         };
@@ -64,17 +66,21 @@ impl Volcano {
     }
 }
 
-async fn answers(client: &Client, path: &str) -> bool {
-    let request = http::Request::get(path).body(Vec::new()).expect("a path is a request");
-    client.request_text(request).await.is_ok()
+async fn queue_is_open(client: &Client) -> bool {
+    let request = http::Request::get(DEFAULT_QUEUE).body(Vec::new()).expect("a path is a request");
+    let queue = client.request::<Value>(request).await;
+    queue.is_ok_and(|queue| queue["status"]["state"] == "Open")
 }
 
 /// In order of name.
 fn definitions(sources: &Path) -> Result<Vec<PathBuf>> {
-    let folder = sources.join(DEFINITIONS);
-    let failed = |source| Error::File { path: folder.clone(), source };
-    let entries: std::io::Result<Vec<_>> = fs::read_dir(&folder).map_err(failed)?.collect();
-    let mut paths: Vec<PathBuf> = entries.map_err(failed)?.into_iter().map(|entry| entry.path()).collect();
+    let mut paths = Vec::new();
+    for folder in DEFINITIONS.map(|folder| sources.join(folder)) {
+        let failed = |source| Error::File { path: folder.clone(), source };
+        for entry in fs::read_dir(&folder).map_err(failed)? {
+            paths.push(entry.map_err(failed)?.path());
+        }
+    }
     paths.sort();
     Ok(paths)
 }

@@ -96,11 +96,13 @@ metadata: { name: first }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restarted_api_server_has_its_old_address_and_data() {
+async fn restarted_programs_have_their_old_addresses_and_data() {
     let Some(plane) = ControlPlane::start_or_skip(Options::from_env()).await else { return };
     let api: Api<ConfigMap> = Api::default_namespaced(plane.client().await.unwrap());
     api.create(&PostParams::default(), &config_map("kept")).await.unwrap();
     let before = plane.pid(Component::ApiServer).unwrap();
+    plane.stop(Component::Etcd);
+    plane.start_component(Component::Etcd).await.unwrap();
     plane.restart_api_server().await.unwrap();
     assert_ne!(plane.pid(Component::ApiServer).unwrap(), before);
     api.get("kept").await.unwrap();

@@ -95,8 +95,9 @@ async fn a_silent_node_does_nothing_until_it_recovers() {
     let api: Api<Pod> = Api::namespaced(client.clone(), &plane.namespace("silent").await.unwrap());
     kubelets.silence("silent-0");
     create(&api, [pod("held", "silent-0", "1"), pod("goes", "silent-1", "1")]).await;
-    until(&api, "goes", phase("Running")).await;
-    assert_eq!(kubelets.counts().running, 1);
+    let counts = kubelets.until(|counts| counts.running > 0).await;
+    assert_eq!(counts.running, 1);
+    assert!(phase("Running")(&api.get_status("goes").await.unwrap().status.unwrap()));
     kubelets.recover("silent-0").await.unwrap();
     until(&api, "held", phase("Running")).await;
 }

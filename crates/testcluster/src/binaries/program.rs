@@ -77,17 +77,7 @@ pub enum Program {
 }
 
 impl Program {
-    pub const ALL: [Self; 9] = [
-        Self::Etcd,
-        Self::ApiServer(Kubernetes::V1_37),
-        Self::ControllerManager(Kubernetes::V1_37),
-        Self::Scheduler(Kubernetes::V1_37),
-        Self::ApiServer(Kubernetes::V1_35),
-        Self::ControllerManager(Kubernetes::V1_35),
-        Self::Scheduler(Kubernetes::V1_35),
-        Self::VolcanoScheduler,
-        Self::VolcanoControllers,
-    ];
+    pub const VOLCANO: [Self; 2] = [Self::VolcanoScheduler, Self::VolcanoControllers];
 
     /// All programs of one control plane.
     pub fn control_plane(kubernetes: Kubernetes) -> [Self; 4] {

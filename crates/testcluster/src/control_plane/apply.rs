@@ -4,14 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
-use kube::runtime::wait::{await_condition, conditions};
 use kube::{Client, ResourceExt};
+use serde_json::Value;
 
-use super::ControlPlane;
+use super::{ControlPlane, PAUSE};
 use crate::error::{Error, Result};
 
 impl ControlPlane {
@@ -63,13 +62,20 @@ async fn apply(client: &Client, object: &DynamicObject) -> Result<()> {
     let params = PatchParams::apply("testcluster").force();
     api.patch(&object.name_any(), &params, &Patch::Apply(object)).await.map_err(failed)?;
     if kind.kind == "CustomResourceDefinition" {
-        until_established(client, &object.name_any()).await?;
+        until_established(&api, &object.name_any()).await?;
     }
     Ok(())
 }
 
-async fn until_established(client: &Client, name: &str) -> Result<()> {
-    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let established = await_condition(api, name, conditions::is_crd_established()).await;
-    established.map(drop).map_err(|error| Error::Yaml(format!("{name} is not established: {error}")))
+/// Asked again and again, untyped: it is a matter of a moment, and definitions of others are large.
+async fn until_established(api: &Api<DynamicObject>, name: &str) -> Result<()> {
+    let established = async || -> kube::Result<bool> {
+        let conditions = &api.get(name).await?.data["status"]["conditions"];
+        let wanted = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
+        Ok(conditions.as_array().is_some_and(|conditions| conditions.iter().any(wanted)))
+    };
+    while !established().await? {
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
 }
