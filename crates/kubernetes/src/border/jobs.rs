@@ -54,7 +54,7 @@ impl Joined {
     }
 
     fn claims(&self) -> Vec<ClaimKey> {
-        self.roles.iter().flatten().flat_map(|facts| facts.claims.iter().cloned()).collect()
+        self.roles.iter().flatten().flat_map(|facts| &facts.uses).map(|used| used.claim.clone()).collect()
     }
 }
 
@@ -113,6 +113,13 @@ impl Border {
             if self.holds(&question, kind) {
                 self.jobs.outdated.extend(self.kinds.kind(kind).roles.iter().map(|(job, _)| *job));
             }
+        }
+    }
+
+    /// A claim means something else now to those who use it.
+    pub(super) fn used_otherwise(&mut self, claim: &ClaimKey) {
+        for kind in self.kinds.candidates(&Question::Uses(claim.clone())) {
+            self.jobs.outdated.extend(self.kinds.kind(kind).roles.iter().map(|(job, _)| *job));
         }
     }
 

@@ -60,33 +60,35 @@ impl Border {
         }) {
             return;
         }
-        self.forget_other(wire, &uid);
-        let node =
-            self.others.held.get_key_value(node).map_or_else(|| Arc::from(node), |(name, _)| name.clone());
-        self.count_other(wire, kind.id(), &node, Change::More);
-        self.storage.use_began(&node, &claims);
-        self.others.held.entry(node.clone()).or_default().add(&load);
-        self.others.pods.insert(uid, Other { node: node.clone(), load, kind, claims });
+        self.other_left(wire, &uid);
+        let known = self.others.held.get_key_value(node);
+        let node = known.map_or_else(|| Arc::from(node), |(name, _)| name.clone());
+        self.count_in(wire, uid, Other { node, load, kind, claims });
+    }
+
+    fn count_in(&mut self, wire: &mut Wire<'_>, uid: String, other: Other) {
+        let node = other.node.clone();
+        self.count_other(wire, other.kind.id(), &node, Change::More);
+        self.others.held.entry(node.clone()).or_default().add(&other.load);
+        for claim in self.storage.use_began(&node, &other.claims) {
+            self.used_otherwise(&claim);
+        }
+        self.others.pods.insert(uid, other);
         self.node_is_used_otherwise(wire, &node);
     }
 
     pub(super) fn other_left(&mut self, wire: &mut Wire<'_>, uid: &str) {
-        if let Some(node) = self.forget_other(wire, uid) {
-            self.node_is_used_otherwise(wire, &node);
-        }
-    }
-
-    /// Counts a pod out, and says where it was.
-    fn forget_other(&mut self, wire: &mut Wire<'_>, uid: &str) -> Option<Arc<str>> {
-        let other = self.others.pods.remove(uid)?;
+        let Some(other) = self.others.pods.remove(uid) else { return };
         self.count_other(wire, other.kind.id(), &other.node, Change::Less);
-        self.storage.use_ended(&other.node, &other.claims);
         let held = self.others.held.get_mut(&other.node).expect("what a pod held was counted");
         held.subtract(&other.load);
         if *held == Load::default() {
             self.others.held.remove(&other.node);
         }
-        Some(other.node)
+        for claim in self.storage.use_ended(&other.node, &other.claims) {
+            self.used_otherwise(&claim);
+        }
+        self.node_is_used_otherwise(wire, &other.node);
     }
 
     fn node_is_used_otherwise(&mut self, wire: &mut Wire<'_>, node: &Arc<str>) {

@@ -16,7 +16,7 @@ use crate::rules::division::Division;
 use crate::rules::load::Counter;
 use crate::rules::place::Where;
 use crate::rules::request::wanted;
-use crate::rules::storage::{ClaimKey, ClaimUse};
+use crate::rules::storage::ClaimUse;
 use crate::rules::terms::{Demands, Spread, Term};
 use crate::rules::traits::{Question, Traits, claims};
 
@@ -27,7 +27,7 @@ pub struct Facts {
     counters: Vec<(CounterId, u64)>,
     set: Hold<NodeSetId>,
     pub(super) kind: Hold<KindId>,
-    pub(super) claims: Vec<ClaimKey>,
+    pub(super) uses: Vec<ClaimUse>,
     rules: Vec<Rule>,
     holds: Vec<Hold<GroupId>>,
 }
@@ -37,26 +37,17 @@ impl Border {
         refuse_devices(pod)?;
         let (place, traits, demands) = (Where::of(pod)?, Traits::of(pod)?, Demands::of(pod)?);
         self.storage.wanted(&place.claims)?;
-        let mut load = wanted(pod)?;
-        for (driver, volumes) in self.storage.brought(&place.claims) {
-            load.count(Counter::Attached(driver), volumes);
-        }
+        let load = wanted(pod)?;
         let counters = self.counters.wanted(wire, &load)?;
-        let claims = claims(&place.claims);
-        let (rules, holds) = self.rules(wire, &traits, demands, &place.claims);
+        let uses = place.claims.clone();
+        let Rules { rules, holds } = self.rules(wire, &traits, demands);
         let set = self.set(wire, place);
         let kind = self.meet(traits);
-        Ok(Facts { each: load.resources, counters, set, kind, claims, rules, holds })
+        Ok(Facts { each: load.resources, counters, set, kind, uses, rules, holds })
     }
 
     /// The rules that follow from the pod itself, and the groups they look at.
-    fn rules(
-        &mut self,
-        wire: &mut Wire<'_>,
-        traits: &Traits,
-        demands: Demands,
-        uses: &[ClaimUse],
-    ) -> (Vec<Rule>, Vec<Hold<GroupId>>) {
+    fn rules(&mut self, wire: &mut Wire<'_>, traits: &Traits, demands: Demands) -> Rules {
         let mut rules = Rules::default();
         rules.together(self, wire, traits, &demands.together);
         for term in demands.apart {
@@ -66,24 +57,18 @@ impl Border {
         for spread in demands.spread {
             rules.spread(self, wire, &traits.namespace, spread);
         }
-        for claim in self.for_one_pod(uses) {
-            rules.apart(self.group(wire, Group::of_users(claim)));
-        }
-        (rules.rules, rules.holds)
+        rules
     }
 
-    /// Claims that only one pod at a time may use, wherever it is.
-    fn for_one_pod(&self, uses: &[ClaimUse]) -> Vec<ClaimKey> {
-        let exclusive = |claim: &&ClaimKey| {
-            let modes = self.storage.claim(claim).and_then(|claim| claim.spec.access_modes.as_ref());
-            modes.into_iter().flatten().any(|mode| mode == "ReadWriteOncePod")
-        };
-        claims(uses).iter().filter(exclusive).cloned().collect()
-    }
-
-    /// A pod's needs as of now: also whom it must keep away from because they want it so, and the groups it is in.
+    /// A pod's needs as of now: also whom it must keep away from because they or its claims want it so, and the groups
+    /// it is in.
     pub(super) fn shape_now(&mut self, wire: &mut Wire<'_>, facts: &Facts) -> Shaped {
         let mut rules = Rules { rules: facts.rules.clone(), holds: facts.holds.clone() };
+        for claim in claims(&facts.uses) {
+            if self.storage.is_for_one_pod(&claim) {
+                rules.apart(self.group(wire, Group::of_users(claim)));
+            }
+        }
         for term in self.repelling(facts.kind.id()) {
             rules.apart(self.group(wire, Group::of_carriers(term)));
         }
@@ -94,11 +79,21 @@ impl Border {
         let shape = Shape {
             each: facts.each,
             on: Eligibility { gpu_type: None, set: Some(facts.set.id()) },
-            counters: facts.counters.as_slice().into(),
+            counters: self.with_volumes(wire, facts).into(),
             groups: groups.into(),
             rules: rules.rules.into(),
         };
         Shaped { shape, holds: rules.holds }
+    }
+
+    /// What a pod takes of counters, and the volumes that have to be attached for it.
+    fn with_volumes(&mut self, wire: &mut Wire<'_>, facts: &Facts) -> Vec<(CounterId, u64)> {
+        let mut counters = facts.counters.clone();
+        for (driver, volumes) in self.storage.brought(&facts.uses) {
+            counters.extend(self.counters.intern(wire, &Counter::Attached(driver)).map(|id| (id, volumes)));
+        }
+        counters.sort_unstable();
+        counters
     }
 
     /// The terms by which others keep pods of this kind away.

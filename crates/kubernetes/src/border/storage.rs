@@ -8,17 +8,27 @@ use super::wire::Wire;
 use crate::objects::{
     Attachment, Claim, CsiDriver, CsiNode, PersistentVolume, StorageCapacity, StorageClass,
 };
-use crate::rules::storage::{ClaimKey, Concerned};
+use crate::rules::storage::{ClaimKey, Concerned, TermsOfUse};
 
 impl Border {
     pub fn claim_applied(&mut self, engine: &mut Engine, now: Instant, claim: Claim) {
-        let key = self.storage.claim_applied(claim);
+        let key = ClaimKey::of(&claim.metadata);
+        let before = self.storage.terms_of_use(&key);
+        self.storage.claim_applied(claim);
+        self.compare_use(&key, &before);
         self.claim_differs(&mut Wire { engine, now }, &key);
     }
 
     pub fn claim_deleted(&mut self, engine: &mut Engine, now: Instant, namespace: &str, name: &str) {
-        let key = self.storage.claim_deleted(namespace, name);
+        let key = ClaimKey { namespace: namespace.to_owned(), name: name.to_owned() };
+        self.storage.claim_deleted(&key);
         self.claim_differs(&mut Wire { engine, now }, &key);
+    }
+
+    fn compare_use(&mut self, claim: &ClaimKey, before: &TermsOfUse) {
+        if self.storage.terms_of_use(claim) != *before {
+            self.used_otherwise(claim);
+        }
     }
 
     fn claim_differs(&mut self, wire: &mut Wire<'_>, claim: &ClaimKey) {
@@ -31,7 +41,9 @@ impl Border {
     pub fn volume_applied(&mut self, engine: &mut Engine, now: Instant, volume: PersistentVolume) {
         let name = volume.metadata.name.clone().unwrap_or_default();
         let before = self.storage.concerned_by(&name);
+        let claim = ClaimKey::of_volume(&volume).map(|claim| (self.storage.terms_of_use(&claim), claim));
         self.storage.volume_applied(volume);
+        claim.iter().for_each(|(before, claim)| self.compare_use(claim, before));
         let after = self.storage.concerned_by(&name);
         let mut wire = Wire { engine, now };
         if before != after {

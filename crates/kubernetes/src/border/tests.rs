@@ -2,6 +2,7 @@
 
 mod bound;
 mod company;
+mod hostile;
 mod nodes;
 
 use std::sync::Arc;

@@ -155,7 +155,7 @@ pub struct CsiNode {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CsiNodeSpec {
-    pub drivers: Vec<DriverLimit>,
+    pub drivers: Option<Vec<DriverLimit>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use crate::objects::{Attachment, Claim, CsiDriver, CsiNode, PersistentVolume, Pod, StorageClass};
 use crate::rules::Refusal;
 
+pub use attach::TermsOfUse;
 pub use volume::Room;
 use volume::Volume;
 pub use wanted::Wanted;
@@ -25,9 +26,18 @@ pub struct ClaimKey {
 }
 
 impl ClaimKey {
-    fn of(meta: &ObjectMeta) -> Self {
+    pub fn of(meta: &ObjectMeta) -> Self {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         Self { namespace: text(&meta.namespace), name: text(&meta.name) }
+    }
+}
+
+impl ClaimKey {
+    /// The claim that a volume is bound to, or meant for.
+    pub fn of_volume(volume: &PersistentVolume) -> Option<Self> {
+        let claim = volume.spec.claim_ref.as_ref()?;
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        Some(Self { namespace: text(&claim.namespace), name: text(&claim.name) })
     }
 }
 
@@ -144,16 +154,12 @@ fn name_of(meta: &ObjectMeta) -> String {
 }
 
 impl Storage {
-    pub fn claim_applied(&mut self, claim: Claim) -> ClaimKey {
-        let key = ClaimKey::of(&claim.metadata);
-        self.claims.insert(key.clone(), claim);
-        key
+    pub fn claim_applied(&mut self, claim: Claim) {
+        self.claims.insert(ClaimKey::of(&claim.metadata), claim);
     }
 
-    pub fn claim_deleted(&mut self, namespace: &str, name: &str) -> ClaimKey {
-        let key = ClaimKey { namespace: namespace.to_owned(), name: name.to_owned() };
-        self.claims.remove(&key);
-        key
+    pub fn claim_deleted(&mut self, key: &ClaimKey) {
+        self.claims.remove(key);
     }
 
     pub fn volume_applied(&mut self, volume: PersistentVolume) {
@@ -207,9 +213,10 @@ impl Storage {
         self.rooms.remove(&key).map(|room| room.class)
     }
 
-    /// The claim as it is known, if it is.
-    pub fn claim(&self, key: &ClaimKey) -> Option<&Claim> {
-        self.claims.get(key)
+    /// Whether only one pod at a time may use a claim, wherever it is.
+    pub fn is_for_one_pod(&self, key: &ClaimKey) -> bool {
+        let modes = self.claims.get(key).and_then(|claim| claim.spec.access_modes.as_ref());
+        modes.into_iter().flatten().any(|mode| mode == "ReadWriteOncePod")
     }
 
     pub fn is_of_class(&self, key: &ClaimKey, class: &str) -> bool {
@@ -219,7 +226,7 @@ impl Storage {
     /// Whom it concerns what becomes of a volume.
     pub fn concerned_by(&self, volume: &str) -> Option<Concerned> {
         let volume = self.volumes.get(volume)?;
-        Some(match volume.claim() {
+        Some(match ClaimKey::of_volume(&volume.object) {
             Some(claim) => Concerned::Claim(claim),
             None => Concerned::Class(volume.class.clone()),
         })

@@ -7,6 +7,13 @@ use super::volume::class_of;
 use super::{ClaimKey, ClaimUse, Storage};
 use crate::objects::{Attachment, Claim};
 
+/// What a claim means to those who use it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TermsOfUse {
+    for_one_pod: bool,
+    driver: Option<String>,
+}
+
 /// Volumes by driver, each once.
 #[derive(Debug, Default)]
 pub(super) struct Attached(BTreeMap<String, BTreeSet<String>>);
@@ -45,7 +52,7 @@ impl Storage {
     /// How many volumes of each driver these claims bring to a node where nobody has them yet.
     pub fn brought(&self, uses: &[ClaimUse]) -> BTreeMap<String, u64> {
         let mut volumes = Attached::default();
-        for used in uses.iter().filter(|used| !self.users_of.contains_key(&used.claim)) {
+        for used in uses.iter().filter(|used| !self.is_used(&used.claim)) {
             let claim = self.claims.get(&used.claim);
             claim
                 .and_then(|claim| self.driver_and_volume(claim, None))
@@ -55,18 +62,33 @@ impl Storage {
         volumes.0.into_iter().map(|(driver, volumes)| (driver, volumes.len() as u64)).collect()
     }
 
-    pub fn use_began(&mut self, node: &str, claims: &[ClaimKey]) {
+    pub fn terms_of_use(&self, claim: &ClaimKey) -> TermsOfUse {
+        let known = self.claims.get(claim);
+        let driver = known.and_then(|claim| self.driver_and_volume(claim, None)).map(|(driver, _)| driver);
+        TermsOfUse { for_one_pod: self.is_for_one_pod(claim), driver }
+    }
+
+    fn is_used(&self, claim: &ClaimKey) -> bool {
+        self.users_of.contains_key(claim)
+    }
+
+    /// The claims that nobody used before.
+    pub fn use_began(&mut self, node: &str, claims: &[ClaimKey]) -> Vec<ClaimKey> {
+        let first = claims.iter().filter(|claim| !self.is_used(claim)).cloned().collect();
         for claim in claims {
             *self.uses_on.entry(node.to_owned()).or_default().entry(claim.clone()).or_default() += 1;
             *self.users_of.entry(claim.clone()).or_default().entry(node.to_owned()).or_default() += 1;
         }
+        first
     }
 
-    pub fn use_ended(&mut self, node: &str, claims: &[ClaimKey]) {
+    /// The claims that nobody uses any more.
+    pub fn use_ended(&mut self, node: &str, claims: &[ClaimKey]) -> Vec<ClaimKey> {
         for claim in claims {
             decrease_in(&mut self.uses_on, node, claim);
             decrease_in(&mut self.users_of, claim, node);
         }
+        claims.iter().filter(|claim| !self.is_used(claim)).cloned().collect()
     }
 
     pub fn is_ours(&mut self, claims: &[ClaimKey]) {
@@ -104,7 +126,7 @@ impl Storage {
     }
 
     pub(super) fn limits(&self, node: &str) -> impl Iterator<Item = (&str, usize)> {
-        let drivers = self.nodes.get(node).into_iter().flat_map(|node| &node.spec.drivers);
+        let drivers = self.nodes.get(node).into_iter().flat_map(|node| node.spec.drivers.iter().flatten());
         drivers.filter_map(|driver| {
             let count = driver.allocatable.as_ref()?.count?;
             Some((driver.name.as_str(), usize::try_from(count).unwrap_or(0)))
@@ -115,25 +137,29 @@ impl Storage {
     pub(super) fn serves(&self, driver: &str, node: &str) -> bool {
         let known = self.drivers.get(driver);
         let matters = known.is_some_and(|driver| driver.spec.prevent_pod_scheduling_if_missing == Some(true));
-        let mut present = self.nodes.get(node).into_iter().flat_map(|node| &node.spec.drivers);
+        let mut present =
+            self.nodes.get(node).into_iter().flat_map(|node| node.spec.drivers.iter().flatten());
         !matters || present.any(|present| present.name == driver)
     }
 
+    /// What is attached to a node, or is about to be, the engine's jobs aside.
     pub(super) fn attached_on(&self, node: &str) -> Attached {
-        let mut attached = Attached::default();
-        let uses =
-            self.uses_on.get(node).into_iter().flatten().filter_map(|(claim, _)| self.claims.get(claim));
-        uses.filter_map(|claim| self.driver_and_volume(claim, Some(node)))
-            .for_each(|one| attached.insert(one));
+        let mut attached = self.used_on(node);
         let attachments = self.attachments_on.get(node).into_iter().flatten();
         let attachments = attachments.map(|name| &self.attachments[name]);
         attachments.filter_map(|one| self.of_others(one)).for_each(|one| attached.insert(one));
         attached
     }
 
-    pub(super) fn attached_by<'a>(&self, node: &str, uses: impl Iterator<Item = &'a ClaimUse>) -> Attached {
+    /// What pods on a node use, the engine's jobs aside.
+    pub(super) fn used_on(&self, node: &str) -> Attached {
+        let claims = self.uses_on.get(node).into_iter().flat_map(BTreeMap::keys);
+        self.attached_by(node, claims)
+    }
+
+    pub(super) fn attached_by<'a>(&self, node: &str, claims: impl Iterator<Item = &'a ClaimKey>) -> Attached {
         let mut attached = Attached::default();
-        let claims = uses.filter_map(|used| self.claims.get(&used.claim));
+        let claims = claims.filter_map(|claim| self.claims.get(claim));
         claims
             .filter_map(|claim| self.driver_and_volume(claim, Some(node)))
             .for_each(|one| attached.insert(one));
@@ -142,7 +168,7 @@ impl Storage {
 
     fn of_others(&self, attachment: &Attachment) -> Option<(String, String)> {
         let volume = self.volumes.get(attachment.spec.source.persistent_volume_name.as_ref()?)?;
-        let ours = volume.claim().is_some_and(|claim| self.ours.contains_key(&claim));
+        let ours = ClaimKey::of_volume(&volume.object).is_some_and(|claim| self.ours.contains_key(&claim));
         let driver = Some(attachment.spec.attacher.clone()).filter(|driver| !driver.is_empty() && !ours)?;
         Some((driver, volume.object.spec.csi.as_ref()?.volume_handle.clone()))
     }

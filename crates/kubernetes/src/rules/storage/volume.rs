@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::ClaimKey;
 use crate::objects::{Claim, PersistentVolume, StorageCapacity};
 use crate::rules::place::NodeTerm;
 use crate::rules::quantity::Amount;
@@ -54,13 +53,6 @@ impl Volume {
 
     pub(super) fn is_reached_from(&self, node: &Labels) -> bool {
         self.nodes.as_ref().is_none_or(|terms| terms.iter().any(|term| term.matches(node, None)))
-    }
-
-    /// The claim it is bound to, or meant for.
-    pub(super) fn claim(&self) -> Option<ClaimKey> {
-        let claim = self.object.spec.claim_ref.as_ref()?;
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        Some(ClaimKey { namespace: text(&claim.namespace), name: text(&claim.name) })
     }
 
     /// Bound to the claim already, or meant for it.

@@ -18,7 +18,7 @@ pub struct Wanted<'a> {
     bound: Vec<&'a Volume>,
     /// To be bound where the pod goes, the smallest first.
     open: Vec<Open<'a>>,
-    attached: Vec<&'a ClaimUse>,
+    uses: &'a [ClaimUse],
 }
 
 #[derive(Debug)]
@@ -34,8 +34,7 @@ struct Open<'a> {
 impl Storage {
     /// What these claims ask of a node, or why no node will do.
     pub fn wanted<'a>(&'a self, uses: &'a [ClaimUse]) -> Result<Wanted<'a>, Refusal> {
-        let mut wanted =
-            Wanted { storage: self, bound: Vec::new(), open: Vec::new(), attached: uses.iter().collect() };
+        let mut wanted = Wanted { storage: self, bound: Vec::new(), open: Vec::new(), uses };
         for used in uses {
             self.look_up(used, &mut wanted)
                 .map_err(|trouble| Refusal::Volume { claim: used.claim.to_string(), trouble })?;
@@ -167,7 +166,7 @@ impl Wanted<'_> {
 
     /// Every driver needed is there, and none has more volumes than it can take.
     fn can_be_attached(&self, node: &str) -> bool {
-        let new = self.storage.attached_by(node, self.attached.iter().copied());
+        let new = self.storage.attached_by(node, self.uses.iter().map(|used| &used.claim));
         new.drivers().all(|driver| self.storage.serves(driver, node)) && self.within_limits(node, &new)
     }
 
@@ -175,9 +174,10 @@ impl Wanted<'_> {
         let mut limits =
             self.storage.limits(node).filter(|(driver, _)| new.drivers().any(|new| new == *driver));
         let Some(first) = limits.next() else { return true };
-        let present = self.storage.attached_on(node);
+        let (present, used) = (self.storage.attached_on(node), self.storage.used_on(node));
         std::iter::once(first).chain(limits).all(|(driver, limit)| {
-            let added = new.beyond(&present, driver);
+            // A volume that is still attached but used by nobody counts twice: kube-scheduler has it so.
+            let added = new.beyond(&used, driver);
             added == 0 || present.count(driver) + added <= limit
         })
     }
