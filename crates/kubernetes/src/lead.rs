@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{RwLock, RwLockReadGuard, watch};
 use tokio::time::Instant;
 
 pub use elect::{Candidate, elect};
@@ -73,6 +73,8 @@ struct Shared {
     /// Nanoseconds since `origin` until which the lead is ours; 0 where it is not.
     valid_until: AtomicU64,
     epoch: AtomicU64,
+    /// Read-locked by every write that is under way.
+    writes: RwLock<()>,
     standing: watch::Sender<Standing>,
 }
 
@@ -92,6 +94,7 @@ impl Lead {
             origin: Instant::now(),
             valid_until: AtomicU64::new(valid_until),
             epoch: AtomicU64::new(epoch),
+            writes: RwLock::new(()),
             standing: watch::Sender::new(standing),
         }))
     }
@@ -99,6 +102,17 @@ impl Lead {
     /// Whether a write may be made now. It is for the clock to say, not for a task that may be starved or frozen.
     pub fn is_held(&self) -> bool {
         self.since_origin(Instant::now()) < self.0.valid_until.load(Ordering::Acquire)
+    }
+
+    /// Leave to write, if the lead is held now. It is not handed over while what is returned lives.
+    pub(crate) async fn writing(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        let under_way = self.0.writes.read().await;
+        self.is_held().then_some(under_way)
+    }
+
+    /// Returns once no write is under way that was begun while the lead was held.
+    async fn writes_ended(&self) {
+        drop(self.0.writes.write().await);
     }
 
     /// The number of times the lead had changed hands when we took it.

@@ -68,10 +68,8 @@ impl Hands {
     /// Sends a request when it is its turn. The lead is looked at last: only then is nothing left to wait for.
     pub(super) async fn once(&self, lane: &Lane, call: &Call) -> Result<Answer, Stop> {
         let _turn = lane.turn().await;
-        match self.lead.is_held() {
-            true => Ok(self.server.ask(call).await),
-            false => Err(Stop::LeadLost),
-        }
+        let _writing = self.lead.writing().await.ok_or(Stop::LeadLost)?;
+        Ok(self.server.ask(call).await)
     }
 
     /// Sends a request until there is an answer that stands. Only for what may be done twice.

@@ -24,8 +24,8 @@ const LATEST: u64 = 1 << 30;
 /// How often to try to release a lease that keeps changing.
 const RELEASES: usize = 3;
 
-/// Runs for the lead until `stop` completes, then gives up what it holds: stop acting first. `may_take` is asked each
-/// time the lead could be taken; whoever declines is asked again.
+/// Runs for the lead until `stop` completes, then gives up what it holds. `may_take` is asked each time the lead
+/// could be taken; whoever declines is asked again.
 pub async fn elect(
     server: Server,
     settings: Settings,
@@ -184,7 +184,7 @@ impl Election {
         }
     }
 
-    /// Clears the holder, so that the next need not wait. Our own last renewal may still be on its way and change
+    /// Clears the holder, so that the next need not wait longer than for what we have under way. Our own last renewal may still be on its way and change
     /// the lease under our hands; beyond a few attempts, others wait it out.
     async fn release(&mut self) {
         if self.lead.held_until().is_none() {
@@ -192,6 +192,7 @@ impl Election {
         }
         self.lead.let_go(Standing::Lost);
         self.server.metrics().leader.set(0);
+        self.lead.writes_ended().await;
         for _ in 0..RELEASES {
             let Some(lease) =
                 self.look().await.filter(|lease| lease.holder() == Some(&self.settings.identity))

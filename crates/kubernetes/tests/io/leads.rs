@@ -91,6 +91,24 @@ async fn who_stops_hands_over_without_delay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_stops_hands_over_when_what_it_was_doing_is_done() {
+    let Some(stage) = Stage::set("underway").await else { return };
+    let pod = stage.pod("one").await;
+    let first = Replica::start(stage.client.clone(), settings(&stage.namespace, "first"));
+    first.leads().await;
+    let second = Replica::start(stage.client.clone(), settings(&stage.namespace, "second"));
+    let proxy = Proxy::start(stage.plane, 7).await.unwrap();
+    let late = Duration::from_millis(1_500);
+    proxy.inject(Rule::new(Fault::Delay(late..=late)).of("pods/binding"));
+    let mut actor = Actor::start(proxy.client().await.unwrap(), first.lead.clone(), stage.settings());
+    actor.ask(Kind::Bind { members: vec![seat(&pod, "node-a")], intent: None }).await;
+    until("the bind is under way", async || proxy.total().requests > 0).await;
+    first.stop().await;
+    second.leads().await;
+    assert_eq!(stage.node_of("one").await.as_deref(), Some("node-a"), "it came after another led");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_is_cut_off_stops_before_another_begins() {
     let Some(stage) = Stage::set("cutoff").await else { return };
     let proxy = Proxy::start(stage.plane, 7).await.unwrap();
