@@ -5,9 +5,11 @@ pub mod control_plane;
 pub mod error;
 pub mod judge;
 pub mod kubelets;
+pub mod proxy;
 
 pub use binaries::Kubernetes;
 pub use control_plane::{Component, ControlPlane, Options, Shared, Usage, shared};
 pub use error::Error;
 pub use judge::Judge;
 pub use kubelets::{Kubelets, SimNode};
+pub use proxy::Proxy;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use serde_json::{Value, json};
 
 use super::certificates::{Certificates, Identity};
@@ -40,6 +40,11 @@ pub(super) fn impersonating(
     document
 }
 
+/// For a server that does not ask who we are.
+pub(crate) fn anonymous(url: &str) -> Value {
+    document(&json!({ "server": url }), &json!({}))
+}
+
 fn document(cluster: &Value, user: &Value) -> Value {
     json!({
         "apiVersion": "v1",
@@ -56,12 +61,11 @@ pub(crate) fn write(path: &Path, document: &Value) -> Result<()> {
     fs::write(path, text).map_err(|source| Error::File { path: path.to_owned(), source })
 }
 
-/// A client as a kubeconfig says, bound to the runtime of the caller.
+/// A client as a kubeconfig says, bound to the runtime of the caller. It retries nothing by itself: a test is to see
+/// what the server says, not what it said after a while.
 pub(crate) async fn client(path: &Path) -> Result<Client> {
-    Ok(Client::try_from(config(path).await?)?)
-}
-
-pub(crate) async fn config(path: &Path) -> Result<kube::Config> {
     let kubeconfig = Kubeconfig::read_from(path)?;
-    Ok(kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    config.default_retry = false;
+    Ok(Client::try_from(config)?)
 }
