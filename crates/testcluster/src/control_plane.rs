@@ -5,6 +5,7 @@
 
 mod apply;
 mod certificates;
+mod companion;
 mod component;
 mod flags;
 mod guard;
@@ -15,6 +16,7 @@ mod process;
 mod shared;
 mod site;
 mod usage;
+mod writes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,10 +30,12 @@ use guard::Guard;
 use process::Process;
 use site::Site;
 
+pub use companion::Companion;
 pub use component::Component;
 pub use options::Options;
 pub use shared::{Shared, shared};
 pub use usage::Usage;
+pub use writes::Writes;
 
 /// How often to choose other ports when somebody was quicker.
 const ATTEMPTS: usize = 5;

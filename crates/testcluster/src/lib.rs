@@ -8,7 +8,7 @@ pub mod kubelets;
 pub mod proxy;
 
 pub use binaries::Kubernetes;
-pub use control_plane::{Component, ControlPlane, Options, Shared, Usage, shared};
+pub use control_plane::{Companion, Component, ControlPlane, Options, Shared, Usage, Writes, shared};
 pub use error::Error;
 pub use judge::Judge;
 pub use kubelets::{Kubelets, SimNode};
