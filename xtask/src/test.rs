@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every stage with its time, then a summary that also says what was left out and why.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,9 @@ pub(crate) struct Options {
     /// The inner loop: formatting, fence and unit tests only
     #[arg(long)]
     quick: bool,
+    /// The version of Kubernetes to test against [default: METRONOME_KUBERNETES, or the newest]
+    #[arg(long, value_name = "VERSION")]
+    kubernetes: Option<String>,
 }
 
 struct Stage {
@@ -36,6 +40,7 @@ const STAGES: &[Stage] = &[
     Stage { name: "fence", tool: None, depth: Depth::Quick, run: |_| fence::run() },
     Stage { name: "lints", tool: Some("clippy"), depth: Depth::Full, run: lints },
     Stage { name: "unit tests", tool: None, depth: Depth::QuickOnly, run: unit_tests },
+    Stage { name: "control plane", tool: None, depth: Depth::Full, run: control_plane },
     Stage { name: "tests", tool: None, depth: Depth::Full, run: tests },
     Stage { name: "examples in documentation", tool: None, depth: Depth::Full, run: doc_tests },
 ];
@@ -44,7 +49,21 @@ const STAGES: &[Stage] = &[
 struct Surroundings {
     /// The folder of public traces, if there is one.
     data: Option<PathBuf>,
+    /// The version of Kubernetes that was asked for, if one was.
+    kubernetes: Option<String>,
 }
+
+/// A stage's own reason why it could not be: nothing is wrong with what it would have tested.
+#[derive(Debug)]
+struct NotHere(&'static str);
+
+impl fmt::Display for NotHere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for NotHere {}
 
 enum Verdict {
     Passed(Duration),
@@ -53,7 +72,7 @@ enum Verdict {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let surroundings = Surroundings { data: data_folder()? };
+    let surroundings = Surroundings { data: data_folder()?, kubernetes: options.kubernetes.clone() };
     let missing = missing_tools(options);
     let mut verdicts = Vec::new();
     for stage in STAGES.iter().filter(|stage| options.quick || stage.depth != Depth::QuickOnly) {
@@ -91,6 +110,7 @@ fn perform(stage: &Stage, surroundings: &Surroundings) -> Verdict {
     let took = begin.elapsed();
     match result {
         Ok(()) => Verdict::Passed(took),
+        Err(error) if error.is::<NotHere>() => Verdict::LeftOut(error.to_string()),
         Err(error) => {
             eprintln!("{error:#}");
             Verdict::Failed(took)
@@ -137,6 +157,20 @@ fn unit_tests(surroundings: &Surroundings) -> Result<()> {
     cargo_test(&["--lib", "--bins"], surroundings)
 }
 
+/// Built before the tests, so that none of them takes minutes. The profile is that of the tests, so that what both
+/// need is compiled once.
+fn control_plane(surroundings: &Surroundings) -> Result<()> {
+    /// With which it says that there is no Go.
+    const NO_GO: u8 = 3;
+    let mut line = vec!["cargo", "run", "--quiet", "--profile", "test", "-p", "metronome-testcluster", "--"];
+    line.extend(surroundings.kubernetes.iter().flat_map(|version| ["--kubernetes", version]));
+    match shell::code(&line)? {
+        0 => Ok(()),
+        NO_GO => Err(NotHere("no Go to build it: no test ran against a real API server").into()),
+        code => bail!("`{}` ended with {code}", line.join(" ")),
+    }
+}
+
 fn tests(surroundings: &Surroundings) -> Result<()> {
     cargo_test(&["--lib", "--bins", "--tests"], surroundings)
 }
@@ -148,7 +182,9 @@ fn doc_tests(surroundings: &Surroundings) -> Result<()> {
 fn cargo_test(kinds: &[&str], surroundings: &Surroundings) -> Result<()> {
     let line = [&["cargo", "test", "--quiet", "--workspace", "--no-fail-fast"], kinds].concat();
     let data = surroundings.data.as_ref().map(|folder| ("METRONOME_DATA", folder.display().to_string()));
-    shell::run_with(&line, data.as_slice())
+    let kubernetes = surroundings.kubernetes.clone().map(|version| ("METRONOME_KUBERNETES", version));
+    let environment: Vec<(&str, String)> = data.into_iter().chain(kubernetes).collect();
+    shell::run_with(&line, &environment)
 }
 
 #[cfg(test)]
@@ -166,13 +202,14 @@ mod tests {
     fn whatever_is_left_out_is_said_with_its_reason() {
         let reason = |name: &str, quick, missing: &[&str]| {
             let stage = STAGES.iter().find(|stage| stage.name == name).unwrap();
-            match left_out(stage, &Options { quick }, missing) {
+            match left_out(stage, &Options { quick, kubernetes: None }, missing) {
                 Some(Verdict::LeftOut(reason)) => reason,
                 _ => String::new(),
             }
         };
         assert_eq!(reason("lints", true, &[]), "--quick");
         assert_eq!(reason("lints", false, &["clippy"]), "clippy is missing and could not be installed");
+        assert_eq!(reason("control plane", true, &[]), "--quick");
         assert_eq!(reason("fence", true, &["clippy"]), "");
     }
 }

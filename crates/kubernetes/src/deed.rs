@@ -104,7 +104,7 @@ pub enum About {
     Group(GroupRef),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventReason {
     Scheduled,
     FailedScheduling,
@@ -140,6 +140,12 @@ pub enum Outcome {
     },
     /// One of them may not be evicted: nobody was.
     NotEvicted {
+        ticket: Ticket,
+        refusal: String,
+    },
+    /// All might have been evicted when it was tried out, and then one might not: a budget shrank in between.
+    /// The others are on their way out.
+    EvictedInPart {
         ticket: Ticket,
         refusal: String,
     },

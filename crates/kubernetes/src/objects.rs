@@ -1,6 +1,7 @@
 //! API objects, stripped on arrival to what scheduling needs: everything else is skipped while it is read and costs
 //! no memory.
 
+mod group;
 mod meta;
 mod node;
 mod pod;
@@ -11,6 +12,7 @@ use std::borrow::Cow;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
+pub use group::{Complaint, Group, GroupKind};
 pub use meta::Seconds;
 pub use node::{Node, NodeCondition, NodeSpec, NodeStatus};
 pub use pod::{

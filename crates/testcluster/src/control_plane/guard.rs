@@ -10,7 +10,12 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-const CLEAN_UP: &str = r#"read -r _; kill -KILL -- "-$1"; rm -rf -- "$2""#;
+/// Removing is tried again, since a process that was just killed may still be in the middle of making a file.
+const CLEAN_UP: &str = r#"
+read -r _
+kill -s KILL -- "-$1"
+for _ in 1 2 3 4 5; do rm -rf -- "$2" && exit; sleep 0.2; done
+"#;
 
 #[derive(Debug)]
 pub(super) struct Guard {

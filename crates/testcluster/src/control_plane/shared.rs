@@ -25,18 +25,24 @@ impl Shared {
     /// # Panics
     /// If it does not start.
     pub async fn get(&self) -> Option<&ControlPlane> {
-        self.cell.get_or_init(|| start((self.options)())).await.as_ref()
+        self.cell.get_or_init(|| ControlPlane::start_or_skip((self.options)())).await.as_ref()
     }
 }
 
-async fn start(options: Options) -> Option<ControlPlane> {
-    match ControlPlane::start(options).await {
-        Ok(plane) => Some(plane),
-        Err(Error::Binaries(missing @ Unavailable::NoGo(_))) => {
-            eprintln!("skipped: cannot {missing}");
-            None
+impl ControlPlane {
+    /// A control plane of the caller's own, or `None` as [`Shared::get`] says.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub async fn start_or_skip(options: Options) -> Option<Self> {
+        match Self::start(options).await {
+            Ok(plane) => Some(plane),
+            Err(Error::Binaries(missing @ Unavailable::NoGo(_))) => {
+                eprintln!("skipped: cannot {missing}");
+                None
+            }
+            Err(error) => panic!("cannot {error} ({:?})", std::error::Error::source(&error)),
         }
-        Err(error) => panic!("cannot {error}: {:?}", std::error::Error::source(&error)),
     }
 }
 

@@ -1,0 +1,122 @@
+//! Carries out deeds. It chooses nothing: where to bind and whom to evict is said in full; what remains is to do it
+//! once, in spite of lost answers, and never after the lead is gone.
+//!
+//! Binds, evictions and deletions go first and in parallel. What is said to people (conditions, events) waits in a
+//! lane of its own, with few requests at a time, and is dropped or merged rather than piled up.
+
+mod bind;
+mod budget;
+mod delete;
+mod evict;
+mod explain;
+mod hands;
+mod intent;
+mod later;
+mod phase;
+mod promise;
+mod seen;
+mod tell;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::bucket::Limit;
+use crate::deed::{Deed, Kind, Outcome};
+use crate::lead::Lead;
+use crate::request::Server;
+use hands::Hands;
+use promise::Promise;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Metronome's own, where intents are recorded.
+    pub namespace: String,
+    /// Who writes events, as people see it.
+    pub instance: String,
+    /// Requests under way at once to bind, evict and delete.
+    pub in_flight: usize,
+    pub limit: Limit,
+    /// Requests under way at once to write conditions and events.
+    pub quiet_in_flight: usize,
+    pub quiet_limit: Limit,
+    /// How often one request is sent again before it is given up.
+    pub retries: u32,
+    pub first_delay: Duration,
+    pub longest_delay: Duration,
+    /// How long what is under way may go on once no more is asked for.
+    pub grace: Duration,
+}
+
+impl Settings {
+    pub fn new(namespace: &str, instance: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            instance: instance.to_owned(),
+            in_flight: 64,
+            limit: Limit { per_second: 2_000.0, burst: 4_000 },
+            quiet_in_flight: 4,
+            quiet_limit: Limit { per_second: 200.0, burst: 1_000 },
+            retries: 10,
+            first_delay: Duration::from_millis(100),
+            longest_delay: Duration::from_secs(10),
+            grace: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Carries out deeds until there are no more to come. Every bind, eviction and deletion has its outcome sent exactly
+/// once, even where the future is dropped. Deeds are taken as fast as they come; nothing here waits for `outcomes`.
+pub async fn act(
+    server: Server,
+    lead: Lead,
+    settings: Settings,
+    mut deeds: mpsc::Receiver<Deed>,
+    outcomes: mpsc::UnboundedSender<Outcome>,
+) {
+    let hands = Arc::new(Hands::new(server, lead, settings));
+    let _quiet = later::work_off(&hands);
+    let mut under_way = JoinSet::new();
+    while let Some(deed) = deeds.recv().await {
+        begin(&hands, deed, &outcomes, &mut under_way);
+        while under_way.try_join_next().is_some() {}
+    }
+    let finished = async { while under_way.join_next().await.is_some() {} };
+    // What is not finished by then is dropped, and its promise kept by saying so.
+    let _ = tokio::time::timeout(hands.settings.grace, finished).await;
+}
+
+fn begin(
+    hands: &Arc<Hands>,
+    deed: Deed,
+    outcomes: &mpsc::UnboundedSender<Outcome>,
+    under_way: &mut JoinSet<()>,
+) {
+    let hands = hands.clone();
+    let promise = || Promise::new(deed.ticket, outcomes.clone());
+    match deed.kind {
+        Kind::Bind { members, intent } => {
+            hands.later.leave_unsaid(&members);
+            let promise = promise();
+            under_way.spawn(async move { promise.keep(hands.bind(members, intent).await) });
+        }
+        Kind::Evict { victims, why } => {
+            let promise = promise();
+            under_way.spawn(async move { promise.keep(hands.evict(victims, &why).await) });
+        }
+        Kind::Delete { pods, why } => {
+            let promise = promise();
+            under_way.spawn(async move { promise.keep(hands.delete(&pods, &why).await) });
+        }
+        Kind::Forget { intent } => {
+            under_way.spawn(async move { hands.forget(&intent).await });
+        }
+        Kind::Phase { group, status } => {
+            under_way.spawn(async move { hands.write_phase(&group, &status).await });
+        }
+        Kind::Explain { pod, verdict } => hands.later.explain(pod, verdict),
+        Kind::Tell(telling) => hands.tell(telling),
+    }
+}

@@ -1,0 +1,395 @@
+//! Objects that declare a gang, of whichever API the cluster has: read leniently from whatever is there, since
+//! custom resources may hold anything. What makes no sense is kept as a complaint beside what does.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{ApiResource, DynamicObject};
+use serde_json::Value;
+
+use crate::deed::GroupRef;
+
+/// Which API declares the gang; each has its own way for pods to point at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GroupKind {
+    /// `scheduling.k8s.io` PodGroup; pods name it in `spec.schedulingGroup`.
+    Upstream,
+    /// `scheduling.k8s.io/v1alpha1` Workload of 1.35, one group for each entry; pods name both in `spec.workloadRef`.
+    Workload,
+    /// `scheduling.x-k8s.io` PodGroup of the scheduler plugins; pods name it by a label.
+    Plugins,
+    /// `scheduling.volcano.sh` PodGroup; pods name it by an annotation.
+    Volcano,
+}
+
+/// A declared gang.
+#[derive(Clone, Debug)]
+pub struct Group {
+    pub kind: GroupKind,
+    pub reference: GroupRef,
+    pub metadata: ObjectMeta,
+    /// The entry of a `Workload` it is; its other kinds are one group each.
+    pub part: Option<Arc<str>>,
+    /// How many must run at once for any to run; 1 where it says that pods go one by one.
+    pub min_members: Result<u32, Complaint>,
+    /// Volcano's minimum for each role.
+    pub min_by_role: BTreeMap<String, u32>,
+    pub priority_class: Option<String>,
+    pub priority: Option<i32>,
+    pub queue: Option<String>,
+    pub phase: Option<String>,
+    /// Scheduler plugins: how long a gang may wait once it has begun to be placed.
+    pub schedule_timeout_seconds: Option<u32>,
+    /// Node labels whose value all members must share.
+    pub topology: Vec<String>,
+    /// What else it says that makes no sense or is not supported.
+    pub complaints: Vec<Complaint>,
+}
+
+/// A value that cannot be used, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Complaint {
+    Missing { field: String },
+    WrongType { field: String, expected: &'static str, found: String },
+    OutOfRange { field: String, found: String },
+    Unsupported { field: String },
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { field } => write!(f, "{field} is missing"),
+            Self::WrongType { field, expected, found } => write!(f, "{field} is {found}, not {expected}"),
+            Self::OutOfRange { field, found } => write!(f, "{field} is {found}, which is out of range"),
+            Self::Unsupported { field } => write!(f, "{field} is not supported"),
+        }
+    }
+}
+
+/// More members than any cluster has pods: a value beyond is a mistake or an attack, never a gang.
+const MOST_MEMBERS: u64 = 1_000_000;
+
+impl Group {
+    /// The gangs that an object declares: one, except for a `Workload`.
+    pub fn read(kind: GroupKind, api: &ApiResource, object: DynamicObject) -> Vec<Self> {
+        let reference = reference(api, &object.metadata);
+        let metadata = stripped(object.metadata);
+        let body = Fields { value: &object.data, path: String::new() };
+        match kind {
+            GroupKind::Upstream => vec![Reader::new(kind, reference, metadata).upstream(&body)],
+            GroupKind::Workload => workload(&reference, &metadata, &body),
+            GroupKind::Plugins => vec![Reader::new(kind, reference, metadata).plugins(&body)],
+            GroupKind::Volcano => vec![Reader::new(kind, reference, metadata).volcano(&body)],
+        }
+    }
+}
+
+fn workload(reference: &GroupRef, metadata: &ObjectMeta, body: &Fields<'_>) -> Vec<Group> {
+    let reader = || Reader::new(GroupKind::Workload, reference.clone(), metadata.clone());
+    let entries = body.at("spec").at("podGroups").items();
+    entries.iter().map(|entry| reader().entry(entry)).collect()
+}
+
+/// Fills a group field by field.
+struct Reader(Group);
+
+impl Reader {
+    fn new(kind: GroupKind, reference: GroupRef, metadata: ObjectMeta) -> Self {
+        Self(Group {
+            kind,
+            reference,
+            metadata,
+            part: None,
+            min_members: Ok(1),
+            min_by_role: BTreeMap::new(),
+            priority_class: None,
+            priority: None,
+            queue: None,
+            phase: None,
+            schedule_timeout_seconds: None,
+            topology: Vec::new(),
+            complaints: Vec::new(),
+        })
+    }
+
+    fn upstream(mut self, body: &Fields<'_>) -> Group {
+        let spec = body.at("spec");
+        self.0.min_members = policy(&spec.at("schedulingPolicy"));
+        self.0.priority_class = self.heard(spec.at("priorityClassName").text());
+        self.0.priority = self.heard(spec.at("priority").integer());
+        self.0.topology = self.topology(&spec.at("schedulingConstraints").at("topology"));
+        self.refuse(&spec.at("parentCompositePodGroupName"));
+        self.refuse(&spec.at("resourceClaims"));
+        self.0
+    }
+
+    fn entry(mut self, entry: &Fields<'_>) -> Group {
+        self.0.part = self.heard(entry.at("name").text()).map(Arc::from);
+        self.0.min_members = policy(&entry.at("policy"));
+        self.0
+    }
+
+    fn plugins(mut self, body: &Fields<'_>) -> Group {
+        let spec = body.at("spec");
+        self.0.min_members = spec.at("minMember").count();
+        self.0.schedule_timeout_seconds = self.heard(spec.at("scheduleTimeoutSeconds").integer());
+        self.0.phase = self.heard(body.at("status").at("phase").text());
+        self.0
+    }
+
+    fn volcano(mut self, body: &Fields<'_>) -> Group {
+        let spec = body.at("spec");
+        self.0.min_members = spec.at("minMember").count_or_none().map(|count| count.unwrap_or(1));
+        self.0.min_by_role = self.roles(&spec.at("minTaskMember"));
+        self.0.queue = self.heard(spec.at("queue").text());
+        self.0.priority_class = self.heard(spec.at("priorityClassName").text());
+        self.0.phase = self.heard(body.at("status").at("phase").text());
+        self.0
+    }
+
+    fn topology(&mut self, constraints: &Fields<'_>) -> Vec<String> {
+        let keys = constraints.items().into_iter().map(|constraint| constraint.at("key").text());
+        keys.collect::<Vec<_>>().into_iter().filter_map(|key| self.heard(key)).collect()
+    }
+
+    fn roles(&mut self, field: &Fields<'_>) -> BTreeMap<String, u32> {
+        let roles = field.entries().into_iter().map(|(role, least)| (role, least.count_or_none()));
+        let roles = roles.collect::<Vec<_>>().into_iter();
+        roles.filter_map(|(role, least)| Some((role, self.heard(least)?))).collect()
+    }
+
+    /// Keeps the value, or what is wrong with it.
+    fn heard<T>(&mut self, read: Result<Option<T>, Complaint>) -> Option<T> {
+        read.unwrap_or_else(|complaint| {
+            self.0.complaints.push(complaint);
+            None
+        })
+    }
+
+    fn refuse(&mut self, field: &Fields<'_>) {
+        if field.is_given() {
+            self.0.complaints.push(Complaint::Unsupported { field: field.path.clone() });
+        }
+    }
+}
+
+/// `gang: {minCount: N}`, or `basic: {}` for pods that go one by one.
+fn policy(policy: &Fields<'_>) -> Result<u32, Complaint> {
+    let gang = policy.at("gang");
+    match (gang.is_given(), policy.at("basic").is_given()) {
+        (true, _) => gang.at("minCount").count(),
+        (false, true) => Ok(1),
+        (false, false) => Err(Complaint::Missing { field: policy.path.clone() }),
+    }
+}
+
+/// A value somewhere in an object, which may not be there or be anything.
+struct Fields<'a> {
+    value: &'a Value,
+    path: String,
+}
+
+impl<'a> Fields<'a> {
+    fn at(&self, key: &str) -> Fields<'a> {
+        let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
+        Fields { value: self.value.get(key).unwrap_or(&Value::Null), path }
+    }
+
+    fn items(&self) -> Vec<Fields<'a>> {
+        let items = self.value.as_array().map(Vec::as_slice).unwrap_or_default().iter().enumerate();
+        items.map(|(index, value)| Fields { value, path: format!("{}[{index}]", self.path) }).collect()
+    }
+
+    fn entries(&self) -> Vec<(String, Fields<'a>)> {
+        let entries = self.value.as_object().into_iter().flatten();
+        entries.map(|(key, _)| (key.clone(), self.at(key))).collect()
+    }
+
+    fn is_given(&self) -> bool {
+        !self.value.is_null()
+    }
+
+    fn text(&self) -> Result<Option<String>, Complaint> {
+        match self.value {
+            Value::Null => Ok(None),
+            Value::String(text) if text.is_empty() => Ok(None),
+            Value::String(text) => Ok(Some(text.clone())),
+            _ => Err(self.wrong_type("a text")),
+        }
+    }
+
+    fn integer<N: TryFrom<i64>>(&self) -> Result<Option<N>, Complaint> {
+        match self.value {
+            Value::Null => Ok(None),
+            Value::Number(number) => {
+                number.as_i64().and_then(|n| n.try_into().ok()).map(Some).ok_or_else(|| self.out_of_range())
+            }
+            _ => Err(self.wrong_type("a whole number")),
+        }
+    }
+
+    /// A number of members; nothing and 0 say none.
+    fn count_or_none(&self) -> Result<Option<u32>, Complaint> {
+        let count = self.integer::<u32>()?.filter(|count| *count > 0);
+        if count.is_some_and(|count| u64::from(count) > MOST_MEMBERS) {
+            return Err(self.out_of_range());
+        }
+        Ok(count)
+    }
+
+    /// A number of members that must be said.
+    fn count(&self) -> Result<u32, Complaint> {
+        match self.count_or_none()? {
+            Some(count) => Ok(count),
+            None if self.is_given() => Err(self.out_of_range()),
+            None => Err(Complaint::Missing { field: self.path.clone() }),
+        }
+    }
+
+    fn wrong_type(&self, expected: &'static str) -> Complaint {
+        Complaint::WrongType { field: self.path.clone(), expected, found: self.shown() }
+    }
+
+    fn out_of_range(&self) -> Complaint {
+        Complaint::OutOfRange { field: self.path.clone(), found: self.shown() }
+    }
+
+    /// The value for people, cut short: it may be as long as an object may be.
+    fn shown(&self) -> String {
+        match self.value {
+            Value::Array(_) => "a list".into(),
+            Value::Object(_) => "an object".into(),
+            Value::String(text) => format!("{:?}", text.chars().take(40).collect::<String>()),
+            scalar => scalar.to_string(),
+        }
+    }
+}
+
+fn reference(api: &ApiResource, metadata: &ObjectMeta) -> GroupRef {
+    let shared = |text: &Option<String>| Arc::from(text.as_deref().unwrap_or_default());
+    GroupRef {
+        api_version: api.api_version.as_str().into(),
+        kind: api.kind.as_str().into(),
+        plural: api.plural.as_str().into(),
+        namespace: shared(&metadata.namespace),
+        name: shared(&metadata.name),
+        uid: shared(&metadata.uid),
+    }
+}
+
+/// Managed fields and other people's annotations fill most of an object and are of no use here.
+fn stripped(metadata: ObjectMeta) -> ObjectMeta {
+    ObjectMeta { managed_fields: None, finalizers: None, ..metadata }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(kind: GroupKind, body: &Value) -> Vec<Group> {
+        let api = ApiResource {
+            group: "g".into(),
+            version: "v1".into(),
+            api_version: "g/v1".into(),
+            kind: "PodGroup".into(),
+            plural: "podgroups".into(),
+        };
+        let mut object = json!({"metadata": {"name": "gang", "namespace": "a", "uid": "u1"}});
+        object.as_object_mut().unwrap().extend(body.as_object().cloned().unwrap_or_default());
+        Group::read(kind, &api, serde_json::from_value(object).unwrap())
+    }
+
+    fn one(kind: GroupKind, body: &Value) -> Group {
+        read(kind, body).pop().expect("one group")
+    }
+
+    #[test]
+    fn each_api_says_its_minimum_its_own_way() {
+        let upstream = json!({"spec": {"schedulingPolicy": {"gang": {"minCount": 4}}, "priority": 7}});
+        let group = one(GroupKind::Upstream, &upstream);
+        assert_eq!((group.min_members, group.priority), (Ok(4), Some(7)));
+
+        let plugins =
+            json!({"spec": {"minMember": 3, "scheduleTimeoutSeconds": 20}, "status": {"phase": "Pending"}});
+        let group = one(GroupKind::Plugins, &plugins);
+        assert_eq!((group.min_members, group.schedule_timeout_seconds), (Ok(3), Some(20)));
+
+        let volcano =
+            json!({"spec": {"minMember": 5, "queue": "research", "minTaskMember": {"ps": 1, "worker": 4}}});
+        let group = one(GroupKind::Volcano, &volcano);
+        assert_eq!((group.min_members, group.queue.as_deref()), (Ok(5), Some("research")));
+        assert_eq!(group.min_by_role, BTreeMap::from([("ps".into(), 1), ("worker".into(), 4)]));
+    }
+
+    #[test]
+    fn a_workload_declares_a_gang_for_each_entry() {
+        let groups = read(
+            GroupKind::Workload,
+            &json!({"spec": {"podGroups": [
+                {"name": "workers", "policy": {"gang": {"minCount": 8}}},
+                {"name": "ps", "policy": {"basic": {}}},
+                {"name": "odd"},
+            ]}}),
+        );
+        let parts: Vec<_> =
+            groups.iter().map(|group| (group.part.as_deref(), group.min_members.clone())).collect();
+        let missing = Complaint::Missing { field: "spec.podGroups[2].policy".into() };
+        assert_eq!(parts, [(Some("workers"), Ok(8)), (Some("ps"), Ok(1)), (Some("odd"), Err(missing))]);
+    }
+
+    #[test]
+    fn a_pod_group_without_a_minimum_is_no_gang_to_volcano_only() {
+        assert_eq!(one(GroupKind::Volcano, &json!({"spec": {}})).min_members, Ok(1));
+        let missing = Complaint::Missing { field: "spec.minMember".into() };
+        assert_eq!(one(GroupKind::Plugins, &json!({"spec": {}})).min_members, Err(missing));
+    }
+
+    #[test]
+    fn hostile_values_become_complaints() {
+        let said = |value: Value| {
+            let group = one(GroupKind::Plugins, &json!({"spec": {"minMember": value}}));
+            group.min_members.unwrap_err().to_string()
+        };
+        assert_eq!(said(json!(-3)), "spec.minMember is -3, which is out of range");
+        assert_eq!(said(json!(0)), "spec.minMember is 0, which is out of range");
+        assert_eq!(said(json!(2_000_000)), "spec.minMember is 2000000, which is out of range");
+        assert_eq!(said(json!(u64::MAX)), format!("spec.minMember is {}, which is out of range", u64::MAX));
+        assert_eq!(said(json!(1e300)), "spec.minMember is 1e300, which is out of range");
+        assert_eq!(said(json!(2.5)), "spec.minMember is 2.5, which is out of range");
+        assert_eq!(said(json!("4")), "spec.minMember is \"4\", not a whole number");
+        assert_eq!(said(json!([1])), "spec.minMember is a list, not a whole number");
+        assert!(said(json!("x".repeat(1_000_000))).len() < 100);
+    }
+
+    #[test]
+    fn what_is_wrong_beside_the_minimum_does_not_cost_the_gang() {
+        let body =
+            json!({"spec": {"minMember": 2, "queue": {"a": 1}, "minTaskMember": {"ps": -1, "worker": 1}}});
+        let group = one(GroupKind::Volcano, &body);
+        assert_eq!((group.min_members, group.queue), (Ok(2), None));
+        assert_eq!(group.min_by_role, BTreeMap::from([("worker".into(), 1)]));
+        assert_eq!(group.complaints.len(), 2);
+    }
+
+    #[test]
+    fn bodies_of_any_shape_are_read() {
+        for body in
+            [json!({}), json!({"spec": null}), json!({"spec": [1, 2]}), json!({"spec": "x", "status": 3})]
+        {
+            for kind in [GroupKind::Upstream, GroupKind::Workload, GroupKind::Plugins, GroupKind::Volcano] {
+                read(kind, &body);
+            }
+        }
+    }
+
+    #[test]
+    fn what_we_cannot_keep_is_said() {
+        let body = json!({"spec": {"schedulingPolicy": {"basic": {}}, "parentCompositePodGroupName": "big"}});
+        let complaints = one(GroupKind::Upstream, &body).complaints;
+        assert_eq!(complaints, [Complaint::Unsupported { field: "spec.parentCompositePodGroupName".into() }]);
+    }
+}

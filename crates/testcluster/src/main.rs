@@ -1,0 +1,54 @@
+//! Has the programs of a cluster ready before the tests need them, and says what it took.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use metronome_testcluster::Kubernetes;
+use metronome_testcluster::binaries::{self, Program, Unavailable};
+
+/// Without Go nothing is wrong; there is just less to test.
+const NO_GO: u8 = 3;
+
+/// Build the control plane that tests run against, where it is missing
+#[derive(Parser)]
+struct Options {
+    /// The version of Kubernetes [default: METRONOME_KUBERNETES, or the newest]
+    #[arg(long)]
+    kubernetes: Option<Kubernetes>,
+    /// Also Volcano, against which benchmarks compare
+    #[arg(long)]
+    volcano: bool,
+}
+
+fn main() -> ExitCode {
+    match provide(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: cannot {error:#}");
+            let no_go = matches!(error.downcast_ref(), Some(Unavailable::NoGo(_)));
+            if no_go { ExitCode::from(NO_GO) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+fn provide(options: &Options) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    let kubernetes = options.kubernetes.map_or_else(Kubernetes::chosen, Ok)?;
+    let volcano =
+        [Program::VolcanoScheduler, Program::VolcanoControllers].into_iter().filter(|_| options.volcano);
+    let mut built = Vec::new();
+    for program in Program::control_plane(kubernetes).into_iter().chain(volcano) {
+        built.extend(binaries::provide(program)?.built_in);
+    }
+    eprintln!("{}", summary(kubernetes, &built, begin.elapsed()));
+    Ok(())
+}
+
+fn summary(kubernetes: Kubernetes, built: &[Duration], took: Duration) -> String {
+    let how = match built.len() {
+        0 => "warm: nothing to build".to_owned(),
+        count => format!("cold: {count} programs built"),
+    };
+    format!("Kubernetes {kubernetes} is ready after {:.1} s ({how})", took.as_secs_f64())
+}
