@@ -54,7 +54,7 @@ async fn main() -> ExitCode {
 
 async fn run(options: &Options) -> Result<()> {
     let sizes = options.sizes();
-    let contestants = schedulers::contestants(&options.schedulers());
+    let contestants = schedulers::contestants(options);
     let mut results = Results::default();
     for scenario in options.scenarios() {
         let ground = scenario.ground(&sizes, &contestants).await?;
@@ -78,6 +78,9 @@ async fn play(
 ) {
     for turn in 0..contestants.len() {
         let contestant = &contestants[(round + turn) % contestants.len()];
+        if scenario.sits_out(contestant.scheduler, round) {
+            continue;
+        }
         let begin = Instant::now();
         let outcome = scenario.trial(round, ground, contestant, sizes).await;
         let took = begin.elapsed();

@@ -1,5 +1,6 @@
 //! What to measure, and how much of it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
@@ -20,6 +21,9 @@ pub(crate) struct Options {
     /// How many trials of each scheduler the medians are of [default: 5, or 1 with --quick]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: Option<u16>,
+    /// The binary to measure [default: that of the same build]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) metronome: Option<PathBuf>,
     /// A tenth of everything: to see that it works, not to measure
     #[arg(long)]
     quick: bool,

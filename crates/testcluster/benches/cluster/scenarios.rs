@@ -12,7 +12,7 @@ use clap::ValueEnum;
 
 use crate::figures::{Figure, Figures};
 use crate::options::Sizes;
-use crate::schedulers::Contestant;
+use crate::schedulers::{Contestant, Scheduler};
 use crate::stage::Stage;
 use crate::work::{Ask, Work};
 
@@ -44,6 +44,12 @@ impl Scenario {
             Self::Restart => Ok(Ground::Shared(Box::new(restart::stage(sizes, contestants).await?))),
             _ => Ok(Ground::Fresh),
         }
+    }
+
+    /// Volcano is held against nobody on single pods, each of which needs a group of its own there: one trial shows it,
+    /// and five would take as long as all the rest.
+    pub(crate) fn sits_out(self, scheduler: Scheduler, round: usize) -> bool {
+        self == Self::Singles && scheduler == Scheduler::Volcano && round > 0
     }
 
     pub(crate) async fn trial(

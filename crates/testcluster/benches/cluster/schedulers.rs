@@ -11,6 +11,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use metronome_testcluster::{Companion, ControlPlane};
 
+use crate::options::Options;
 use crate::work::Declaration;
 
 /// The `schedulerName` that each of them serves, one after the other.
@@ -34,15 +35,15 @@ pub(crate) struct Contestant {
 }
 
 /// Those whose programs are there or can be built; who is left out, and why, is said.
-pub(crate) fn contestants(schedulers: &[Scheduler]) -> Vec<Contestant> {
-    let contestant = |scheduler: Scheduler| match scheduler.program() {
+pub(crate) fn contestants(options: &Options) -> Vec<Contestant> {
+    let contestant = |scheduler: Scheduler| match scheduler.program(options) {
         Ok(program) => Some(Contestant { scheduler, program }),
         Err(error) => {
             eprintln!("left out: {scheduler} (cannot {error:#})");
             None
         }
     };
-    schedulers.iter().copied().filter_map(contestant).collect()
+    options.schedulers().into_iter().filter_map(contestant).collect()
 }
 
 impl Contestant {
@@ -66,11 +67,11 @@ impl Contestant {
 }
 
 impl Scheduler {
-    fn program(self) -> Result<PathBuf> {
+    fn program(self, options: &Options) -> Result<PathBuf> {
         match self {
             Self::Kube => kube_scheduler::program(),
             Self::Volcano => volcano::program(),
-            Self::Metronome => metronome::program(),
+            Self::Metronome => metronome::program(options.metronome.as_deref()),
         }
     }
 

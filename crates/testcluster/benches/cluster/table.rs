@@ -14,7 +14,7 @@ pub(crate) fn print(results: &Results, sizes: &Sizes) {
         if schedulers.is_empty() {
             continue;
         }
-        println!("\n{}, median of {}", scenario.describe(sizes), sizes.rounds);
+        println!("\n{}", scenario.describe(sizes));
         print_cells("", scenario.figures().iter().map(|figure| figure.heading().to_owned()));
         for scheduler in schedulers {
             print_scheduler(results, *scenario, scheduler);
@@ -38,9 +38,9 @@ fn print_scheduler(results: &Results, scenario: Scenario, scheduler: Scheduler) 
             print_cells(&format!("  of {rival}'s"), cells);
         }
     }
-    let (tried, failed) = results.tried(scenario, scheduler);
-    if failed > 0 {
-        println!("  {failed} of {tried} trials failed");
+    match results.tried(scenario, scheduler) {
+        (tried, 0) => println!("  median of {tried}"),
+        (tried, failed) => println!("  median of {}: {failed} of {tried} failed", tried - failed),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Metronome, as built beside this benchmark.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -11,16 +11,21 @@ use crate::stage;
 
 const NAMESPACE: &str = "metronome";
 
-/// The binary of the same profile: benchmarks lie in `deps`, beside it.
-pub(super) fn program() -> Result<PathBuf> {
-    let bench = std::env::current_exe().context("find this program")?;
-    let folder = bench.parent().and_then(|deps| deps.parent()).context("find the folder of binaries")?;
-    let program = folder.join("metronome");
-    let asked =
-        Command::new(&program).args(["run", "--help"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let can_run = asked.is_ok_and(|status| status.success());
+/// The named binary, or the one that was built with this benchmark.
+pub(super) fn program(named: Option<&Path>) -> Result<PathBuf> {
+    let program = named.map_or_else(beside, |named| Ok(named.to_owned()))?;
+    let mut help = Command::new(&program);
+    help.args(["run", "--help"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let can_run = help.status().is_ok_and(|status| status.success());
     ensure!(can_run, "find a `metronome run`\nhint: cargo build --release -p metronome-cli");
     Ok(program)
+}
+
+/// Benchmarks lie in `deps`, beside the binaries.
+fn beside() -> Result<PathBuf> {
+    let bench = std::env::current_exe().context("find this program")?;
+    let folder = bench.parent().and_then(Path::parent).context("find the folder of binaries")?;
+    Ok(folder.join("metronome"))
 }
 
 /// Where it keeps what it must remember.
