@@ -16,6 +16,7 @@ mod process;
 mod shared;
 mod site;
 mod usage;
+mod writes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ pub use component::Component;
 pub use options::Options;
 pub use shared::{Shared, shared};
 pub use usage::Usage;
+pub use writes::Writes;
 
 /// How often to choose other ports when somebody was quicker.
 const ATTEMPTS: usize = 5;

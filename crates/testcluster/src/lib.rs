@@ -10,7 +10,7 @@ pub mod proxy;
 pub mod volcano;
 
 pub use binaries::Kubernetes;
-pub use control_plane::{Companion, Component, ControlPlane, Options, Shared, Usage, shared};
+pub use control_plane::{Companion, Component, ControlPlane, Options, Shared, Usage, Writes, shared};
 pub use corner::Corner;
 pub use error::Error;
 pub use judge::Judge;

@@ -1,0 +1,106 @@
+//! Volcano's scheduler with the configuration that its chart installs.
+//!
+//! It runs alone. Of its controllers it would need two things, which are done for it beforehand: queues that are open,
+//! and a group for every pod, also for a single one. Groups state no `minResources`, so that all are admitted at once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use metronome_testcluster::ControlPlane;
+use metronome_testcluster::binaries::{self, Program};
+use serde_json::json;
+
+use super::{NO_LIMIT, SCHEDULER_NAME};
+
+const MODULE: &str = "volcano.sh/volcano";
+/// Of what it waits for before it schedules.
+const DEFINITIONS: [&str; 4] = [
+    "scheduling.volcano.sh_podgroups.yaml",
+    "scheduling.volcano.sh_queues.yaml",
+    "nodeinfo.volcano.sh_numatopologies.yaml",
+    "topology.volcano.sh_hypernodes.yaml",
+];
+const QUEUES: &str = r#"
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: { name: root }
+spec: { weight: 1, reclaimable: false }
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: { name: default }
+spec: { weight: 1, reclaimable: true, parent: root }
+"#;
+const CONFIGURATION: &str = r#"
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+"#;
+
+pub(super) fn program() -> Result<PathBuf> {
+    Ok(binaries::provide(Program::VolcanoScheduler)?.path)
+}
+
+pub(super) async fn prepare(plane: &ControlPlane) -> Result<()> {
+    let definitions = source()?.join("config/crd/volcano/bases");
+    for definition in DEFINITIONS {
+        plane.apply_file(&definitions.join(definition)).await?;
+    }
+    plane.apply_yaml(QUEUES).await?;
+    for queue in ["root", "default"] {
+        open(plane.client().await?, queue).await?;
+    }
+    Ok(())
+}
+
+/// Where its source lies in the module cache.
+fn source() -> Result<PathBuf> {
+    let mut go = Command::new("go");
+    go.args(["list", "-m", "-f", "{{.Dir}}", MODULE]).current_dir(Program::VolcanoScheduler.module());
+    let output = go.output().context("run go")?;
+    ensure!(output.status.success(), "find {MODULE}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(Path::new(String::from_utf8(output.stdout)?.trim()).to_owned())
+}
+
+async fn open(client: Client, queue: &str) -> Result<()> {
+    let kind = GroupVersionKind::gvk("scheduling.volcano.sh", "v1beta1", "Queue");
+    let api: Api<DynamicObject> = Api::all_with(client, &ApiResource::from_gvk(&kind));
+    let status = Patch::Merge(json!({ "status": { "state": "Open" } }));
+    api.patch_status(queue, &PatchParams::default(), &status)
+        .await
+        .with_context(|| format!("open {queue}"))?;
+    Ok(())
+}
+
+pub(super) fn flags(plane: &ControlPlane) -> Result<Vec<String>> {
+    let configuration = plane.folder().join("volcano.yaml");
+    fs::write(&configuration, CONFIGURATION).context("configure Volcano")?;
+    let flags = [
+        format!("--kubeconfig={}", plane.kubeconfig_path().display()),
+        format!("--scheduler-conf={}", configuration.display()),
+        format!("--scheduler-name={SCHEDULER_NAME}"),
+        format!("--kube-api-qps={NO_LIMIT}"),
+        format!("--kube-api-burst={NO_LIMIT}"),
+        "--leader-elect=false".to_owned(),
+        "--enable-metrics=false".to_owned(),
+        "--cache-dumper=false".to_owned(),
+        "--logtostderr".to_owned(),
+    ];
+    Ok(flags.into())
+}
