@@ -57,13 +57,21 @@ impl Settings {
             instance: instance.to_owned(),
             in_flight: 64,
             limit: Limit { per_second: 2_000.0, burst: 4_000 },
-            quiet_in_flight: 4,
-            quiet_limit: Limit { per_second: 200.0, burst: 1_000 },
+            quiet_in_flight: 8,
+            quiet_limit: Limit { per_second: 500.0, burst: 1_000 },
             retries: 10,
             first_delay: Duration::from_millis(100),
             longest_delay: Duration::from_secs(10),
             grace: Duration::from_secs(5),
         }
+    }
+
+    /// Deeds a second, at most, and a quarter as many words about them.
+    #[must_use]
+    pub fn per_second(mut self, deeds: f64) -> Self {
+        self.limit.per_second = deeds;
+        self.quiet_limit.per_second = deeds / 4.0;
+        self
     }
 }
 

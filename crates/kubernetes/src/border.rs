@@ -111,8 +111,8 @@ impl Border {
     }
 
     /// The engine has nothing more to do with the job.
-    pub fn job_left(&mut self, job: JobId) {
-        self.left(job);
+    pub fn job_left(&mut self, engine: &mut Engine, now: Instant, job: JobId) {
+        self.left(&Wire { engine, now }, job);
     }
 
     /// Jobs for whose pods rules hold that their shapes do not have yet, because somebody came who keeps such pods

@@ -62,7 +62,7 @@ pub(crate) struct Run {
     /// How often the lease is renewed
     #[arg(long, value_name = "TIME", default_value = "2s")]
     retry_period: Duration,
-    /// Writes to the API server a second, at most
+    /// Binds and evictions a second, at most; a quarter as many conditions and events besides
     #[arg(long, value_name = "NUMBER", default_value_t = 2000.0)]
     api_qps: f64,
     /// How long half a gang may wait to be completed before what can be made anew is deleted
@@ -105,8 +105,7 @@ fn options(args: &Run) -> Result<Options, Failure> {
     lead.duration = span(args.lease_duration);
     lead.renew_deadline = span(args.renew_deadline);
     lead.retry = span(args.retry_period);
-    let mut act = act::Settings::new(&args.namespace, &identity);
-    act.limit.per_second = args.api_qps;
+    let act = act::Settings::new(&args.namespace, &identity).per_second(args.api_qps);
     Ok(Options {
         world: settings(args)?,
         lead,

@@ -71,19 +71,32 @@ impl Jobs {
 
 impl Border {
     pub(super) fn joined(&mut self, wire: &mut Wire<'_>, job: JobId, roles: Vec<Cast>) {
-        self.left(job);
+        self.left(wire, job);
         let mut joined = Joined { roles: Vec::new(), holds: Vec::new() };
         for cast in roles {
             joined.roles.push(cast.members);
             joined.holds.extend(cast.shaped.holds);
         }
-        self.storage.is_ours(&joined.claims());
         let kinds: Vec<(u8, KindId)> = joined.kinds().collect();
+        let claims = joined.claims();
         self.jobs.jobs.insert(job, joined);
         for (role, kind) in kinds {
             self.kinds.kind_mut(kind).roles.insert((job, role));
             self.catch_up(wire, (job, role), kind);
         }
+        for claim in claims {
+            self.find_where_jobs_use(wire, &claim);
+        }
+    }
+
+    /// What is attached for a job where it is placed counts once, with the job.
+    pub(super) fn find_where_jobs_use(&mut self, wire: &Wire<'_>, claim: &ClaimKey) {
+        let kinds = self.kinds.candidates(&Question::Uses(claim.clone()));
+        let jobs = kinds.iter().flat_map(|kind| &self.kinds.kind(*kind).roles).map(|(job, _)| *job);
+        let placed = jobs.filter_map(|job| wire.engine.plan().get(job));
+        let nodes = placed.flat_map(|held| held.nodes().map(|node| self.nodes.name(node).to_string()));
+        let nodes = nodes.collect();
+        self.storage.used_by_jobs(claim, nodes);
     }
 
     /// Groups may have come up since the shape of a role was made.
@@ -97,12 +110,14 @@ impl Border {
         }
     }
 
-    pub(super) fn left(&mut self, job: JobId) {
+    pub(super) fn left(&mut self, wire: &Wire<'_>, job: JobId) {
         self.jobs.outdated.remove(&job);
         let Some(joined) = self.jobs.jobs.remove(&job) else { return };
-        self.storage.is_ours_no_more(&joined.claims());
         for (role, kind) in joined.kinds() {
             self.kinds.kind_mut(kind).roles.remove(&(job, role));
+        }
+        for claim in joined.claims() {
+            self.find_where_jobs_use(wire, &claim);
         }
     }
 

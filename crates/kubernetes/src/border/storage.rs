@@ -122,8 +122,12 @@ impl Border {
     }
 
     pub fn attachment_applied(&mut self, engine: &mut Engine, now: Instant, attachment: Attachment) {
+        let mut wire = Wire { engine, now };
+        if let Some(claim) = self.storage.claim_attached_by(&attachment) {
+            self.find_where_jobs_use(&wire, &claim);
+        }
         let node = self.storage.attachment_applied(attachment);
-        self.attached_otherwise(&mut Wire { engine, now }, &node);
+        self.attached_otherwise(&mut wire, &node);
     }
 
     pub fn attachment_deleted(&mut self, engine: &mut Engine, now: Instant, name: &str) {

@@ -101,7 +101,7 @@ impl World {
         let job = self.job(1, given);
         let feasible = self.feasible_for(job);
         self.engine.observe(NOW, metronome_core::engine::Event::JobCancelled(job));
-        self.border.job_left(job);
+        self.border.job_left(&mut self.engine, NOW, job);
         feasible
     }
 

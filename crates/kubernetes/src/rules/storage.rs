@@ -138,8 +138,8 @@ pub struct Storage {
     /// Claims in use by pods on each node that are not of the engine's jobs, and how many times.
     uses_on: BTreeMap<String, BTreeMap<ClaimKey, u32>>,
     users_of: BTreeMap<ClaimKey, BTreeMap<String, u32>>,
-    /// Claims of the engine's jobs: their attachments are counted with the jobs.
-    ours: BTreeMap<ClaimKey, u32>,
+    /// Where the engine's jobs use a claim: attachments there are counted with the jobs.
+    used_by_jobs: BTreeMap<ClaimKey, BTreeSet<String>>,
 }
 
 /// A volume is the affair of the claim it is for, else of all claims of its class.

@@ -119,7 +119,7 @@ impl World {
     pub(super) fn dissolve(&mut self, now: Instant, job: JobId) {
         let Some(crew) = self.crews.remove(&job) else { return };
         self.engine.observe(now, Event::JobEnded { job, how: Ending::Withdrawn });
-        self.border.job_left(job);
+        self.border.job_left(&mut self.engine, now, job);
         for member in crew.members() {
             if let Some(known) = self.pods.get_mut(&member.uid) {
                 known.job = None;

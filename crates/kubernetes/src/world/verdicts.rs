@@ -37,7 +37,7 @@ enum Subject {
 
 /// Conditions are written to at most so many gangs in one sweep: a flood of unschedulable pods must not become a
 /// flood of writes.
-const MOST_PER_SWEEP: usize = 500;
+const MOST_PER_SWEEP: usize = 1_000;
 
 impl World {
     pub(super) fn say_what_waits(&mut self, now: Instant) {

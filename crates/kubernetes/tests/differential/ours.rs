@@ -160,7 +160,7 @@ impl Ours {
         let nodes = nodes.into_iter().map(|node| self.border.node_name(node).to_string()).collect();
         if early.is_none() {
             self.engine.observe(NOW, Event::JobCancelled(job));
-            self.border.job_left(job);
+            self.border.job_left(&mut self.engine, NOW, job);
         }
         Verdict { nodes, refusal: None }
     }

@@ -91,16 +91,19 @@ impl Storage {
         claims.iter().filter(|claim| !self.is_used(claim)).cloned().collect()
     }
 
-    pub fn is_ours(&mut self, claims: &[ClaimKey]) {
-        for claim in claims {
-            *self.ours.entry(claim.clone()).or_default() += 1;
+    /// On these nodes jobs of the engine use the claim, and nowhere else.
+    pub fn used_by_jobs(&mut self, claim: &ClaimKey, nodes: BTreeSet<String>) {
+        if nodes.is_empty() {
+            self.used_by_jobs.remove(claim);
+        } else {
+            self.used_by_jobs.insert(claim.clone(), nodes);
         }
     }
 
-    pub fn is_ours_no_more(&mut self, claims: &[ClaimKey]) {
-        for claim in claims {
-            decrease(&mut self.ours, claim);
-        }
+    /// The claim whose volume it is.
+    pub fn claim_attached_by(&self, attachment: &Attachment) -> Option<ClaimKey> {
+        let volume = self.volumes.get(attachment.spec.source.persistent_volume_name.as_ref()?)?;
+        ClaimKey::of_volume(&volume.object)
     }
 
     /// The node it concerns.
@@ -168,8 +171,10 @@ impl Storage {
 
     fn of_others(&self, attachment: &Attachment) -> Option<(String, String)> {
         let volume = self.volumes.get(attachment.spec.source.persistent_volume_name.as_ref()?)?;
-        let ours = ClaimKey::of_volume(&volume.object).is_some_and(|claim| self.ours.contains_key(&claim));
-        let driver = Some(attachment.spec.attacher.clone()).filter(|driver| !driver.is_empty() && !ours)?;
+        let jobs = ClaimKey::of_volume(&volume.object).and_then(|claim| self.used_by_jobs.get(&claim));
+        let counted = jobs.is_some_and(|nodes| nodes.contains(&attachment.spec.node_name));
+        let driver =
+            Some(attachment.spec.attacher.clone()).filter(|driver| !driver.is_empty() && !counted)?;
         Some((driver, volume.object.spec.csi.as_ref()?.volume_handle.clone()))
     }
 

@@ -198,7 +198,9 @@ fn an_attached_volume_counts_once_whoever_says_so() {
     assert_eq!(allowed(&storage, &["y"], &[&here]), [true]);
     storage.use_ended("a", &[used("x").claim]);
     assert_eq!(storage.attach_room("a"), [("d", 2, 1)], "still on its way out");
-    storage.is_ours(&[used("x").claim]);
+    storage.used_by_jobs(&used("x").claim, ["b".to_owned()].into());
+    assert_eq!(storage.attach_room("a"), [("d", 2, 1)], "the job that has it is elsewhere");
+    storage.used_by_jobs(&used("x").claim, ["a".to_owned()].into());
     assert_eq!(storage.attach_room("a"), [("d", 2, 0)], "counted with the job that has it");
 }
 

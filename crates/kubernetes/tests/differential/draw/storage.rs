@@ -1,5 +1,7 @@
 //! Claims, volumes and drivers.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::{Dice, Fixture, HOST, NAMESPACES, ZONE};
@@ -54,6 +56,8 @@ pub(crate) struct DrawnClaim {
 pub(super) struct Shelf {
     pub(super) fixtures: Vec<Fixture>,
     pub(super) claims: Vec<DrawnClaim>,
+    /// Claims that a spare volume is meant for.
+    meant: BTreeSet<String>,
 }
 
 impl Shelf {
@@ -106,13 +110,15 @@ impl Shelf {
         self.claims.push(DrawnClaim { namespace, name, kind });
     }
 
-    /// A volume that waits for a claim.
+    /// A volume that waits for a claim. Where two would do equally well, because they are of one size or meant for
+    /// the same claim, kube-scheduler takes either, now this and now that: no two are drawn so.
     fn add_spare(&mut self, dice: &mut Dice, n: u64, nodes: &[String]) {
+        let gibibytes = *dice.one_of(&[1, 5, 20]);
         let mut body = json!({
             "metadata": {"name": format!("spare-{n}"), "labels": {"speed": dice.pick(&["fast", "slow"])}},
             "spec": {
                 "storageClassName": "local",
-                "capacity": {"storage": dice.pick(&["1Gi", "5Gi", "20Gi"])},
+                "capacity": {"storage": format!("{}Mi", gibibytes * 1024 + n)},
                 "accessModes": if dice.percent(80) { json!(["ReadWriteOnce"]) } else { json!(["ReadOnlyMany"]) },
                 "hostPath": {"path": "/nowhere"},
             },
@@ -121,9 +127,10 @@ impl Shelf {
             body["spec"]["nodeAffinity"] = affinity(dice, nodes);
         }
         let open = self.claims.iter().filter(|claim| claim.kind == ClaimKind::Open);
-        let open: Vec<DrawnClaim> = open.cloned().collect();
+        let open: Vec<DrawnClaim> = open.filter(|claim| !self.meant.contains(&claim.name)).cloned().collect();
         if dice.percent(20) && !open.is_empty() {
             let claim = dice.one_of(&open);
+            self.meant.insert(claim.name.clone());
             body["spec"]["claimRef"] = json!({"namespace": claim.namespace, "name": claim.name});
         }
         let mut fixture = Fixture::new("/api/v1/persistentvolumes", body);
