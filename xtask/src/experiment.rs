@@ -35,10 +35,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 }
 
 fn command(name: &str, seeds: Option<u64>) -> Vec<String> {
-    let run = ["cargo", "run", "--quiet", "--release", "--package", "metronome-cli", "--", "experiment"];
+    // Experiments are simulations: no cluster is needed.
+    let program = ["--package", "metronome-cli", "--no-default-features"];
+    let run = ["cargo", "run", "--quiet", "--release"].into_iter().chain(program).chain(["--", "experiment"]);
     let seeds = seeds.map(|seeds| ["--seeds".to_owned(), seeds.to_string()]);
     let folder = format!("experiments/{name}");
-    run.map(str::to_owned).into_iter().chain([folder]).chain(seeds.into_iter().flatten()).collect()
+    run.map(str::to_owned).chain([folder]).chain(seeds.into_iter().flatten()).collect()
 }
 
 fn strs(line: &[String]) -> Vec<&str> {

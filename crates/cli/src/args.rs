@@ -2,9 +2,11 @@
 
 use clap::{Parser, Subcommand};
 
+#[cfg(feature = "kubernetes")]
+use crate::commands::run::Run;
 use crate::commands::{
     completions::Completions, demo::Demo, experiment::Experiment, explain::Explain, reference::Reference,
-    replay::Replay, run::Run, sim_compare::SimCompare, sim_import::SimImport, sim_policies::SimPolicies,
+    replay::Replay, sim_compare::SimCompare, sim_import::SimImport, sim_policies::SimPolicies,
     sim_run::SimRun,
 };
 
@@ -22,6 +24,7 @@ pub(crate) enum Command {
     /// Simulate a cluster, its jobs and a policy in virtual time
     #[command(subcommand, arg_required_else_help = true)]
     Sim(Sim),
+    #[cfg(feature = "kubernetes")]
     Run(Run),
     Explain(Explain),
     Replay(Replay),

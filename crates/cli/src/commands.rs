@@ -6,6 +6,7 @@ pub(crate) mod experiment;
 pub(crate) mod explain;
 pub(crate) mod reference;
 pub(crate) mod replay;
+#[cfg(feature = "kubernetes")]
 pub(crate) mod run;
 pub(crate) mod sim_compare;
 pub(crate) mod sim_import;
@@ -23,6 +24,7 @@ pub(crate) fn run(command: Command) -> Result<Reply, Failure> {
         Command::Sim(Sim::Compare(args)) => sim_compare::run(&args),
         Command::Sim(Sim::Import(args)) => sim_import::run(&args),
         Command::Sim(Sim::Policies(args)) => Ok(sim_policies::run(&args)),
+        #[cfg(feature = "kubernetes")]
         Command::Run(args) => run::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Replay(args) => replay::run(&args),

@@ -38,6 +38,13 @@ pub(crate) fn run(args: &Explain) -> Result<Reply, Failure> {
     }
 }
 
+#[cfg(not(feature = "kubernetes"))]
+fn from_server(_: &Explain, server: &str) -> Result<Reply, Failure> {
+    let failure = Failure::input(format!("ask {server}: this binary was built without `kubernetes`"));
+    Err(failure.hint("cargo build --release -p metronome-cli --features kubernetes"))
+}
+
+#[cfg(feature = "kubernetes")]
 fn from_server(args: &Explain, server: &str) -> Result<Reply, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::world("start a thread").because(&error))?;
