@@ -43,6 +43,7 @@ pub(crate) fn find_all(names: &[String], scenario: &Scenario) -> Result<Vec<Poli
 }
 
 /// The built-in policy of that name.
+#[cfg(feature = "kubernetes")]
 pub(crate) fn built_in(name: &str) -> Result<Policy, Failure> {
     find_among(name, &[])
 }
