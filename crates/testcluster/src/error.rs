@@ -24,8 +24,6 @@ pub enum Error {
     Ended { component: Component, status: ExitStatus, log: String },
     #[error("wait longer than {} s for {component}; its log ends with\n{log}", waited.as_secs())]
     NotReady { component: Component, waited: Duration, log: String },
-    #[error("wait longer than {} s for {name}; its log ends with\n{log}", waited.as_secs())]
-    Companion { name: &'static str, waited: Duration, log: String },
     #[error("find {0}: it was not asked for in the options")]
     NotPart(Component),
     #[error("read a kubeconfig")]

@@ -7,7 +7,6 @@ pub mod error;
 pub mod judge;
 pub mod kubelets;
 pub mod proxy;
-pub mod volcano;
 
 pub use binaries::Kubernetes;
 pub use control_plane::{Companion, Component, ControlPlane, Options, Shared, Usage, Writes, shared};
@@ -16,4 +15,3 @@ pub use error::Error;
 pub use judge::Judge;
 pub use kubelets::{Kubelets, SimNode};
 pub use proxy::Proxy;
-pub use volcano::Volcano;

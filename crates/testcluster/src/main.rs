@@ -35,8 +35,7 @@ fn main() -> ExitCode {
 fn provide(options: &Options) -> anyhow::Result<()> {
     let begin = Instant::now();
     let kubernetes = options.kubernetes.map_or_else(Kubernetes::chosen, Ok)?;
-    let volcano =
-        [Program::VolcanoScheduler, Program::VolcanoControllers].into_iter().filter(|_| options.volcano);
+    let volcano = options.volcano.then_some(Program::VolcanoScheduler);
     let mut built = Vec::new();
     for program in Program::control_plane(kubernetes).into_iter().chain(volcano) {
         built.extend(binaries::provide(program)?.built_in);

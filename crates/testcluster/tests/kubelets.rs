@@ -1,6 +1,6 @@
 //! Simulated kubelets against a real API server.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use k8s_openapi::api::batch::v1::Job;
@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodStatus};
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use metronome_testcluster::kubelets::{FAILS_AFTER, Pace, RUNS_FOR};
-use metronome_testcluster::{Component, ControlPlane, Kubelets, Options, SimNode, shared};
+use metronome_testcluster::{ControlPlane, Kubelets, Options, SimNode, shared};
 use serde_json::{Value, json};
 
 fn pod(name: &str, node: &str, cpu: &str) -> Value {
@@ -170,30 +170,4 @@ async fn a_job_runs_to_its_end_under_upstream_controllers_and_scheduler() {
     };
     let noticed = await_condition(Api::<Node>::all(client), "node-1", tainted);
     tokio::time::timeout(Duration::from_secs(60), noticed).await.expect("silence is noticed").unwrap();
-}
-
-/// The size at which benchmarks run: `cargo test -p metronome-testcluster --test kubelets -- --ignored --nocapture`.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes a minute, and is there to be read"]
-async fn a_large_cluster_runs() {
-    const NODES: usize = 5000;
-    const PODS: u64 = 20_000;
-    let Some(plane) = ControlPlane::start_or_skip(Options::from_env().without_flow_control()).await else {
-        return;
-    };
-    let client = plane.client().await.unwrap();
-    let begin = Instant::now();
-    let kubelets = Kubelets::start(client.clone(), SimNode::many("node", NODES)).await.unwrap();
-    eprintln!("{NODES} nodes after {:.1?}", begin.elapsed());
-    let api: Api<Pod> = Api::default_namespaced(client);
-    create(&api, (0..PODS).map(|n| pod(&format!("pod-{n}"), &format!("node-{}", n % NODES as u64), "1")))
-        .await;
-    eprintln!("{PODS} pods created after {:.1?}", begin.elapsed());
-    kubelets.until(|counts| counts.running == PODS).await;
-    eprintln!("{PODS} pods run after {:.1?}", begin.elapsed());
-    for component in [Component::Etcd, Component::ApiServer] {
-        eprintln!("{component}: {:?}", plane.usage(component).unwrap());
-    }
-    eprintln!("this process: {:?}", metronome_testcluster::Usage::of(std::process::id()).unwrap());
-    assert_eq!(kubelets.counts().rejected, 0);
 }

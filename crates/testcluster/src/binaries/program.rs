@@ -73,12 +73,9 @@ pub enum Program {
     ControllerManager(Kubernetes),
     Scheduler(Kubernetes),
     VolcanoScheduler,
-    VolcanoControllers,
 }
 
 impl Program {
-    pub const VOLCANO: [Self; 2] = [Self::VolcanoScheduler, Self::VolcanoControllers];
-
     /// All programs of one control plane.
     pub fn control_plane(kubernetes: Kubernetes) -> [Self; 4] {
         [
@@ -97,7 +94,6 @@ impl Program {
             Self::ControllerManager(_) => "kube-controller-manager",
             Self::Scheduler(_) => "kube-scheduler",
             Self::VolcanoScheduler => "vc-scheduler",
-            Self::VolcanoControllers => "vc-controller-manager",
         }
     }
 
@@ -108,7 +104,6 @@ impl Program {
             Self::ControllerManager(_) => "k8s.io/kubernetes/cmd/kube-controller-manager",
             Self::Scheduler(_) => "k8s.io/kubernetes/cmd/kube-scheduler",
             Self::VolcanoScheduler => "volcano.sh/volcano/cmd/scheduler",
-            Self::VolcanoControllers => "volcano.sh/volcano/cmd/controller-manager",
         }
     }
 
@@ -117,7 +112,7 @@ impl Program {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::ApiServer(_) | Self::ControllerManager(_) | Self::Scheduler(_) => "k8s.io/kubernetes",
-            Self::VolcanoScheduler | Self::VolcanoControllers => "volcano.sh/volcano",
+            Self::VolcanoScheduler => "volcano.sh/volcano",
         }
     }
 
@@ -134,7 +129,7 @@ impl Program {
             Self::ApiServer(version) | Self::ControllerManager(version) | Self::Scheduler(version) => {
                 Some(version)
             }
-            Self::Etcd | Self::VolcanoScheduler | Self::VolcanoControllers => None,
+            Self::Etcd | Self::VolcanoScheduler => None,
         }
     }
 

@@ -4,10 +4,9 @@
 //! and a group for every pod, also for a single one. Groups state no `minResources`, so that all are admitted at once.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use metronome_testcluster::ControlPlane;
@@ -16,7 +15,6 @@ use serde_json::json;
 
 use super::{NO_LIMIT, SCHEDULER_NAME};
 
-const MODULE: &str = "volcano.sh/volcano";
 /// Of what it waits for before it schedules.
 const DEFINITIONS: [&str; 4] = [
     "scheduling.volcano.sh_podgroups.yaml",
@@ -58,7 +56,7 @@ pub(super) fn program() -> Result<PathBuf> {
 }
 
 pub(super) async fn prepare(plane: &ControlPlane) -> Result<()> {
-    let definitions = source()?.join("config/crd/volcano/bases");
+    let definitions = binaries::sources(Program::VolcanoScheduler)?.join("config/crd/volcano/bases");
     for definition in DEFINITIONS {
         plane.apply_file(&definitions.join(definition)).await?;
     }
@@ -67,15 +65,6 @@ pub(super) async fn prepare(plane: &ControlPlane) -> Result<()> {
         open(plane.client().await?, queue).await?;
     }
     Ok(())
-}
-
-/// Where its source lies in the module cache.
-fn source() -> Result<PathBuf> {
-    let mut go = Command::new("go");
-    go.args(["list", "-m", "-f", "{{.Dir}}", MODULE]).current_dir(Program::VolcanoScheduler.module());
-    let output = go.output().context("run go")?;
-    ensure!(output.status.success(), "find {MODULE}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(Path::new(String::from_utf8(output.stdout)?.trim()).to_owned())
 }
 
 async fn open(client: Client, queue: &str) -> Result<()> {
