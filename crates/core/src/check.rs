@@ -13,6 +13,7 @@ use crate::cluster::{Cluster, NodeState};
 use crate::id::{CounterId, IdVec, JobId, NodeId, QueueId};
 use crate::job::{Capabilities, Exit, Job, JobSpec, Life, Topology};
 use crate::plan::{Amendment, Assignment};
+use crate::queue::{Queue, lineage};
 use crate::snapshot::Snapshot;
 use crate::units::Resources;
 
@@ -138,8 +139,10 @@ impl Checker {
                 for (node, amount) in amounts(&snapshot.jobs[*id].spec, old) {
                     let left = nodes.entry(node).or_insert(Touched::before(self.nodes[node]));
                     left.used = left.used - amount;
-                    let left = queues.entry(*queue).or_insert(self.queues[*queue]);
-                    *left = *left - amount;
+                    for queue in lineage(snapshot.queues, *queue) {
+                        let left = queues.entry(queue).or_insert(self.queues[queue]);
+                        *left = *left - amount;
+                    }
                 }
             }
         }
@@ -150,8 +153,10 @@ impl Checker {
                 let touched = nodes.entry(node).or_insert(Touched::before(self.nodes[node]));
                 touched.used = touched.used + amount;
                 touched.added = touched.added + amount;
-                let used = queues.entry(spec.queue).or_insert(self.queues[spec.queue]);
-                *used = *used + amount;
+                for queue in lineage(snapshot.queues, spec.queue) {
+                    let used = queues.entry(queue).or_insert(self.queues[queue]);
+                    *used = *used + amount;
+                }
             }
         }
         for (node, touched) in nodes {
@@ -195,6 +200,7 @@ impl Checker {
     pub(crate) fn record(
         &mut self,
         cluster: &Cluster,
+        queues: &IdVec<QueueId, Queue>,
         id: JobId,
         spec: &JobSpec,
         change: Option<&Arc<Assignment>>,
@@ -202,7 +208,9 @@ impl Checker {
         if let Some((queue, old)) = self.held.remove(&id) {
             for (node, amount) in amounts(spec, &old) {
                 self.nodes[node] = self.nodes[node] - amount;
-                self.queues[queue] = self.queues[queue] - amount;
+                for queue in lineage(queues, queue) {
+                    self.queues[queue] = self.queues[queue] - amount;
+                }
             }
             for (place, amount) in counts(spec, &old) {
                 let left = self.counters.remove(&place).unwrap_or(0).saturating_sub(amount);
@@ -217,7 +225,9 @@ impl Checker {
         if let Some(new) = change {
             for (node, amount) in amounts(spec, new) {
                 self.nodes[node] = self.nodes[node] + amount;
-                self.queues[spec.queue] = self.queues[spec.queue] + amount;
+                for queue in lineage(queues, spec.queue) {
+                    self.queues[queue] = self.queues[queue] + amount;
+                }
             }
             add_counts(&mut self.counters, spec, new);
             self.held.insert(id, (spec.queue, new.clone()));

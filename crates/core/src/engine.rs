@@ -185,7 +185,7 @@ impl Engine {
     fn poll_once(&mut self, now: Instant) -> (Option<Polled>, Checked<Vec<Step>>) {
         self.advance(now);
         let expired = self.expire_steps();
-        let woken = self.end_back_offs() | self.ripen();
+        let woken = self.end_back_offs() | self.ripen() | self.end_reservations();
         let decision = self.is_due().then(|| self.cycle());
         let steps = self.ready_steps();
         let acted = expired || woken || decision.is_some() || !steps.is_empty();
@@ -217,7 +217,8 @@ impl Engine {
     /// One decision: snapshot, decide, check, adopt. A plan that breaks a rule is thrown away, and the previous one
     /// stays.
     fn cycle(&mut self) -> Decided {
-        let Decision { amendment, report, standings, wake } = decide(&self.snapshot(), &self.state.policy);
+        let Decision { amendment, report, standings, reservations, wake } =
+            decide(&self.snapshot(), &self.state.policy);
         self.state.cycles += 1;
         self.state.dirty = report.cut_short;
         self.state.wake = wake;
@@ -225,6 +226,7 @@ impl Engine {
         match self.check(amendment) {
             Ok(checked) => {
                 let amendment = Checked::clone(&checked).into_inner();
+                self.state.reservations = reservations;
                 self.adopt(checked, standings, report);
                 self.check_all_at_times();
                 Decided { amendment, blocked_by, refused: None }
@@ -253,6 +255,7 @@ impl Engine {
             budgets: &self.state.budgets,
             displaced: &self.state.displaced,
             held: &self.index.held,
+            reservations: &self.state.reservations,
             priorities: &self.index.priorities,
             pass: self.state.pass,
             last_pass: self.state.last_pass,

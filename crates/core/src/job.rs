@@ -126,6 +126,9 @@ pub struct JobSpec {
     /// How much its user counts, as the queue says.
     #[serde(default)]
     pub user: Share,
+    /// Its user, where known by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Name>,
     pub roles: Vec<Role>,
     #[serde(default)]
     pub work: Work,
@@ -165,6 +168,7 @@ impl JobSpec {
             queue: QueueId(0),
             priority: Priority::NORMAL,
             user: Share(500_000),
+            owner: None,
             roles: vec![Role { kind: RoleKind::Worker, gang, shape: Shape::of(each) }],
             work: Work::default(),
             deadline: None,
@@ -211,6 +215,9 @@ pub struct Job {
     /// Since when it runs where it is, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_since: Option<Instant>,
+    /// It lost a node and waits to go on: ahead of newcomers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_to_be_repaired: bool,
     /// The shapes of its roles and the class it waits in, as interned by the engine.
     #[serde(skip)]
     pub shapes: Vec<ShapeId>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{CounterId, JobId, NodeId};
 use crate::job::{Capabilities, JobSpec, Life};
-use crate::units::Resources;
+use crate::units::{Instant, Resources};
 
 /// Members of one role on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -159,6 +159,15 @@ impl Plan {
 pub struct Amendment {
     pub generation: Generation,
     pub changes: BTreeMap<JobId, Option<Arc<Assignment>>>,
+}
+
+/// Somebody who does not fit now, and the time from which there is expected to be room.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reservation {
+    pub job: JobId,
+    pub from: Instant,
+    /// How much of each of its nodes others may take who will still be there then.
+    pub spare: BTreeMap<NodeId, Resources>,
 }
 
 /// Numbered in the order of issue, over the life of an engine.

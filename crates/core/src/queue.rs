@@ -1,9 +1,13 @@
 //! Queues: whose work it is, how much it counts, and how much it may hold.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Name;
-use crate::id::QueueId;
+use crate::id::{IdVec, QueueId};
+use crate::job::JobSpec;
+use crate::policy::Weights;
 use crate::units::{Resources, Share};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,13 +17,21 @@ pub struct Queue {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<QueueId>,
     pub weight: u32,
+    /// What it may call its own. Without one that is its part, by weight, of what those beside it leave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<Resources>,
+    /// What it may never exceed, also where it borrows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Resources>,
+    /// Whether others may use what is left of its quota until it wants it back.
     pub lends: bool,
     /// Whether it may hold more than its quota while others leave room.
     pub borrows: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<QueueUser>,
+    /// How its jobs are ordered, where that is not as everywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<Weights>,
 }
 
 /// How much a user counts in a queue.
@@ -27,6 +39,9 @@ pub struct Queue {
 pub struct QueueUser {
     pub name: Name,
     pub priority: Share,
+    /// What the jobs of this user together may never exceed there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Resources>,
 }
 
 impl Queue {
@@ -37,14 +52,73 @@ impl Queue {
             parent: None,
             weight: 1,
             quota: None,
+            limit: None,
             lends: true,
             borrows: true,
             users: Vec::new(),
+            order: None,
         }
     }
 
-    /// What it may never exceed; nothing bounds a queue that borrows.
+    /// What it may never exceed; nothing bounds a queue that borrows without a limit.
     pub fn bound(&self) -> Option<Resources> {
-        self.quota.filter(|_| !self.borrows)
+        self.quota.filter(|_| !self.borrows).or(self.limit)
+    }
+
+    /// What a user may never exceed there.
+    pub fn bound_of(&self, user: &Name) -> Option<Resources> {
+        self.users.iter().find(|known| known.name == *user)?.limit
+    }
+}
+
+/// A queue, the one it lies in, and so on to the outermost.
+pub fn lineage(queues: &IdVec<QueueId, Queue>, queue: QueueId) -> impl Iterator<Item = QueueId> {
+    let above = |below: &QueueId| queues.get(*below)?.parent;
+    // Files with a queue above itself are refused; should one come all the same, this still ends.
+    std::iter::successors(Some(queue), above).take(queues.len())
+}
+
+/// What queues hold, those inside them included, and what users hold whom a queue bounds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holdings {
+    by_queue: IdVec<QueueId, Resources>,
+    by_user: BTreeMap<(QueueId, Name), Resources>,
+}
+
+impl Holdings {
+    pub fn nothing(queues: usize) -> Self {
+        Self { by_queue: IdVec::filled(Resources::NONE, queues), by_user: BTreeMap::new() }
+    }
+
+    pub fn by_queue(&self) -> &IdVec<QueueId, Resources> {
+        &self.by_queue
+    }
+
+    pub fn of_user(&self, queue: QueueId, user: &Name) -> Resources {
+        self.by_user.get(&(queue, user.clone())).copied().unwrap_or(Resources::NONE)
+    }
+
+    pub fn add(&mut self, queues: &IdVec<QueueId, Queue>, spec: &JobSpec, amount: Resources) {
+        self.change(queues, spec, |held| held + amount);
+    }
+
+    pub fn remove(&mut self, queues: &IdVec<QueueId, Queue>, spec: &JobSpec, amount: Resources) {
+        self.change(queues, spec, |held| held - amount);
+    }
+
+    fn change(
+        &mut self,
+        queues: &IdVec<QueueId, Queue>,
+        spec: &JobSpec,
+        changed: impl Fn(Resources) -> Resources,
+    ) {
+        for queue in lineage(queues, spec.queue) {
+            self.by_queue[queue] = changed(self.by_queue[queue]);
+        }
+        let bounded = spec.owner.as_ref().filter(|owner| queues[spec.queue].bound_of(owner).is_some());
+        if let Some(owner) = bounded {
+            let held = self.by_user.entry((spec.queue, owner.clone())).or_default();
+            *held = changed(*held);
+        }
     }
 }

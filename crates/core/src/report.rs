@@ -17,8 +17,14 @@ pub enum Reason {
     ExceedsQuota { queue: QueueId, need: Resources, quota: Resources },
     /// No set of nodes could ever hold it, even if all were free and well.
     NoMatchingNode { each: Resources, members: u32, fit: u32 },
-    /// Its queue holds as much as it may.
-    WaitingForQuota { queue: QueueId, need: Resources, left: Resources },
+    /// Its queue, or its user there, holds as much as it may.
+    WaitingForQuota {
+        queue: QueueId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<Name>,
+        need: Resources,
+        left: Resources,
+    },
     /// Room for `fit` of the `members` it needs.
     InsufficientResources { each: Resources, members: u32, fit: u32 },
     /// Enough room, but in no single domain of the level it requires.
@@ -31,6 +37,8 @@ pub enum Reason {
     SpreadUnsatisfied { members: u32, fit: u32 },
     /// Its place is chosen; others have yet to leave it.
     WaitingForVictims,
+    /// There would be room, but it is kept for somebody ahead who is expected to start then.
+    ReservedUntil { ahead: JobId, until: Instant },
     /// The line is served in order and somebody ahead is waiting.
     BehindHigherPriority { ahead: JobId },
     /// The world could not start it; it is tried again.
@@ -59,6 +67,7 @@ impl Reason {
             Reason::AntiAffinityUnsatisfied { .. } => "AntiAffinityUnsatisfied",
             Reason::SpreadUnsatisfied { .. } => "SpreadUnsatisfied",
             Reason::WaitingForVictims => "WaitingForVictims",
+            Reason::ReservedUntil { .. } => "ReservedUntil",
             Reason::BehindHigherPriority { .. } => "BehindHigherPriority",
             Reason::StartFailed { .. } => "StartFailed",
             Reason::NodeLost { .. } => "NodeLost",

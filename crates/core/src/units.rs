@@ -96,6 +96,11 @@ impl Duration {
         Self(seconds.saturating_mul(Self::SECOND.0))
     }
 
+    /// Whole seconds, rounded down.
+    pub const fn as_secs(self) -> u64 {
+        self.0 / 1_000_000_000
+    }
+
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
@@ -288,6 +293,15 @@ impl Resources {
             .min(per(room.cpu.0, self.cpu.0))
             .min(per(room.memory.0, self.memory.0));
         u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// The lesser of each.
+    pub fn common(self, other: Self) -> Self {
+        Self {
+            cpu: self.cpu.min(other.cpu),
+            memory: self.memory.min(other.memory),
+            gpus: self.gpus.min(other.gpus),
+        }
     }
 
     pub fn checked_sub(self, other: Self) -> Option<Self> {

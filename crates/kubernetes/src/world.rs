@@ -110,14 +110,20 @@ pub struct World {
     recorded: BTreeMap<IntentName, (Option<u64>, Instant)>,
     binding: Binding,
     observed: Observed,
-    /// When waiting jobs are next asked what they wait for.
+    /// When waiting jobs are next asked what they wait for, if anything has happened by then, and if not.
     next_sweep: Instant,
+    next_sweep_at_rest: Instant,
+    /// Whether anything has happened since they were last asked.
+    stirred: bool,
     /// What they said then, until it is measured.
     counted: Option<BTreeMap<&'static str, (usize, usize)>>,
 }
 
 /// How often waiting jobs are asked what they wait for.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// The same, while nothing happens: what they say then changes only with time.
+const SWEEP_AT_REST_EVERY: Duration = Duration::from_secs(10);
 
 impl World {
     fn empty(settings: Settings) -> Self {
@@ -144,12 +150,15 @@ impl World {
             binding: Binding::On,
             observed: Observed::default(),
             next_sweep: Instant::START,
+            next_sweep_at_rest: Instant::START,
+            stirred: true,
             counted: None,
         }
     }
 
     /// Folds one change into what is known. Nothing is decided here.
     pub fn apply(&mut self, now: Instant, change: Change) {
+        self.stirred = true;
         match change {
             Change::Pod(delta) => self.pods_changed(now, delta),
             Change::Node(delta) => self.nodes_changed(now, delta),
@@ -176,13 +185,18 @@ impl World {
         self.muster_the_changed(now);
         self.give_up_on_repairs(now);
         if self.binding == Binding::On {
+            let cycles = self.engine.state().cycles;
             let steps = self.engine.poll(now);
+            self.stirred |= self.engine.state().cycles > cycles || !steps.is_empty();
             self.carry_out(now, steps.into_inner());
         }
         if self.next_sweep <= now {
             self.next_sweep = now + SWEEP_EVERY;
-            self.forget_what_is_left_over(now);
-            self.say_what_waits(now);
+            if self.stirred || self.next_sweep_at_rest <= now {
+                self.next_sweep_at_rest = now + SWEEP_AT_REST_EVERY;
+                self.forget_what_is_left_over(now);
+                self.stirred = !self.say_what_waits(now);
+            }
         }
         std::mem::take(&mut self.deeds)
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use metronome_core::cluster::{Level, Vertex};
 use metronome_core::id::{NodeId, QueueId};
 use metronome_core::job::{Capabilities, Gang, Priority, RoleKind, Topology};
-use metronome_core::policy::{Gangs, Links, Order, Placement, Policy, Preemption, Queueing, Weights};
+use metronome_core::policy::{Gangs, Links, Order, Placement, Policy, Preemption, Queueing, Sharing, Weights};
 use metronome_core::units::{Bandwidth, Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Memory, Share};
 use metronome_sim::model::{self, Pattern};
 use metronome_sim::network::Noise;
@@ -133,6 +133,7 @@ fn a_policy_keeps_what_its_base_says() {
             order: Order::Weighted(Weights::DEFAULT),
             gangs: Gangs::Whole,
             queueing: Queueing::HeadBlocks,
+            sharing: Sharing::Fair,
             preemption: Preemption::ByRank,
             placement: Placement::Topology,
             links: Links::Shared,

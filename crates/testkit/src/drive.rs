@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use metronome_core::cluster::{Cluster, NodeSpec};
 use metronome_core::engine::{Ending, Engine, Event, Settings};
-use metronome_core::id::{BudgetId, GroupId, IdVec, JobId, NodeId, NodeSetId, PartitionId};
+use metronome_core::id::{BudgetId, GroupId, IdVec, JobId, NodeId, NodeSetId, PartitionId, QueueId};
 use metronome_core::job::{JobSpec, Life};
 use metronome_core::plan::{Part, Step, StepId};
 use metronome_core::policy::Policy;
@@ -60,6 +60,15 @@ impl Driver {
             now: Instant::START,
             under_way: BTreeMap::new(),
             steps: Vec::new(),
+        }
+    }
+
+    /// One whose engine has these queues.
+    pub fn sharing(cluster: Cluster, policy: Policy, queues: IdVec<QueueId, Queue>) -> Self {
+        let settings = Settings { full_check_every: 1, ..Settings::default() };
+        Self {
+            engine: Engine::new(cluster.clone(), queues, policy.clone(), settings),
+            ..Self::new(cluster, policy)
         }
     }
 

@@ -4,16 +4,40 @@ use metronome_core::check::occupied;
 use metronome_core::cluster::Level;
 use metronome_core::decide::decide;
 use metronome_core::engine::{Engine, State};
+use metronome_core::id::{IdVec, QueueId};
 use metronome_core::job::{Gang, JobSpec, Life, Priority, Role, RoleKind, Topology};
-use metronome_core::policy::{Order, Policy};
+use metronome_core::policy::{Order, Policy, Weights};
+use metronome_core::queue::{Queue, QueueUser};
 use metronome_core::units::{Duration, Share};
 use metronome_testkit::build::{gpu_member, gpus, policy, preemptible, racks};
 use metronome_testkit::drive::{Driver, Op};
 use proptest::prelude::*;
 
+/// All that there are. Where waiting counts, it does so within minutes for some, so that room comes to be kept.
 fn policies() -> impl Strategy<Value = Policy> {
-    prop::sample::select(Policy::names().collect::<Vec<_>>()).prop_map(policy)
+    let named = prop::sample::select(Policy::names().collect::<Vec<_>>()).prop_map(policy);
+    (named, any::<bool>()).prop_map(|(mut policy, hurried)| {
+        if let (Order::Weighted(weights), true) = (&mut policy.order, hurried) {
+            let quarter = Share(250_000);
+            *weights = Weights::new(quarter, quarter, quarter, quarter, Duration::MINUTE).unwrap();
+        }
+        policy
+    })
 }
+
+/// `default`; `lab` with a quota that it lends; `closed` with one that it keeps; `wide` with two inside.
+fn queues() -> IdVec<QueueId, Queue> {
+    let inside = |name: &str, weight: u32| Queue { parent: Some(QueueId(3)), weight, ..Queue::open(name) };
+    let users = vec![QueueUser { name: "ann".into(), priority: Share::WHOLE, limit: Some(gpu_member(6)) }];
+    let lab = Queue { quota: Some(gpu_member(8)), users, ..Queue::open("lab") };
+    let closed = Queue { quota: Some(gpu_member(4)), lends: false, borrows: false, ..Queue::open("closed") };
+    let wide = Queue { weight: 2, limit: Some(gpu_member(20)), ..Queue::open("wide") };
+    [Queue::open("default"), lab, closed, wide, inside("wide-1", 1), inside("wide-2", 3)]
+        .into_iter()
+        .collect()
+}
+
+const FOR_JOBS: [u32; 5] = [0, 1, 2, 4, 5];
 
 fn jobs() -> impl Strategy<Value = JobSpec> {
     let shape = prop_oneof![(1u64..5).prop_map(gpus), (1u64..5).prop_map(gpu_member)];
@@ -26,9 +50,12 @@ fn jobs() -> impl Strategy<Value = JobSpec> {
         1 => Just(Topology::Preferred(Level(0))),
         1 => (0u8..2).prop_map(|level| Topology::Required(Level(level))),
     ];
-    (shape, gang, topology, 1u64..500, -1i32..2, 0u32..3, any::<bool>(), any::<bool>()).prop_map(
-        |(each, gang, topology, seconds, urgency, user, servers, stays)| {
+    let place = (prop::sample::select(&FOR_JOBS[..]), any::<bool>());
+    (shape, gang, topology, 1u64..500, -1i32..2, 0u32..3, any::<bool>(), any::<bool>(), place).prop_map(
+        |(each, gang, topology, seconds, urgency, user, servers, stays, (queue, named))| {
             let mut spec = JobSpec::workers("job", gang, each);
+            spec.queue = QueueId(queue);
+            spec.owner = named.then(|| "ann".into());
             spec.work.alone = Some(Duration::from_secs(seconds));
             spec.topology = topology;
             spec.priority = Priority(urgency * 100);
@@ -63,7 +90,7 @@ fn ops() -> impl Strategy<Value = Op> {
 }
 
 fn driver(policy: Policy) -> Driver {
-    Driver::new(racks(2, 3, 4), policy)
+    Driver::sharing(racks(2, 3, 4), policy, queues())
 }
 
 /// An engine that knows the same and has everything still to find out.

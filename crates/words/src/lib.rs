@@ -8,7 +8,7 @@ mod tests;
 
 use std::fmt::Write;
 
-use metronome_core::id::NodeId;
+use metronome_core::id::{JobId, NodeId};
 use metronome_core::plan::Assignment;
 use metronome_core::report::{Explanation, Failure, Reason, State};
 use metronome_core::units::{Cpu, Duration, Gpus, Memory, Resources};
@@ -134,9 +134,12 @@ pub fn sentence(reason: &Reason, names: &impl Names) -> String {
         Reason::NoMatchingNode { each, members, fit } => {
             format!("it needs {}, and even if all nodes were free {} fit", gang(*members, *each), few(*fit))
         }
-        Reason::WaitingForQuota { queue, need, left } => {
-            let left = bounded(*left);
-            format!("it needs {need}, and queue `{}` has {left} left of its quota", names.queue(*queue))
+        Reason::WaitingForQuota { queue, user, need, left } => {
+            let (queue, left) = (names.queue(*queue), bounded(*left));
+            match user {
+                Some(user) => format!("it needs {need}, and `{user}` has {left} left in queue `{queue}`"),
+                None => format!("it needs {need}, and queue `{queue}` has {left} left of its quota"),
+            }
         }
         Reason::InsufficientResources { each, members, fit } => {
             format!("it needs {}, and {} fit now", gang(*members, *each), few(*fit))
@@ -158,9 +161,11 @@ pub fn sentence(reason: &Reason, names: &impl Names) -> String {
             format!("its {members} must be spread evenly, and {} find room where that is so now", few(*fit))
         }
         Reason::WaitingForVictims => "its place is chosen, and others have yet to leave it".into(),
+        Reason::ReservedUntil { ahead, .. } => {
+            format!("there is room for it, but {} ahead of it is about to need it", job(*ahead, names))
+        }
         Reason::BehindHigherPriority { ahead } => {
-            let ahead = names.job(*ahead).map_or("a job".into(), |name| format!("`{name}`"));
-            format!("the line is served in order, and {ahead} ahead of it still waits")
+            format!("the line is served in order, and {} ahead of it still waits", job(*ahead, names))
         }
         Reason::StartFailed { times, failure } => {
             format!(
@@ -178,6 +183,10 @@ pub fn sentence(reason: &Reason, names: &impl Names) -> String {
             "the last plan broke a rule and was thrown away: a bug, please report it".into()
         }
     }
+}
+
+fn job(id: JobId, names: &impl Names) -> String {
+    names.job(id).map_or("a job".into(), |name| format!("`{name}`"))
 }
 
 /// A quota without what it does not bound: that is kept as more than there can ever be.

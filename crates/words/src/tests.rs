@@ -47,16 +47,21 @@ fn every_reason_is_a_sentence() {
             "it needs 4 members of 1 GPU, 8 CPUs, 32Gi each, and even if all nodes were free only 2 would fit",
         ),
         (
-            Reason::WaitingForQuota { queue, need: gpus(4), left: Resources::NONE },
+            Reason::WaitingForQuota { queue, user: None, need: gpus(4), left: Resources::NONE },
             "it needs 4 GPUs, and queue `queue-2` has nothing left of its quota",
         ),
         (
             Reason::WaitingForQuota {
                 queue,
+                user: None,
                 need: gpus(4),
                 left: Resources { cpu: Cpu(u64::MAX - 8000), memory: Memory(u64::MAX), gpus: Gpus::whole(2) },
             },
             "it needs 4 GPUs, and queue `queue-2` has 2 GPUs left of its quota",
+        ),
+        (
+            Reason::WaitingForQuota { queue, user: Some("lab7".into()), need: gpus(4), left: gpus(2) },
+            "it needs 4 GPUs, and `lab7` has 2 GPUs left in queue `queue-2`",
         ),
         (
             Reason::InsufficientResources { each: gpus(2), members: 4, fit: 3 },
@@ -83,6 +88,10 @@ fn every_reason_is_a_sentence() {
             "its 4 members must be spread evenly, and only 3 would find room where that is so now",
         ),
         (Reason::WaitingForVictims, "its place is chosen, and others have yet to leave it"),
+        (
+            Reason::ReservedUntil { ahead: JobId(3), until: Instant::from_secs(60) },
+            "there is room for it, but `job-3` ahead of it is about to need it",
+        ),
         (
             Reason::BehindHigherPriority { ahead: JobId(3) },
             "the line is served in order, and `job-3` ahead of it still waits",

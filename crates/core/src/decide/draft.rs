@@ -9,8 +9,9 @@ use super::Decision;
 use super::counts::{Counts, RuleKind};
 use crate::cluster::NodeState;
 use crate::id::{GroupId, IdVec, JobId, NodeId, QueueId, ShapeId};
-use crate::job::{Rule, Shape, Standing};
-use crate::plan::{Amendment, Assignment, Generation};
+use crate::job::{JobSpec, Rule, Shape, Standing};
+use crate::plan::{Amendment, Assignment, Generation, Reservation};
+use crate::queue::{Holdings, Queue};
 use crate::report::Report;
 use crate::snapshot::{Class, Snapshot};
 use crate::taken::{Taken, fit};
@@ -28,13 +29,18 @@ pub(super) struct Draft<'a> {
     /// handed out anew it is what the last search that failed has found, because room only shrinks from then on.
     fits: IdVec<ShapeId, u64>,
     exact: bool,
-    held: IdVec<QueueId, Resources>,
+    held: Holdings,
+    /// Who waits for a time at which there is room, and what of that whoever is being placed must leave alone.
+    pub(super) reservations: Vec<Reservation>,
+    spare: BTreeMap<NodeId, Resources>,
     pub(super) counts: Counts<'a>,
     log: Vec<(NodeId, &'a Shape, u32)>,
     changes: BTreeMap<JobId, Option<Arc<Assignment>>>,
-    /// How often somebody was told to leave: whoever did not fit before may fit now.
+    /// How often somebody was told to leave, or got a place that was kept: whoever did not fit before may fit now.
     growth: u64,
     pub(super) report: Report,
+    /// When to decide again even if nothing happens.
+    pub(super) wake: Option<Instant>,
     pub(super) standings: Vec<(JobId, Standing)>,
 }
 
@@ -62,7 +68,7 @@ impl<'a> Draft<'a> {
     pub(super) fn afresh(snapshot: &'a Snapshot<'a>) -> Self {
         let taken = Taken::nothing(snapshot.cluster.nodes().len());
         let claims = snapshot.room.taken().clone();
-        let held = IdVec::filled(Resources::NONE, snapshot.queues.len());
+        let held = Holdings::nothing(snapshot.queues.len());
         let fits = IdVec::filled(u64::MAX, snapshot.room.fits().len());
         Self::over(snapshot, taken, Some(claims), fits, held)
     }
@@ -72,7 +78,7 @@ impl<'a> Draft<'a> {
         taken: Taken,
         claims: Option<Taken>,
         fits: IdVec<ShapeId, u64>,
-        held: IdVec<QueueId, Resources>,
+        held: Holdings,
     ) -> Self {
         let total = snapshot.cluster.nodes().ids().map(|node| taken.free(snapshot.cluster, node)).sum();
         Self {
@@ -83,11 +89,14 @@ impl<'a> Draft<'a> {
             fits,
             exact: false,
             held,
+            reservations: Vec::new(),
+            spare: BTreeMap::new(),
             counts: Counts::new(snapshot),
             log: Vec::new(),
             changes: BTreeMap::new(),
             growth: 0,
             report: Report::default(),
+            wake: None,
             standings: Vec::new(),
         }
     }
@@ -121,14 +130,16 @@ impl<'a> Draft<'a> {
         if cluster.node(node).state != NodeState::Ready {
             return 0;
         }
-        match (&self.claims, reach) {
-            (Some(claims), Reach::Unclaimed) => {
-                fit(cluster, node, shape, self.room_on(node, reach), |counter| {
-                    self.taken.left(cluster, node, counter).saturating_sub(claims.count(node, counter))
-                })
-            }
-            _ => self.taken.fit(cluster, node, shape),
+        let claims = self.claims.as_ref().filter(|_| reach == Reach::Unclaimed);
+        let spare = self.spare.get(&node);
+        if claims.is_none() && spare.is_none() {
+            return self.taken.fit(cluster, node, shape);
         }
+        let room = self.room_on(node, reach);
+        fit(cluster, node, shape, spare.map_or(room, |spare| room.common(*spare)), |counter| {
+            let claimed = claims.map_or(0, |claims| claims.count(node, counter));
+            self.taken.left(cluster, node, counter).saturating_sub(claimed)
+        })
     }
 
     /// What taking from this node would take away from others.
@@ -146,8 +157,12 @@ impl<'a> Draft<'a> {
         self.fits[shape] = self.fits[shape].min(fit);
     }
 
-    pub(super) fn held_by(&self, queue: QueueId) -> Resources {
-        self.held[queue]
+    pub(super) fn held(&self) -> &Holdings {
+        &self.held
+    }
+
+    pub(super) fn queues(&self) -> &'a IdVec<QueueId, Queue> {
+        self.snapshot.queues
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -248,25 +263,25 @@ impl<'a> Draft<'a> {
     }
 
     /// Takes the room of an assignment that exists already, if all of it is left.
-    pub(super) fn keep(&mut self, queue: QueueId, assignment: &Assignment) -> bool {
+    pub(super) fn keep(&mut self, spec: &JobSpec, assignment: &Assignment) -> bool {
         let fits = self.taken.lacking(self.snapshot.cluster, assignment).is_empty();
         if fits {
-            self.keep_anyway(queue, assignment);
+            self.keep_anyway(spec, assignment);
         }
         fits
     }
 
     /// The same, of somebody who stays even where that is more than there is.
-    pub(super) fn keep_anyway(&mut self, queue: QueueId, assignment: &Assignment) {
+    pub(super) fn keep_anyway(&mut self, spec: &JobSpec, assignment: &Assignment) {
         assignment.nodes().for_each(|node| self.count_out(node));
         self.taken.add_all(assignment);
         assignment.nodes().for_each(|node| self.count_in(node));
-        self.held[queue] = self.held[queue] + assignment.total();
+        self.held.add(self.snapshot.queues, spec, assignment.total());
     }
 
     /// Writes down an assignment whose room placement has taken.
-    pub(super) fn assign(&mut self, job: JobId, queue: QueueId, assignment: Assignment) {
-        self.held[queue] = self.held[queue] + assignment.total();
+    pub(super) fn assign(&mut self, job: JobId, spec: &JobSpec, assignment: Assignment) {
+        self.held.add(self.snapshot.queues, spec, assignment.total());
         self.changes.insert(job, Some(Arc::new(assignment)));
         self.log.clear();
     }
@@ -275,12 +290,62 @@ impl<'a> Draft<'a> {
         self.changes.insert(job, None);
     }
 
+    /// What was decided about a job in this draft.
+    pub(super) fn assigned(&self, job: JobId) -> Option<&Arc<Assignment>> {
+        self.changes.get(&job)?.as_ref()
+    }
+
+    /// Who was given a place in this draft.
+    pub(super) fn starting(&self) -> impl Iterator<Item = (JobId, &Arc<Assignment>)> {
+        self.changes.iter().filter_map(|(job, change)| Some((*job, change.as_ref()?)))
+    }
+
+    /// Whether somebody in the plan was told to leave in this draft.
+    pub(super) fn is_leaving(&self, job: JobId) -> bool {
+        self.changes.get(&job).is_some_and(Option::is_none)
+    }
+
+    /// From now on what is kept for these must be left alone, until somebody else is placed.
+    pub(super) fn heed(&mut self, heeded: impl Fn(&Reservation) -> bool) {
+        self.spare.clear();
+        for reservation in self.reservations.iter().filter(|reservation| heeded(reservation)) {
+            for (node, spare) in &reservation.spare {
+                let left = self.spare.entry(*node).or_insert(*spare);
+                *left = left.common(*spare);
+            }
+        }
+    }
+
+    /// Somebody for whom room was kept has a place. Whoever was held up by that may fit now.
+    pub(super) fn keep_nothing_for(&mut self, job: JobId) {
+        let before = self.reservations.len();
+        self.reservations.retain(|kept| kept.job != job);
+        self.growth += u64::from(self.reservations.len() < before);
+    }
+
+    /// Somebody was placed who will still be there when these start.
+    pub(super) fn use_up_spare(&mut self, job: JobId, still_there: impl Fn(&Reservation) -> bool) {
+        let Some(assignment) = self.assigned(job).cloned() else { return };
+        for kept in self.reservations.iter_mut().filter(|kept| still_there(kept)) {
+            for (node, taken) in assignment.takes() {
+                kept.spare.entry(*node).and_modify(|spare| *spare = *spare - *taken);
+            }
+        }
+    }
+
+    pub(super) fn heeds_nobody(&self) -> bool {
+        self.spare.is_empty()
+    }
+
     pub(super) fn finish(self, wake: Option<Instant>) -> Decision {
+        let kept = self.reservations.iter().map(|reservation| reservation.from);
+        let wake = kept.chain(wake).chain(self.wake).min();
         let generation = Generation(self.snapshot.plan.generation().0 + u64::from(!self.changes.is_empty()));
         Decision {
             amendment: Amendment { generation, changes: self.changes },
             report: self.report,
             standings: self.standings,
+            reservations: self.reservations,
             wake,
         }
     }

@@ -1,9 +1,16 @@
 //! Whose place a job may take.
 //!
-//! Victims are running jobs of strictly lower priority that allow it, whole gangs only. Those of the lowest priority
-//! are thought away first, level by level, until the job fits; of those on whose nodes it then lies, each is given
-//! back whom it can do without, the highest priority first. What is left is as few as will do: with any one of them
-//! back, the job would not fit. Strictly lower priority is why two jobs never take each other's place in turn.
+//! Victims are running jobs that allow it, whole gangs only:
+//! - of the same queue, where queues have shares, and of a lower user or task priority while neither is higher. The aged
+//!   score does not count: what waited long goes first, but stops nobody;
+//! - of the same queue and no higher priority, if they lose nothing but time and have far more left to do than the job
+//!   and the disturbance cost (where the policy looks for such gain);
+//! - of a queue that holds more than its own, for one that holds less than its own and will not exceed it.
+//!
+//! Those of the lowest priority are thought away first, level by level, until the job fits; of those on whose nodes it
+//! then lies, each is given back whom it can do without, whoever would lose most first. What is left is as few as will
+//! do: with any one of them back, the job would not fit. None of the three relations has a circle, so two jobs never
+//! take each other's place in turn.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -11,11 +18,17 @@ use std::sync::Arc;
 
 use super::admit::Rules;
 use super::draft::{Draft, Reach};
+use super::fits::Fits;
+use super::order::Ranker;
 use super::place::too_little_room;
-use crate::id::{BudgetId, IdVec, JobId};
-use crate::job::{Job, Life, Priority, Rule, Shape, Topology};
+use super::share::Rights;
+use crate::id::{BudgetId, IdVec, JobId, QueueId};
+use crate::job::{Job, Life, Priority, Rule};
 use crate::plan::Assignment;
+use crate::policy::Preemption;
+use crate::queue::{Queue, lineage};
 use crate::snapshot::Snapshot;
+use crate::units::{Duration, GpuTime, Instant, Resources};
 
 /// A cycle gives up after so many searches that found nobody: each looks at every node.
 const MOST_SEARCHES_IN_VAIN: usize = 100;
@@ -23,51 +36,77 @@ const MOST_SEARCHES_IN_VAIN: usize = 100;
 /// How often victims are chosen anew because those chosen share a budget that allows fewer.
 const MOST_CHOICES: usize = 8;
 
+/// Somebody of equal priority makes room only if it has so much more left to do, in tenths, than the job it makes room
+/// for and the disturbance together.
+const TIMES_THE_COST: u128 = 15;
+
+/// Who has waited for so many times its own length makes no more room for gain.
+pub(super) const LENGTHS_BEFORE_SPARED: u64 = 30;
+
 pub(super) struct Victims<'a> {
+    preemption: Preemption,
     /// The lowest priority first.
     running: Vec<Victim<'a>>,
     /// How many members may still be evicted on account of each budget.
     left: IdVec<BudgetId, u32>,
-    /// The draft without everybody below a priority: what does not fit there needs no closer look.
-    without_all: Option<(Priority, Draft<'a>)>,
+    /// The draft without all of these: what does not fit there needs no closer look.
+    without_all: Option<(Vec<JobId>, Draft<'a>)>,
     in_vain: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Victim<'a> {
     priority: Priority,
+    /// It makes room though its priority is no lower: because it has so much more left to do.
+    for_gain: bool,
     id: JobId,
     job: &'a Job,
     assignment: &'a Arc<Assignment>,
 }
 
 impl<'a> Victims<'a> {
-    pub(super) fn of(snapshot: &'a Snapshot<'a>) -> Self {
+    pub(super) fn of(rules: &Rules<'a>) -> Self {
+        let snapshot = rules.snapshot;
         let planned = snapshot.plan.iter().map(|(id, assignment)| (id, &snapshot.jobs[id], assignment));
         let settled = planned.filter(|(_, job, assignment)| may_be_stopped(snapshot, job, assignment));
         let mut running: Vec<Victim<'a>> = settled
-            .map(|(id, job, assignment)| Victim { priority: job.spec.priority, id, job, assignment })
+            .map(|(id, job, assignment)| Victim {
+                priority: job.spec.priority,
+                for_gain: false,
+                id,
+                job,
+                assignment,
+            })
             .collect();
-        running.sort_unstable_by_key(|victim| (victim.priority, victim.id));
+        running.sort_unstable_by_key(|victim| (victim.priority, victim.job.spec.user, Reverse(victim.id)));
         let mut left = snapshot.budgets.clone();
         for job in snapshot.displaced.keys().filter_map(|id| snapshot.jobs.get(*id)) {
             let members = job.life.holds().iter().map(|held| held.members()).sum();
             spend(&mut left, job, members);
         }
-        Self { running, left, without_all: None, in_vain: 0 }
+        Self { preemption: rules.preemption, running, left, without_all: None, in_vain: 0 }
     }
 
     /// Tells those to leave whose place a job may take, and gives it to it; false if there are none.
-    pub(super) fn make_room(&mut self, rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) -> bool {
+    pub(super) fn make_room(
+        &mut self,
+        rules: &Rules<'a>,
+        ranker: &Ranker<'a>,
+        rights: Option<&Rights<'a>>,
+        draft: &mut Draft<'a>,
+        id: JobId,
+    ) -> bool {
         let job = &rules.snapshot.jobs[id];
         // Those who left for it already may yet be enough.
         let awaited = rules.snapshot.displaced.values().any(|beneficiary| *beneficiary == id);
         if !job.spec.preempts || awaited || rules.quota_allows(draft, job).is_err() {
             return false;
         }
-        let Some((victims, assignment)) = self.choose(rules, draft, job) else { return false };
+        let Some((victims, assignment)) = self.choose(rules, ranker, rights, draft, job) else {
+            return false;
+        };
         for victim in &victims {
-            draft.evict(victim.id, victim.job.spec.queue, victim.assignment);
+            draft.evict(victim.id, &victim.job.spec, victim.assignment);
             draft.report.displaced.push((victim.id, id));
             spend(&mut self.left, victim.job, victim.assignment.members());
         }
@@ -81,16 +120,21 @@ impl<'a> Victims<'a> {
     fn choose(
         &mut self,
         rules: &Rules<'a>,
+        ranker: &Ranker<'a>,
+        rights: Option<&Rights<'a>>,
         draft: &Draft<'a>,
         job: &'a Job,
     ) -> Option<(Vec<Victim<'a>>, Assignment)> {
-        if !self.would_all_do(rules, draft, job) {
+        let all = self.candidates(rules, ranker, rights, draft, job);
+        if !self.would_all_do(rules, draft, job, &all) {
             return None;
         }
         let mut spared = BTreeSet::new();
         for _ in 0..MOST_CHOICES {
             let search = Search { rules, draft, job };
-            let wide = search.widen(&self.candidates(job, &spared))?;
+            let unspared: Vec<Victim<'a>> =
+                all.iter().filter(|victim| !spared.contains(&victim.id)).copied().collect();
+            let wide = search.widen(&unspared)?;
             let (victims, assignment) = search.prune(wide)?;
             match self.past_budget(&victims) {
                 Some(id) => spared.insert(id),
@@ -100,40 +144,73 @@ impl<'a> Victims<'a> {
         None
     }
 
-    /// Whether the job would fit if everybody left who might. Jobs of one priority share the answer's costly part.
-    fn would_all_do(&mut self, rules: &Rules<'a>, draft: &Draft<'a>, job: &'a Job) -> bool {
-        let priority = job.spec.priority;
-        if self.in_vain >= MOST_SEARCHES_IN_VAIN
-            || self.running.first().is_none_or(|one| one.priority >= priority)
-        {
+    /// Whether the job would fit if all these left. Jobs with the same candidates share the answer's costly part.
+    fn would_all_do(
+        &mut self,
+        rules: &Rules<'a>,
+        draft: &Draft<'a>,
+        job: &'a Job,
+        all: &[Victim<'a>],
+    ) -> bool {
+        let theirs: Resources = all.iter().map(|victim| victim.assignment.total()).sum();
+        let enough = job.spec.least().fits_in(draft.total() + theirs);
+        if self.in_vain >= MOST_SEARCHES_IN_VAIN || all.is_empty() || !enough {
             return false;
         }
-        if self.without_all.as_ref().is_none_or(|(shared, _)| *shared != priority) {
+        let ids = || all.iter().map(|victim| victim.id);
+        if self.without_all.as_ref().is_none_or(|(shared, _)| !ids().eq(shared.iter().copied())) {
             let mut trial = draft.trial();
-            let candidates = self.candidates(job, &BTreeSet::new());
-            candidates.iter().for_each(|victim| trial.release(victim.job, victim.assignment));
-            self.without_all = Some((priority, trial));
+            all.iter().for_each(|victim| trial.release(victim.job, victim.assignment));
+            self.without_all = Some((ids().collect(), trial));
         }
         let (_, trial) = self.without_all.as_mut().expect("it was just made");
         if too_little_room(trial, job, rules.sizes).is_some() {
             return false;
         }
         let mark = trial.mark();
-        let fits = rules.placer.place(trial, job, rules.sizes, Reach::Claimed).is_ok();
+        let fits = rules.leaves_what_is_kept(draft, job, trial.total())
+            && rules.placer.place(trial, job, rules.sizes, Reach::Claimed).is_ok();
         trial.rollback(mark);
         self.in_vain += usize::from(!fits);
         fits
     }
 
-    /// Those below the job's priority whom no budget protects, but for the spared.
-    fn candidates(&self, job: &Job, spared: &BTreeSet<JobId>) -> Vec<Victim<'a>> {
-        let below = self.running.iter().take_while(|victim| victim.priority < job.spec.priority);
-        let allowed = |victim: &&Victim<'_>| {
+    /// Those whose place the job may take and whom no budget protects.
+    fn candidates(
+        &self,
+        rules: &Rules<'a>,
+        ranker: &Ranker<'a>,
+        rights: Option<&Rights<'a>>,
+        draft: &Draft<'a>,
+        job: &Job,
+    ) -> Vec<Victim<'a>> {
+        let mut surplus = rights.map(|rights| Surplus::of(rights, draft, job));
+        let allowed = self.running.iter().filter(|victim| {
             let members = victim.assignment.members();
             let budgets = victim.job.spec.budgets.iter();
             budgets.map(|budget| self.left(*budget)).all(|left| members <= left)
-        };
-        below.filter(|victim| !spared.contains(&victim.id)).filter(allowed).copied().collect()
+        });
+        let mut yielding: Vec<Victim<'a>> = Vec::new();
+        for victim in allowed {
+            let (lower, gain) = match &mut surplus {
+                Some(surplus) if victim.job.spec.queue != job.spec.queue => (surplus.claim(victim), false),
+                _ => (
+                    is_below(victim.job, job),
+                    self.looks_for_gain() && gains(rules, ranker, job, victim.job),
+                ),
+            };
+            if lower || gain {
+                yielding.push(Victim { for_gain: !lower, ..*victim });
+            }
+        }
+        // Whoever has most left to do is the first of those who make room for gain.
+        let left = |victim: &Victim<'_>| victim.job.remaining(rules.snapshot.now);
+        yielding.sort_by_key(|victim| (victim.for_gain, victim.for_gain.then(|| Reverse(left(victim)))));
+        yielding
+    }
+
+    fn looks_for_gain(&self) -> bool {
+        self.preemption == Preemption::ByGain
     }
 
     fn left(&self, budget: BudgetId) -> u32 {
@@ -150,6 +227,63 @@ impl<'a> Victims<'a> {
             spend(&mut left, victim.job, members);
             short.then_some(victim.id)
         })
+    }
+}
+
+/// Whether a job had better go first, and somebody of no higher priority who has far more left to do, and loses only
+/// time by it, later. Who has waited too long is spared: a stream of short jobs does not keep a long one from ending.
+pub(super) fn gains(rules: &Rules<'_>, ranker: &Ranker<'_>, first: &Job, later: &Job) -> bool {
+    let now = rules.snapshot.now;
+    let (Some(short), Some(long)) = (first.remaining(now), later.remaining(now)) else { return false };
+    let service = |job: &Job, time: Duration| GpuTime::of(job.spec.gpus(), time).0;
+    let cost = service(first, short) + service(later, loss(later, now));
+    let waited = now.since(later.submitted) - later.progress.executed(now);
+    let alone = later.spec.work.alone.unwrap_or(Duration::ZERO);
+    later.spec.capabilities.suspend
+        && later.spec.priority <= first.spec.priority
+        && later.spec.user <= first.spec.user
+        && service(later, long) * 10 > cost * TIMES_THE_COST
+        && waited < ranker.window(later.spec.queue).max(alone.times(LENGTHS_BEFORE_SPARED))
+}
+
+/// Time that stopping a job costs: what it did since it last could go on from, and what it takes to save and resume.
+fn loss(job: &Job, now: Instant) -> Duration {
+    match job.spec.checkpointing {
+        Some(saving) if job.spec.capabilities.suspend => saving.takes + saving.restart,
+        _ if job.spec.capabilities.suspend => Duration::ZERO,
+        _ => job.runs_since.map_or(Duration::ZERO, |since| now.since(since)),
+    }
+}
+
+/// Whether one job has the lower priority of its user or its own, and neither is higher.
+fn is_below(one: &Job, other: &Job) -> bool {
+    let (one, other) = (&one.spec, &other.spec);
+    let neither_higher = one.priority <= other.priority && one.user <= other.user;
+    neither_higher && (one.priority < other.priority || one.user < other.user)
+}
+
+/// What other queues hold beyond their own, while victims are picked from them.
+struct Surplus<'s, 'a> {
+    rights: &'s Rights<'a>,
+    queues: &'a IdVec<QueueId, Queue>,
+    held: IdVec<QueueId, Resources>,
+    claim: (QueueId, Resources),
+}
+
+impl<'s, 'a> Surplus<'s, 'a> {
+    fn of(rights: &'s Rights<'a>, draft: &Draft<'a>, job: &Job) -> Self {
+        let held = draft.held().by_queue().clone();
+        Self { rights, queues: draft.queues(), held, claim: (job.spec.queue, job.spec.least()) }
+    }
+
+    /// Whether a job of another queue is beyond what that queue may call its own, those claimed before aside.
+    fn claim(&mut self, victim: &Victim<'_>) -> bool {
+        let holder = victim.job.spec.queue;
+        let yields = self.rights.yields(&self.held, self.claim, holder);
+        for queue in lineage(self.queues, holder).filter(|_| yields) {
+            self.held[queue] = self.held[queue] - victim.assignment.total();
+        }
+        yields
     }
 }
 
@@ -176,15 +310,24 @@ struct Search<'s, 'a> {
 }
 
 impl<'a> Search<'_, 'a> {
-    /// Thinks victims away, one level of priority after another, until the job fits; returns those among them that
-    /// lie in its way there.
+    /// Thinks victims away until the job fits, one level of priority after another, and those who make room for gain
+    /// one by one; returns those among them that lie in its way there.
     fn widen(&self, candidates: &[Victim<'a>]) -> Option<Vec<Victim<'a>>> {
         let mut trial = self.draft.trial();
-        for level in candidates.chunk_by(|one, next| one.priority == next.priority) {
-            level.iter().for_each(|victim| trial.release(victim.job, victim.assignment));
-            if let Some(assignment) = self.place(&mut trial) {
-                let last = level.last().map(|victim| victim.priority);
-                let gone = candidates.iter().filter(|victim| Some(victim.priority) <= last);
+        let counted = Fits::of(self.job);
+        let mut fit = counted.map(|fits| fits.everywhere(&trial));
+        let mut gone = 0;
+        for level in candidates.chunk_by(|one, next| !next.for_gain && one.priority == next.priority) {
+            for victim in level {
+                let before = counted.map_or(0, |fits| fits.around(&trial, victim.assignment));
+                trial.release(victim.job, victim.assignment);
+                let after = counted.map_or(0, |fits| fits.around(&trial, victim.assignment));
+                fit = fit.map(|fit| fit - before + after);
+            }
+            gone += level.len();
+            let may_fit = counted.is_none_or(|fits| fit.is_some_and(|fit| fit >= fits.wanted));
+            if let Some(assignment) = may_fit.then(|| self.place(&mut trial)).flatten() {
+                let gone = candidates[..gone].iter();
                 return Some(
                     gone.filter(|victim| self.is_in_the_way(victim, &assignment)).copied().collect(),
                 );
@@ -195,11 +338,18 @@ impl<'a> Search<'_, 'a> {
 
     /// Where the job fits in a trial, which stays as it was.
     fn place(&self, trial: &mut Draft<'a>) -> Option<Assignment> {
+        if !self.leaves_what_is_kept(trial) {
+            return None;
+        }
         trial.forget_fits();
         let mark = trial.mark();
         let placed = self.rules.placer.place(trial, self.job, self.rules.sizes, Reach::Claimed).ok();
         trial.rollback(mark);
         placed
+    }
+
+    fn leaves_what_is_kept(&self, trial: &Draft<'_>) -> bool {
+        self.rules.leaves_what_is_kept(self.draft, self.job, trial.total())
     }
 
     /// Whether a victim lies on one of the nodes, or counts in a group that the job's rules look at.
@@ -213,18 +363,23 @@ impl<'a> Search<'_, 'a> {
     fn prune(&self, mut victims: Vec<Victim<'a>>) -> Option<(Vec<Victim<'a>>, Assignment)> {
         let mut trial = self.draft.trial();
         victims.iter().for_each(|victim| trial.release(victim.job, victim.assignment));
-        // Few large gangs are left rather than many small ones, and those that have run shortest.
+        // Those are left that lose least, few large gangs rather than many small ones, those that have most left to do.
+        let snapshot = self.rules.snapshot;
         victims.sort_unstable_by_key(|victim| {
-            (Reverse(victim.priority), victim.assignment.members(), victim.job.runs_since, victim.id)
+            let left = victim.job.remaining(snapshot.now);
+            let cost = (Reverse(victim.priority), Reverse(loss(victim.job, snapshot.now)));
+            (cost, !victim.for_gain, victim.assignment.members(), left, victim.job.runs_since, victim.id)
         });
-        let mut fit = self.fit(&trial);
+        let counted = Fits::of(self.job);
+        let mut fit = counted.map(|fits| fits.everywhere(&trial));
         victims.retain(|victim| {
-            let before = self.fit_around(&trial, victim);
+            let before = counted.map_or(0, |fits| fits.around(&trial, victim.assignment));
             trial.reclaim(victim.job, victim.assignment);
-            let after = self.fit_around(&trial, victim);
-            let needed = match fit {
-                Some(fit) => fit - before + after < u64::from(self.job.spec.members()),
-                None => self.place(&mut trial).is_none(),
+            let after = counted.map_or(0, |fits| fits.around(&trial, victim.assignment));
+            let needed = match (fit, counted) {
+                _ if !self.leaves_what_is_kept(&trial) => true,
+                (Some(fit), Some(fits)) => fit - before + after < fits.wanted,
+                _ => self.place(&mut trial).is_none(),
             };
             if needed {
                 trial.release(victim.job, victim.assignment);
@@ -234,27 +389,5 @@ impl<'a> Search<'_, 'a> {
             needed
         });
         Some((victims, self.place(&mut trial)?))
-    }
-
-    /// How many members fit in all, where that alone decides whether the job does.
-    fn fit(&self, trial: &Draft<'a>) -> Option<u64> {
-        let shape = self.counted_shape()?;
-        let nodes = self.rules.snapshot.cluster.nodes().ids();
-        Some(nodes.map(|node| u64::from(trial.fit_on(node, shape, Reach::Claimed))).sum())
-    }
-
-    /// The same, on the nodes of one victim.
-    fn fit_around(&self, trial: &Draft<'a>, victim: &Victim<'_>) -> u64 {
-        let fit = |shape| {
-            let nodes = victim.assignment.nodes();
-            nodes.map(|node| u64::from(trial.fit_on(node, shape, Reach::Claimed))).sum()
-        };
-        self.counted_shape().map_or(0, fit)
-    }
-
-    fn counted_shape(&self) -> Option<&'a Shape> {
-        let [role] = &self.job.spec.roles[..] else { return None };
-        let anywhere = !matches!(self.job.spec.topology, Topology::Required(_));
-        (anywhere && role.shape.rules.is_empty()).then_some(&role.shape)
     }
 }

@@ -41,7 +41,7 @@ impl Engine {
     fn put_into_plan(&mut self, id: JobId, assignment: Arc<Assignment>) {
         self.index.hold(&self.state, id, &assignment);
         let spec = &self.state.jobs[id].spec;
-        self.index.checker.record(&self.state.cluster, id, spec, Some(&assignment));
+        self.index.checker.record(&self.state.cluster, &self.state.queues, id, spec, Some(&assignment));
         self.state.plan.set(id, Some(assignment));
         self.index.recount(&mut self.state, id);
         self.index.unsettled.insert(id);
@@ -51,7 +51,13 @@ impl Engine {
     pub(super) fn drop_from_plan(&mut self, id: JobId) {
         if let Some(old) = self.state.plan.set(id, None) {
             self.index.let_go(&self.state, id, &old);
-            self.index.checker.record(&self.state.cluster, id, &self.state.jobs[id].spec, None);
+            self.index.checker.record(
+                &self.state.cluster,
+                &self.state.queues,
+                id,
+                &self.state.jobs[id].spec,
+                None,
+            );
             self.index.recount(&mut self.state, id);
             self.index.unsettled.insert(id);
             self.state.dirty = true;

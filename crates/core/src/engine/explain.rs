@@ -123,12 +123,16 @@ impl Engine {
     /// All that stand in line, first first.
     pub fn line(&self) -> Vec<JobId> {
         let snapshot = self.snapshot();
-        let ranker = order::order(&snapshot, &self.state.policy.order);
+        let ranker = order::order(&snapshot, &self.state.policy);
         let mut line = Line::new(&ranker, |_| true);
         let mut all = Vec::with_capacity(snapshot.waiting.len());
-        while let Some((next, class)) = line.pop() {
+        // Queues take turns as if everybody were served.
+        let mut held = self.index.held.clone();
+        while let Some((next, class)) = line.pop(held.by_queue()) {
             all.push(next);
             line.step_up(next, class);
+            let spec = &self.state.jobs[next].spec;
+            held.add(&self.state.queues, spec, spec.least());
         }
         all
     }

@@ -299,6 +299,7 @@ impl World {
             queue: QueueId(0),
             priority: Priority(first.spec.priority.unwrap_or(0)),
             user: if urgency == Urgency::Repair { Share::WHOLE } else { Share(Share::WHOLE.0 / 2) },
+            owner: None,
             roles: parts.iter().map(|((kind, shape), part)| role(*kind, shape, part.uids.len())).collect(),
             work: Work::default(),
             deadline: None,

@@ -154,6 +154,7 @@ impl World {
 
     /// Folds what became of a deed into what is known.
     pub fn heard(&mut self, now: Instant, outcome: Outcome) {
+        self.stirred = true;
         match outcome {
             Outcome::Bound { ticket, members } => self.bound(now, ticket, &members),
             Outcome::IntentTaken { ticket } => self.not_bound(now, ticket, Failure::Stale),

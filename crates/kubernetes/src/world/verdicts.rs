@@ -40,17 +40,19 @@ enum Subject {
 const MOST_PER_SWEEP: usize = 1_000;
 
 impl World {
-    pub(super) fn say_what_waits(&mut self, now: Instant) {
+    /// Whether all was said that there is to say.
+    pub(super) fn say_what_waits(&mut self, now: Instant) -> bool {
         let line = self.engine.line();
         self.count_what_waits(&line);
         let mut written = 0;
         let keys: Vec<GangKey> = self.gangs.keys().cloned().collect();
         for key in keys {
             if written >= MOST_PER_SWEEP {
-                break;
+                return false;
             }
             written += usize::from(self.say_of(now, &key, &line));
         }
+        true
     }
 
     fn say_of(&mut self, now: Instant, key: &GangKey, line: &[JobId]) -> bool {

@@ -124,6 +124,7 @@ impl Drawn {
             queue: QueueId(0),
             priority: Default::default(),
             user: self.user,
+            owner: None,
             roles: roles.expect("sizes are checked against the cluster"),
             work: Work::default(),
             deadline: None,

@@ -68,6 +68,7 @@ pub(super) fn spec(
         queue,
         priority: priority(shape.priority_class_name.as_ref())?,
         user: world.queues.standing(queue, user),
+        owner: user.map(Name::from),
         roles: roles::roles(shape, at)?,
         work: Work::default(),
         deadline: None,
@@ -126,9 +127,7 @@ fn ours<'a>(
 
 fn queue(text: Option<&Text>, queues: &Queues) -> Result<QueueId, Problem> {
     let Some(text) = text else { return Ok(QueueId(0)) };
-    queues.find(&text.value).ok_or_else(|| {
-        text.problem(format!("there is no queue {}", quoted(&text.value))).with_hint(queues.near(&text.value))
-    })
+    queues.for_jobs(&text.value).map_err(|(problem, hint)| text.problem(problem).with_hint(hint))
 }
 
 fn priority(text: Option<&Text>) -> Result<Priority, Problem> {

@@ -84,9 +84,7 @@ fn job(row: &Row<'_>, settings: &mut Settings<'_>) -> Result<Arrival, Problem> {
     let line = Position::line(row.line);
     let queues = settings.world.queues;
     let queue = row.queue.map_or(Ok(QueueId(0)), |name| {
-        let unknown =
-            || line.problem(format!("there is no queue {}", quoted(name))).with_hint(queues.near(name));
-        queues.find(name).ok_or_else(unknown)
+        queues.for_jobs(name).map_err(|(problem, hint)| line.problem(problem).with_hint(hint))
     })?;
     let at = Instant::START + row.submit;
     let model = row.model.and_then(model::named);
@@ -96,6 +94,7 @@ fn job(row: &Row<'_>, settings: &mut Settings<'_>) -> Result<Arrival, Problem> {
         queue,
         priority: row.priority.unwrap_or_else(|| settings.priorities.draw(&mut settings.random)),
         user: queues.standing(queue, row.user),
+        owner: row.user.map(Name::from),
         roles: size.roles.clone(),
         work: Work::default(),
         deadline: row.deadline.map(|within| at + within),
