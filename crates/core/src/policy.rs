@@ -165,6 +165,8 @@ pub enum Placement {
     Spread,
     /// Member by member to the fullest node that has room.
     Pack,
+    /// As `Pack`, with workers beside their parameter servers and servers apart: Volcano's task-topology.
+    Buckets,
     /// The whole gang inside the smallest domain that holds it, on its fewest nodes, best fit first.
     Topology,
 }
@@ -224,7 +226,7 @@ const TABLE: &[Row] = {
         ("metronome",    weighted,           Whole,          Skip,       Never,  Topology, Shared),
         ("kubernetes",   || Order::Priority, MemberByMember, Skip,       Never,  Spread,   Shared),
         ("coscheduling", || Order::Priority, Whole,          Skip,       Never,  Spread,   Shared),
-        ("volcano",      || Order::Priority, Whole,          Skip,       Never,  Pack,     Shared),
+        ("volcano",      || Order::Priority, Whole,          Skip,       Never,  Buckets,  Shared),
         ("fifo",         || Order::Fifo,     Whole,          HeadBlocks, Never,  Pack,     Shared),
         ("fifo-skip",    || Order::Fifo,     Whole,          Skip,       Never,  Pack,     Shared),
         ("srtf",         || Order::Srtf,     Whole,          Skip,       ByRank, Pack,     Shared),

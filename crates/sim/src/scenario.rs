@@ -8,6 +8,7 @@ mod priorities;
 pub(crate) mod source;
 mod training;
 mod translate;
+mod users;
 pub(crate) mod values;
 
 use std::io::Read;

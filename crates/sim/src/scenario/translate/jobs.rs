@@ -124,7 +124,7 @@ fn ours<'a>(
     }
 }
 
-fn queue(text: Option<&Text>, queues: &Queues) -> Result<QueueId, Problem> {
+pub(super) fn queue(text: Option<&Text>, queues: &Queues) -> Result<QueueId, Problem> {
     let Some(text) = text else { return Ok(QueueId(0)) };
     queues.find(&text.value).ok_or_else(|| {
         text.problem(format!("there is no queue {}", quoted(&text.value))).with_hint(queues.near(&text.value))

@@ -14,8 +14,12 @@ const GANGS: [(&str, Gangs); 2] = [("whole", Gangs::Whole), ("memberByMember", G
 const QUEUEING: [(&str, Queueing); 2] = [("headBlocks", Queueing::HeadBlocks), ("skip", Queueing::Skip)];
 const PREEMPTION: [(&str, Preemption); 3] =
     [("never", Preemption::Never), ("byRank", Preemption::ByRank), ("byPriority", Preemption::ByPriority)];
-const PLACEMENT: [(&str, Placement); 3] =
-    [("spread", Placement::Spread), ("pack", Placement::Pack), ("topology", Placement::Topology)];
+const PLACEMENT: [(&str, Placement); 4] = [
+    ("spread", Placement::Spread),
+    ("pack", Placement::Pack),
+    ("buckets", Placement::Buckets),
+    ("topology", Placement::Topology),
+];
 
 const DEFAULT_BASE: &str = "metronome";
 

@@ -129,6 +129,8 @@ fn drawing(spec: &WorkloadSpec) -> Option<(&'static str, Position)> {
         ("gpus.powersOfTwo", gpus.and_then(|gpus| gpus.powers_of_two.as_ref()).map(Placed::at)),
         ("gpus.from", gpus.and_then(|gpus| gpus.from.as_ref()).map(Placed::at)),
         ("gpus.to", gpus.and_then(|gpus| gpus.to.as_ref()).map(Placed::at)),
+        ("users", spec.users.as_ref().map(Placed::at)),
+        ("servers", spec.servers.as_ref().map(Placed::at)),
     ];
     fields.into_iter().find_map(|(what, place)| Some((what, place?)))
 }
