@@ -511,8 +511,8 @@ fn drawn_jobs_have_sound_numbers() {
         ),
         (
             field("servers: {from: 3, to: 2, resources: {gpus: 1}}"),
-            ":11:41: unknown field `gpus`",
-            Some("known are cpu, memory, nvidia.com/gpu"),
+            ":11:41: unknown field `gpus`; known here are cpu, memory, nvidia.com/gpu",
+            None,
         ),
         (
             field("servers: {from: 3, to: 2, resources: {cpu: 0}}"),
