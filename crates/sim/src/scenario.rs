@@ -86,7 +86,7 @@ pub enum Source {
     /// The same jobs for every seed: documents, traces, fixed times.
     Listed(Vec<Arrival>),
     /// Other jobs for every seed.
-    Drawn(Drawn),
+    Drawn(Box<Drawn>),
 }
 
 impl Source {

@@ -98,9 +98,9 @@ pub(super) fn source(
             refuse_drawing(spec, "with arrivals.at the job says it all").map_err(in_file)?;
             at_times(times, workload, world).map(Source::Listed).map_err(in_file)
         }
-        (None, None, Some(poisson)) => {
-            poisson::drawn(poisson, workload, world).map(Source::Drawn).map_err(in_file)
-        }
+        (None, None, Some(poisson)) => poisson::drawn(poisson, workload, world)
+            .map(|drawn| Source::Drawn(Box::new(drawn)))
+            .map_err(in_file),
         _ => Err(in_file(arrivals.problem("arrivals are one of `trace`, `at` and `poisson`"))),
     }
     .map(Some)
