@@ -512,7 +512,7 @@ fn drawn_jobs_have_sound_numbers() {
         (
             field("servers: {from: 3, to: 2, resources: {gpus: 1}}"),
             ":11:41: unknown field `gpus`; known here are cpu, memory, nvidia.com/gpu",
-            None,
+            Some("did you mean `cpu`?"),
         ),
         (
             field("servers: {from: 3, to: 2, resources: {cpu: 0}}"),
