@@ -198,6 +198,8 @@ pub enum Placement {
     Spread,
     /// Member by member to the fullest node that has room.
     Pack,
+    /// As `Pack`, with workers beside their parameter servers and servers apart: Volcano's task-topology.
+    Buckets,
     /// The whole gang inside the smallest domain that holds it, on its fewest nodes, best fit first.
     Topology,
 }
@@ -265,7 +267,7 @@ const TABLE: &[Row] = {
         ("metronome",    weighted,           Whole,          Reserve,    Fair,    ByGain, Topology, Shared),
         ("kubernetes",   || Order::Priority, MemberByMember, Skip,       Ignored, Never,  Spread,   Shared),
         ("coscheduling", || Order::Priority, Whole,          Skip,       Ignored, Never,  Spread,   Shared),
-        ("volcano",      || Order::Priority, Whole,          Skip,       Fair,    Never,  Pack,     Shared),
+        ("volcano",      || Order::Priority, Whole,          Skip,       Fair,    Never,  Buckets,  Shared),
         ("fifo",         || Order::Fifo,     Whole,          HeadBlocks, Ignored, Never,  Pack,     Shared),
         ("fifo-skip",    || Order::Fifo,     Whole,          Skip,       Ignored, Never,  Pack,     Shared),
         ("srtf",         || Order::Srtf,     Whole,          Skip,       Ignored, ByRank, Pack,     Shared),

@@ -5,12 +5,14 @@ mod chart;
 mod definition;
 mod judge;
 mod metric;
+mod waits;
 mod write;
 
 use crate::results::Comparison;
 
 pub use definition::{Bar, Chart, Definition, DefinitionError};
 pub use judge::{Verdict, judge};
+pub use waits::{PolicyWaits, Rank, WaitCell, WaitTable, Width, rows as wait_rows, waits};
 pub use write::{charts, document, markdown, with_results};
 
 /// What was measured, in the order of the definition and without wall-clock times.
@@ -20,6 +22,8 @@ pub struct Measured {
     pub seeds: u64,
     /// By scenario file.
     pub scenarios: Vec<(String, Comparison)>,
+    /// By scenario file, too; empty unless the definition asks for them.
+    pub waits: Vec<(String, Vec<PolicyWaits>)>,
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod priorities;
 pub(crate) mod source;
 mod training;
 mod translate;
+mod users;
 pub(crate) mod values;
 
 use std::io::Read;
@@ -85,7 +86,7 @@ pub enum Source {
     /// The same jobs for every seed: documents, traces, fixed times.
     Listed(Vec<Arrival>),
     /// Other jobs for every seed.
-    Drawn(Drawn),
+    Drawn(Box<Drawn>),
 }
 
 impl Source {

@@ -493,6 +493,42 @@ fn drawn_jobs_have_sound_numbers() {
         ),
         (field("priorities: {high: 0.5, low: 0.6}"), ":11:15: the priorities sum to 1.1 instead of 1", None),
         (field("priorities: {high: -1}"), ":11:22: `-1` is negative", None),
+        (
+            field("users: [{name: ann, share: 0.5}, {name: bob, share: 0.6}]"),
+            ":11:10: the shares of the users sum to 1.1 instead of 1",
+            None,
+        ),
+        (field("users: []"), ":11:10: the shares of the users sum to 0 instead of 1", None),
+        (
+            field("users: [{name: ann, share: 0.5}, {name: ann, share: 0.5}]"),
+            ":11:43: user `ann` is given twice",
+            None,
+        ),
+        (
+            field("users: [{name: ann, share: 1, queue: defalt}]"),
+            ":11:40: there is no queue `defalt`",
+            Some("did you mean `default`?"),
+        ),
+        (
+            field("servers: {from: 3, to: 2, resources: {gpus: 1}}"),
+            ":11:41: unknown field `gpus`; known here are cpu, memory, nvidia.com/gpu",
+            Some("did you mean `cpu`?"),
+        ),
+        (
+            field("servers: {from: 3, to: 2, resources: {cpu: 0}}"),
+            ":11:26: `from`, 3, is above `to`, 2",
+            None,
+        ),
+        (
+            field("servers: {from: 0, to: 2, resources: {cpu: 0}}"),
+            ":11:19: `0` is not a whole number from 1 to 10000",
+            None,
+        ),
+        (
+            field("servers: {from: 1, to: 2, resources: {cpu: 1}}"),
+            ":11:12: a server can never run: it needs 1 CPU, the cluster has 96 GPUs",
+            None,
+        ),
         (field("noise: {compute: 101%}"), ":11:20: `101%` is more than can be counted here", None),
         (field("job: {work: {duration: 1s}}"), ":11:8: `job` is for arrivals.at; here jobs are drawn", None),
         (field("limit: 5"), ":11:10: `limit` is for a trace", Some("say how many are drawn: jobs: 120")),

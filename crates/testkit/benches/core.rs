@@ -7,10 +7,10 @@ use std::time::{Duration as WallTime, Instant as WallClock};
 
 use metronome_core::engine::{Ending, Engine, Event, Settings};
 use metronome_core::id::{IdVec, JobId, NodeId};
-use metronome_core::job::{Gang, JobSpec, Life, Priority};
+use metronome_core::job::{Gang, JobSpec, Life, Priority, Role, RoleKind, Shape};
 use metronome_core::plan::Step;
 use metronome_core::queue::Queue;
-use metronome_core::units::{Duration, Instant, Share};
+use metronome_core::units::{Cpu, Duration, Instant, Memory, Resources, Share};
 use metronome_testkit::build::{gpu_member, policy, preemptible, racks};
 use metronome_testkit::measure::peak_memory_mib;
 use rand::RngExt;
@@ -66,7 +66,7 @@ fn main() {
         }));
     }
     println!(
-        "\n{:<13} {:>7} {:>8} {:>7} {:>8} {:>9} {:>9} {:>9} {:>10} {:>10}",
+        "\n{:<13} {:>7} {:>8} {:>7} {:>8} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10}",
         "policy",
         "nodes",
         "running",
@@ -76,12 +76,13 @@ fn main() {
         "p99 ms",
         "max ms",
         "cold ms",
-        "gang512 ms"
+        "gang512 ms",
+        "servers ms"
     );
     for row in &rows {
         let figure = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
         println!(
-            "{:<13} {:>7} {:>8} {:>7} {:>8} {:>9.3} {:>9.3} {:>9.3} {:>10.1} {:>10.3}",
+            "{:<13} {:>7} {:>8} {:>7} {:>8} {:>9.3} {:>9.3} {:>9.3} {:>10.1} {:>10.3} {:>10.3}",
             row["policy"].as_str().unwrap_or_default(),
             figure("nodes"),
             figure("running"),
@@ -92,6 +93,7 @@ fn main() {
             figure("max_ms"),
             figure("cold_ms"),
             figure("gang512_ms"),
+            figure("servers16_256_ms"),
         );
     }
 }
@@ -103,14 +105,18 @@ fn measure(case: &Case) -> serde_json::Value {
     let classes = bench.engine.snapshot().waiting.classes().count();
     let mut times: Vec<WallTime> = (0..CYCLES).map(|_| bench.one_event()).collect();
     times.sort_unstable();
-    let gang512 = bench.large_gang();
+    bench.empty_half();
+    let gang512 = bench.start(large_gang());
+    let servers = bench.start(with_servers(16, 256));
+    let few_servers = bench.start(with_servers(4, 16));
     assert_eq!(bench.engine.state().alarms, 0, "{:?}", bench.engine.state().last_alarm);
     let ms = |time: WallTime| time.as_secs_f64() * 1e3;
     let line = serde_json::json!({
         "bench": "core", "policy": case.policy, "nodes": case.nodes, "running": running, "queued": queued,
         "classes": classes,
         "p50_ms": ms(times[CYCLES / 2]), "p99_ms": ms(times[CYCLES * 99 / 100]), "max_ms": ms(times[CYCLES - 1]),
-        "most_steps": bench.most_steps, "cold_ms": ms(cold), "gang512_ms": ms(gang512), "peak_mib": peak_memory_mib(),
+        "most_steps": bench.most_steps, "cold_ms": ms(cold), "gang512_ms": ms(gang512),
+        "servers16_256_ms": ms(servers), "servers4_16_ms": ms(few_servers), "peak_mib": peak_memory_mib(),
     });
     println!("{line}");
     line
@@ -242,8 +248,8 @@ impl Bench {
         running[self.chance.random_range(0..running.len())]
     }
 
-    /// Half the cluster empties; how long a gang of 512 then takes from submission to its steps.
-    fn large_gang(&mut self) -> WallTime {
+    /// Nobody waits any more, and half of those who run are done.
+    fn empty_half(&mut self) {
         let waiting: Vec<JobId> = self
             .engine
             .snapshot()
@@ -259,7 +265,10 @@ impl Bench {
             self.engine.observe(self.now, Event::JobEnded { job, how: Ending::Completed });
         }
         self.settle();
-        let spec = JobSpec::workers("large", Gang::rigid(512).expect("a gang"), gpu_member(4));
+    }
+
+    /// How long a gang takes from submission to its steps.
+    fn start(&mut self, spec: JobSpec) -> WallTime {
         let clock = WallClock::now();
         let job = self.engine.submit(self.now, Arc::new(preemptible(spec)));
         let steps = self.engine.poll(self.now).into_inner();
@@ -267,4 +276,17 @@ impl Bench {
         assert!(steps.iter().any(|step| step.job == job), "the gang starts");
         time
     }
+}
+
+fn large_gang() -> JobSpec {
+    JobSpec::workers("large", Gang::rigid(512).expect("a gang"), gpu_member(4))
+}
+
+/// Parameter servers beside workers of four GPUs.
+fn with_servers(servers: u64, workers: u64) -> JobSpec {
+    let mut spec = JobSpec::workers("servers", Gang::rigid(workers).expect("a gang"), gpu_member(4));
+    let each = Resources { cpu: Cpu::cores(4), memory: Memory::gib(16), ..Resources::NONE };
+    let gang = Gang::rigid(servers).expect("a gang");
+    spec.roles.push(Role { kind: RoleKind::Ps, gang, shape: Shape::of(each) });
+    spec
 }

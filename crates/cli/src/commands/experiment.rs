@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use metronome_sim::experiment::{
-    Definition, Measured, Verdict, charts, document, judge, markdown, with_results,
+    Definition, Measured, Verdict, charts, document, judge, markdown, wait_rows, waits, with_results,
 };
 use metronome_sim::results::Comparison;
 use metronome_sim::scenario::Scenario;
@@ -35,12 +35,16 @@ pub(crate) fn run(args: &Experiment) -> Result<Reply, Failure> {
     let seeds = args.seeds.unwrap_or(definition.seeds);
     let scenarios = read_scenarios(&definition, &args.folder)?;
     let mut reply = Reply::nothing();
-    let mut measured = Measured { experiment: name(&args.folder), seeds, scenarios: Vec::new() };
+    let mut measured =
+        Measured { experiment: name(&args.folder), seeds, scenarios: Vec::new(), waits: Vec::new() };
     for (file, scenario) in scenarios {
         let policies = policies::find_all(&definition.policies, &scenario)?;
         let outcomes = runs::run(&scenario, &policies, 1..=seeds, Keep::Figures);
         // What the runs of one scenario broke stays told, whatever those of the next one do.
         reply = watched(reply, &outcomes);
+        if let Some(table) = &definition.waits {
+            measured.waits.push((file.clone(), waits(table, &outcomes)));
+        }
         measured.scenarios.push((file, Comparison::of(&scenario.name, &outcomes).without_times()));
     }
     let verdicts = judge(&definition.bars, &measured);
@@ -90,7 +94,7 @@ fn write(
         put(&file, &svg)?;
     }
     let readme = fs::read_to_string(folder.join("README.md")).unwrap_or_default();
-    match with_results(&readme, &markdown(measured, &definition.charts, verdicts)) {
+    match with_results(&readme, &markdown(measured, definition, verdicts)) {
         Some(readme) => put("README.md", &readme),
         None => Ok(()),
     }
@@ -99,9 +103,13 @@ fn write(
 fn words(measured: &Measured, verdicts: &[Verdict]) -> String {
     let tables: Vec<String> =
         measured.scenarios.iter().map(|(_, of)| table::comparison(of, measured.seeds)).collect();
+    let waits = measured.waits.iter();
+    let waits: String = waits
+        .map(|(file, of)| format!("\nmean waits in {file}\n\n{}\n", table::plain(&wait_rows(of))))
+        .collect();
     let bars: String = verdicts.iter().map(|verdict| verdict.sentence() + "\n").collect();
     let gap = if bars.is_empty() { "" } else { "\n" };
-    tables.join("\n") + gap + &bars
+    tables.join("\n") + &waits + gap + &bars
 }
 
 fn judged(reply: Reply, verdicts: &[Verdict]) -> Reply {

@@ -159,6 +159,7 @@ fn placement(placement: Placement) -> &'static str {
     match placement {
         Placement::Spread => "spread",
         Placement::Pack => "packed",
+        Placement::Buckets => "packed, workers with their servers",
         Placement::Topology => "by topology",
     }
 }

@@ -2,12 +2,15 @@
 //!
 //! A gang is placed whole or not at all: role by role inside one scope (a domain or the whole cluster), and rolled
 //! back if any role does not fit. `spread` and `pack` choose node by node for each member, as the schedulers they
-//! stand for do; `topology` takes the smallest scope that holds the gang and fills its fewest nodes. Roles with rules
-//! are placed one member at a time.
+//! stand for do; `buckets` packs parameter servers with their workers; `topology` takes the smallest scope that holds
+//! the gang and fills its fewest nodes, with servers and workers where the least crosses links. Roles with rules are
+//! placed one member at a time.
 
+mod buckets;
 mod near;
 mod ruled;
 mod score;
+mod servers;
 mod why;
 
 use std::cmp::Reverse;
@@ -71,12 +74,8 @@ impl Placer {
         }
         let search = Search { rule: self.rule, job, sizes, reach };
         for range in search.ranges(draft) {
-            for scope in search.scopes(draft, range) {
-                let mark = draft.mark();
-                match search.place_within(draft, scope) {
-                    Some(parts) => return Ok(whole(job, parts)),
-                    None => draft.rollback(mark),
-                }
+            if let Some(parts) = search.place_in(draft, range) {
+                return Ok(whole(job, parts));
             }
         }
         Err(search.why_not(draft))
@@ -152,8 +151,8 @@ impl<'a> Search<'a> {
                 let levels = (0..=innermost).rev().map(|level| Range::Within(Level(level)));
                 levels.chain([Range::Everywhere]).collect()
             }
-            (Placement::Spread | Placement::Pack, Topology::Required(level)) => vec![Range::Within(level)],
-            (Placement::Spread | Placement::Pack, _) => vec![Range::Everywhere],
+            (_, Topology::Required(level)) => vec![Range::Within(level)],
+            (_, _) => vec![Range::Everywhere],
         }
     }
 
@@ -216,6 +215,36 @@ impl<'a> Search<'a> {
         draft.fit_on(node, shape, self.reach)
     }
 
+    /// In the first scope that has room; where servers and workers exchange, in the one where least crosses links.
+    fn place_in(&self, draft: &mut Draft<'a>, range: Range) -> Option<Vec<Part>> {
+        let scopes = self.scopes(draft, range);
+        let exchange = self.exchange(draft);
+        match (self.rule, exchange) {
+            (Placement::Topology, Some(all)) => self.beside_their_servers(draft, scopes, all),
+            (Placement::Buckets, Some(_)) => {
+                let in_buckets = self.first_of(draft, &scopes, Self::bucket_by_bucket);
+                in_buckets.or_else(|| self.first_of(draft, &scopes, Self::place_within))
+            }
+            _ => self.first_of(draft, &scopes, Self::place_within),
+        }
+    }
+
+    fn first_of(
+        &self,
+        draft: &mut Draft<'a>,
+        scopes: &[Scope],
+        place: impl Fn(&Self, &mut Draft<'a>, Scope) -> Option<Vec<Part>>,
+    ) -> Option<Vec<Part>> {
+        scopes.iter().find_map(|scope| {
+            let mark = draft.mark();
+            let parts = place(self, draft, *scope);
+            if parts.is_none() {
+                draft.rollback(mark);
+            }
+            parts
+        })
+    }
+
     fn place_within(&self, draft: &mut Draft<'a>, scope: Scope) -> Option<Vec<Part>> {
         let mut parts = Vec::new();
         for (index, role) in self.in_placing_order() {
@@ -237,7 +266,9 @@ impl<'a> Search<'a> {
         let candidates = self.candidates(draft, scope, shape);
         let chosen = match self.rule {
             Placement::Topology => self.fewest(draft, Level(0), candidates, members),
-            Placement::Spread | Placement::Pack => self.one_by_one(draft, candidates, shape, members),
+            Placement::Spread | Placement::Pack | Placement::Buckets => {
+                self.one_by_one(draft, candidates, shape, members)
+            }
         };
         let chosen = chosen.ok_or(0u32)?;
         for (node, members) in &chosen {
@@ -297,7 +328,9 @@ impl<'a> Search<'a> {
         let capacity = draft.snapshot.cluster.node(node).capacity;
         let score = match self.rule {
             Placement::Spread => kube_score(capacity, free, shape.each),
-            Placement::Pack | Placement::Topology => fullness(capacity, free, shape.each),
+            Placement::Pack | Placement::Buckets | Placement::Topology => {
+                fullness(capacity, free, shape.each)
+            }
         };
         (Reverse(self.disturbance(draft, node)), score)
     }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::metric;
+use super::waits::{Slice, WaitTable};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -18,10 +19,13 @@ pub struct Definition {
     pub bars: Vec<Bar>,
     #[serde(default)]
     pub charts: Vec<Chart>,
+    /// A table of mean waits by user, urgency and width.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<WaitTable>,
 }
 
-/// A figure of one policy, or its ratio to that of another, and how large or small it must be. Figures are means over
-/// seeds, all of one run.
+/// A figure of one policy, or its ratio to that of another policy or to another figure, and how large or small it must
+/// be. Figures are means over seeds, all of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Bar {
@@ -29,6 +33,8 @@ pub struct Bar {
     pub policy: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,7 +96,12 @@ impl Definition {
     }
 
     fn check_bar(&self, bar: &Bar) -> Result<(), DefinitionError> {
-        check_metric(&bar.metric)?;
+        let metrics = std::iter::once(&bar.metric).chain(&bar.over);
+        metrics.into_iter().try_for_each(|metric| match Slice::parse(metric) {
+            Some(_) if self.waits.is_some() => Ok(()),
+            Some(_) => Err(DefinitionError::Without("`waits`, of which a bar asks for a part")),
+            None => check_metric(metric),
+        })?;
         if bar.at_most.is_some() == bar.at_least.is_some() {
             return Err(DefinitionError::NoBound(bar.metric.clone()));
         }

@@ -43,7 +43,7 @@ fn comparison(fifo: f64, metronome: f64) -> Comparison {
 fn measured() -> Measured {
     let scenarios =
         vec![("a.yaml".to_owned(), comparison(100.0, 75.0)), ("b.yaml".to_owned(), comparison(100.0, 90.0))];
-    Measured { experiment: "sample".into(), seeds: 2, scenarios }
+    Measured { experiment: "sample".into(), seeds: 2, scenarios, waits: Vec::new() }
 }
 
 #[test]
@@ -65,6 +65,7 @@ fn a_figure_by_itself_can_be_a_bar_and_what_was_not_measured_clears_none() {
         metric: metric.into(),
         policy: "fifo".into(),
         against: None,
+        over: None,
         at_most: None,
         at_least: Some(at_least),
         scenario: Some("a.yaml".into()),
@@ -72,6 +73,54 @@ fn a_figure_by_itself_can_be_a_bar_and_what_was_not_measured_clears_none() {
     let verdicts = judge(&[bar("jobs.completed", 3.0), bar("link_utilisation.mean", 0.0)], &measured());
     assert!(verdicts[0].met);
     assert_eq!((verdicts[1].measured, verdicts[1].met), (None, false));
+}
+
+fn waits(metronome_low: f64) -> Vec<(String, Vec<PolicyWaits>)> {
+    let cell = |user, wait_s| WaitCell { user, urgency: Rank::High, width: Width::Wide, jobs: 2, wait_s };
+    let of = |policy: &str, low| PolicyWaits {
+        policy: policy.into(),
+        cells: vec![cell(Rank::High, 10.0), cell(Rank::Low, low)],
+    };
+    vec![("a.yaml".to_owned(), vec![of("fifo", 40.0), of("metronome", metronome_low)])]
+}
+
+#[test]
+fn a_part_of_the_waits_is_measured_against_another_part_or_another_policy() {
+    let bar = |against: Option<&str>, over: Option<&str>| Bar {
+        metric: "wait_s{user=low}".into(),
+        policy: "metronome".into(),
+        against: against.map(str::to_owned),
+        over: over.map(str::to_owned),
+        at_most: Some(2.5),
+        at_least: None,
+        scenario: Some("a.yaml".into()),
+    };
+    let high = Some("wait_s{user=high}");
+    let bars = [bar(None, high), bar(Some("fifo"), None), bar(Some("fifo"), high), bar(None, None)];
+    let verdicts = judge(&bars, &Measured { waits: waits(20.0), ..measured() });
+    let told: Vec<(Option<f64>, bool)> = verdicts.iter().map(|of| (of.measured, of.met)).collect();
+    assert_eq!(told, [(Some(2.0), true), (Some(0.5), true), (Some(2.0), true), (Some(20.0), false)]);
+    assert_eq!(
+        verdicts[2].sentence(),
+        "met: wait_s{user=low} of metronome over wait_s{user=high} of fifo in a.yaml is 2.000, at most 2.5"
+    );
+    assert_eq!(judge(&bars[..1], &measured())[0].measured, None, "nobody asked for the waits");
+}
+
+#[test]
+fn waits_are_written_where_they_were_asked_for() {
+    let asked = DEFINITION
+        .replace("\"seeds\": 2,", "\"seeds\": 2, \"waits\": {\"title\": \"Mean wait\", \"wideFrom\": 4},");
+    let definition = Definition::parse(&asked).unwrap();
+    let measured = Measured { waits: waits(20.0), ..measured() };
+    let json: serde_json::Value = serde_json::from_str(&document(&measured, &[])).unwrap();
+    assert_eq!(json["waits"][1]["waits"]["cells"][1]["wait_s"], 20.0);
+    let text = markdown(&measured, &definition, &[]);
+    assert!(
+        text.contains("**a.yaml: Mean wait**") && text.contains("| low | high | wide | 40.0 | 20.0 |"),
+        "{text}"
+    );
+    assert!(!document(&super::tests::measured(), &[]).contains("waits"));
 }
 
 #[test]
@@ -84,6 +133,8 @@ fn a_definition_that_makes_no_sense_is_refused_with_the_reason() {
         ("\"scenario\": \"a.yaml\"", "\"scenario\": \"c.yaml\"", "`c.yaml` among the scenarios"),
         ("\"jct_s.mean\", \"policy\"", "\"jct.mean\", \"policy\"", "figure called `jct.mean`"),
         (", \"atMost\": 0.8", "", "one of `atMost` and `atLeast`"),
+        ("\"jct_s.mean\", \"policy\"", "\"wait_s{user=low}\", \"policy\"", "without `waits`"),
+        ("\"atMost\": 0.8", "\"atMost\": 0.8, \"over\": \"jct.mean\"", "figure called `jct.mean`"),
         ("jct.svg", "../jct.svg", "own folder"),
         ("\"seeds\"", "\"seed\"", "definition of the experiment"),
     ] {

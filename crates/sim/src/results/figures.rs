@@ -11,6 +11,8 @@ pub struct Figures<C> {
     pub queueing_s: QueueingSeconds,
     pub slowdown: Slowdown,
     /// Nothing where the network is not modelled.
+    pub exchange_s: ExchangeSeconds,
+    /// Nothing where the network is not modelled.
     pub link_utilisation: Utilisation,
     pub gpu_utilisation: Utilisation,
     /// Not modelled yet.
@@ -54,6 +56,12 @@ pub struct Slowdown {
     pub mean: Option<f64>,
     pub p99: Option<f64>,
     pub max: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ExchangeSeconds {
+    pub mean: Option<f64>,
+    pub p99: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -4,8 +4,8 @@ use metronome_core::job::Priority;
 use metronome_core::units::{Duration, Instant};
 
 use super::figures::{
-    ByPriority, Class, Deadlines, Decisions, Figures, JctSeconds, Jobs, QueueingSeconds, Slowdown,
-    Utilisation,
+    ByPriority, Class, Deadlines, Decisions, ExchangeSeconds, Figures, JctSeconds, Jobs, QueueingSeconds,
+    Slowdown, Utilisation,
 };
 use super::statistics::Sorted;
 use crate::outcome::{Fate, JobOutcome, Outcome};
@@ -16,6 +16,8 @@ pub(super) fn figures(outcome: &Outcome) -> Figures<u64> {
     let jct = Sorted::times(accepted().map(|job| completion_time(job, outcome.ended)));
     let queueing = Sorted::times(accepted().map(|job| queueing_time(job, outcome.ended)));
     let slowdown = Sorted::ratios(accepted().filter_map(slowdown));
+    let completed = accepted().filter(|job| job.fate == Fate::Completed);
+    let exchange = Sorted::ratios(completed.filter_map(|job| job.exchange));
     Figures {
         jobs: jobs(outcome),
         jct_s: JctSeconds {
@@ -27,6 +29,7 @@ pub(super) fn figures(outcome: &Outcome) -> Figures<u64> {
         makespan_s: makespan(outcome).map(Duration::as_secs_f64),
         queueing_s: QueueingSeconds { mean: queueing.mean(), p99: queueing.seconds_at(99) },
         slowdown: Slowdown { mean: slowdown.mean(), p99: slowdown.percentile(99), max: slowdown.max() },
+        exchange_s: ExchangeSeconds { mean: exchange.mean(), p99: exchange.percentile(99) },
         link_utilisation: Utilisation { mean: link_utilisation(outcome) },
         gpu_utilisation: Utilisation { mean: gpu_utilisation(outcome) },
         cpu_allocated_utilisation: Utilisation::default(),
@@ -64,7 +67,7 @@ fn completion_time(job: &JobOutcome, ended: Instant) -> Duration {
     }
 }
 
-fn queueing_time(job: &JobOutcome, ended: Instant) -> Duration {
+pub(crate) fn queueing_time(job: &JobOutcome, ended: Instant) -> Duration {
     end(job, ended).since(job.submit) - job.ran
 }
 

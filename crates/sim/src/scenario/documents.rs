@@ -26,8 +26,8 @@ pub(crate) use job::{
 pub(crate) use policy::{OrderShape, PolicySpec, WeightsShape};
 pub(crate) use queue::QueueSpec;
 pub(crate) use workload::{
-    DurationShape, EndsShape, FaultShape, GpusShape, ModelsShape, NoiseShape, PoissonShape, PrioritiesShape,
-    StepsShape, WorkloadSpec,
+    DrawnUserShape, DurationShape, EndsShape, FaultShape, GpusShape, ModelsShape, NoiseShape, PoissonShape,
+    PrioritiesShape, ServersShape, StepsShape, WorkloadSpec,
 };
 
 /// One document. What is missing or unknown at its top is judged by `translate`, which can say where it is.

@@ -14,6 +14,7 @@ mod priorities;
 mod queues;
 mod roles;
 mod trace_jobs;
+mod users;
 mod work;
 mod workload;
 

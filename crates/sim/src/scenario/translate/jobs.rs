@@ -125,7 +125,7 @@ fn ours<'a>(
     }
 }
 
-fn queue(text: Option<&Text>, queues: &Queues) -> Result<QueueId, Problem> {
+pub(super) fn queue(text: Option<&Text>, queues: &Queues) -> Result<QueueId, Problem> {
     let Some(text) = text else { return Ok(QueueId(0)) };
     queues.for_jobs(&text.value).map_err(|(problem, hint)| text.problem(problem).with_hint(hint))
 }

@@ -20,8 +20,12 @@ const PREEMPTION: [(&str, Preemption); 4] = [
     ("byPriority", Preemption::ByPriority),
     ("byGain", Preemption::ByGain),
 ];
-const PLACEMENT: [(&str, Placement); 3] =
-    [("spread", Placement::Spread), ("pack", Placement::Pack), ("topology", Placement::Topology)];
+const PLACEMENT: [(&str, Placement); 4] = [
+    ("spread", Placement::Spread),
+    ("pack", Placement::Pack),
+    ("buckets", Placement::Buckets),
+    ("topology", Placement::Topology),
+];
 
 const DEFAULT_BASE: &str = "metronome";
 

@@ -98,9 +98,9 @@ pub(super) fn source(
             refuse_drawing(spec, "with arrivals.at the job says it all").map_err(in_file)?;
             at_times(times, workload, world).map(Source::Listed).map_err(in_file)
         }
-        (None, None, Some(poisson)) => {
-            poisson::drawn(poisson, workload, world).map(Source::Drawn).map_err(in_file)
-        }
+        (None, None, Some(poisson)) => poisson::drawn(poisson, workload, world)
+            .map(|drawn| Source::Drawn(Box::new(drawn)))
+            .map_err(in_file),
         _ => Err(in_file(arrivals.problem("arrivals are one of `trace`, `at` and `poisson`"))),
     }
     .map(Some)
@@ -129,6 +129,8 @@ fn drawing(spec: &WorkloadSpec) -> Option<(&'static str, Position)> {
         ("gpus.powersOfTwo", gpus.and_then(|gpus| gpus.powers_of_two.as_ref()).map(Placed::at)),
         ("gpus.from", gpus.and_then(|gpus| gpus.from.as_ref()).map(Placed::at)),
         ("gpus.to", gpus.and_then(|gpus| gpus.to.as_ref()).map(Placed::at)),
+        ("users", spec.users.as_ref().map(Placed::at)),
+        ("servers", spec.servers.as_ref().map(Placed::at)),
     ];
     fields.into_iter().find_map(|(what, place)| Some((what, place?)))
 }
