@@ -21,24 +21,26 @@ impl<'a> Foreseen<'a> {
         Some(Self { forecast: outlook.job(job)?, from: outlook.from, stopped: outlook.stopped })
     }
 
+    /// When it starts and ends, and what that rests on. A start that has been is left out.
     pub(crate) fn lines(&self) -> String {
         let mut text = String::new();
-        let Forecast { start, end, .. } = *self.forecast;
-        match start {
-            Some(start) if start <= self.from => {}
+        match self.forecast.start {
+            Some(start) if start < self.from => {}
             Some(start) => fact(&mut text, "starts", &self.at(start)),
-            None => fact(&mut text, "starts", &format!("not foreseen: {}", self.why_not())),
+            None => fact(&mut text, "starts", &self.not_foreseen()),
         }
-        match end {
-            Some(end) => fact(&mut text, "ends", &self.at(end)),
-            None if start.is_some() => {
-                fact(&mut text, "ends", &format!("not foreseen: {}", self.why_not()));
-            }
-            None => {}
+        if self.forecast.start.is_some() {
+            text.push_str(&self.lines_of_end());
         }
-        if start.is_some() {
-            fact(&mut text, "assuming", &self.assumption());
-        }
+        text
+    }
+
+    /// The same for a job that runs.
+    pub(crate) fn lines_of_end(&self) -> String {
+        let mut text = String::new();
+        let end = self.forecast.end.map_or_else(|| self.not_foreseen(), |end| self.at(end));
+        fact(&mut text, "ends", &end);
+        fact(&mut text, "assuming", &self.assumption());
         text
     }
 
@@ -57,7 +59,14 @@ impl<'a> Foreseen<'a> {
     }
 
     fn at(&self, at: Instant) -> String {
-        format!("in {}, {}", at.since(self.from), after_the_beginning(at))
+        match at == self.from {
+            true => "at once".into(),
+            false => format!("in {}, {}", at.since(self.from), after_the_beginning(at)),
+        }
+    }
+
+    fn not_foreseen(&self) -> String {
+        format!("not foreseen: {}", self.why_not())
     }
 
     fn why_not(&self) -> String {

@@ -27,7 +27,11 @@ pub fn lines(explanation: &Explanation, names: &impl Names) -> String {
 
 /// The same, with what is foreseen of the job.
 pub fn lines_foreseeing(explanation: &Explanation, names: &impl Names, foreseen: &Foreseen<'_>) -> String {
-    lines(explanation, names) + &foreseen.lines()
+    let foreseen = match explanation.state {
+        State::Running => foreseen.lines_of_end(),
+        _ => foreseen.lines(),
+    };
+    lines(explanation, names) + &foreseen
 }
 
 /// The same for a job of a world whose time has no beginning.

@@ -24,12 +24,8 @@ pub(crate) struct WhatIf {
     /// File with the one TrainingJob to ask about; `-` reads standard input
     #[arg(short, long, value_name = "JOB")]
     file: PathBuf,
-    /// Ask at a time of a recorded journal
-    #[arg(long, value_name = "FILE", required_unless_present = "scenario", conflicts_with = "scenario")]
-    journal: Option<PathBuf>,
-    /// Ask at a time of a scenario, simulated up to then
-    #[arg(long, value_name = "FILE")]
-    scenario: Option<PathBuf>,
+    #[command(flatten)]
+    world: World,
     /// Policy to simulate the scenario under; metronome, if not given
     #[arg(long, value_name = "NAME", requires = "scenario")]
     policy: Option<String>,
@@ -43,6 +39,18 @@ pub(crate) struct WhatIf {
     /// How to print the answer
     #[arg(long, value_enum, default_value_t = Format::Human)]
     output: Format,
+}
+
+/// Where it would be submitted.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct World {
+    /// Ask at a time of a recorded journal
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// Ask at a time of a scenario, simulated up to then
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &WhatIf) -> Result<Reply, Failure> {
@@ -67,7 +75,7 @@ struct Moment {
 impl Moment {
     fn of(args: &WhatIf) -> Result<Self, Failure> {
         let at = args.at.map(|after| Instant::START + after);
-        match (&args.journal, &args.scenario) {
+        match (&args.world.journal, &args.world.scenario) {
             (Some(journal), _) => Self::of_journal(journal, at),
             (None, Some(scenario)) => Self::of_scenario(args, scenario, at.unwrap_or(Instant::START)),
             (None, None) => unreachable!("one of them is required"),

@@ -162,9 +162,10 @@ pub(crate) fn training_failed() -> Stage {
 }
 
 pub(crate) fn too_many_jobs() -> Stage {
-    let settings = Settings { most_jobs: 1, ..Settings::default() };
+    let settings = Settings { most_jobs: 2, ..Settings::default() };
     let mut stage = Stage::with(Policy::named("metronome").unwrap(), settings);
     stage.submit(gang("first", 1));
     stage.submit(gang("second", 1));
-    stage.asking("second")
+    stage.submit(gang("third", 1));
+    stage.asking("third")
 }

@@ -128,3 +128,10 @@ fn a_job_that_would_be_refused_hears_why() {
     let text = what_if_lines("wide", minute(0), &answer, &Numbered);
     assert!(text.ends_with("even if all nodes were free only 4 would fit\n"), "{text}");
 }
+
+#[test]
+fn what_happens_now_happens_at_once() {
+    let answer = what_if(engine(vec![]).state(), minute(0), Arc::new(job("first", Some(5))));
+    let text = what_if_lines("first", minute(0), &answer, &Numbered);
+    assert!(text.contains("starts     at once\nends       in 5m, 5m after the beginning\n"), "{text}");
+}
