@@ -33,8 +33,7 @@ use ahead::Ahead;
 pub use length::Length;
 pub use what_if::{Change, Shift, WhatIf, what_if};
 
-/// A look ahead ends after so much has happened: a few minutes' worth of decisions in the largest of clusters, and far
-/// more than anybody's wait in others.
+/// A look ahead ends after so much has happened: the starts and ends of about ten thousand jobs.
 pub const MOST_EVENTS: u64 = 50_000;
 
 /// A job of which nothing is known is taken to run as long again as it has, and at least so long.

@@ -34,7 +34,7 @@ pub struct Told {
 impl Told {
     /// By how many seconds the start was missed; none where one of the two never was.
     pub fn error_s(&self) -> Option<f64> {
-        Some(self.foreseen?.as_secs_f64() - self.came?.as_secs_f64()).map(f64::abs)
+        Some((self.foreseen?.as_secs_f64() - self.came?.as_secs_f64()).abs())
     }
 
     /// The same over the time that the job still waited.

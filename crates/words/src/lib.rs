@@ -73,8 +73,8 @@ fn told(explanation: &Explanation, names: &impl Names, submitted: Option<String>
         fact("best", nearest_to_room(best, names));
     }
     if let Some(position) = explanation.position {
-        let ahead = explanation.ahead.iter().map(with_its_claim).collect();
-        fact("line", place_in_line(position, Some(explanation.priority), ahead));
+        let ahead: Vec<String> = explanation.ahead.iter().map(with_its_claim).collect();
+        fact("line", place_in_line(position, Some(explanation.priority), &ahead));
     }
     if let Some(assignment) = &explanation.assignment {
         fact("nodes", nodes(assignment, names));
@@ -90,13 +90,13 @@ pub fn one_line(explanation: &Explanation, names: &impl Names) -> String {
         .expect("a string takes everything");
     if let Some(position) = explanation.position {
         // Without the waits of others, which would make another text of it at every look.
-        let ahead = explanation.ahead.iter().map(|ahead| ahead.job.to_string()).collect();
-        write!(text, "; {}", place_in_line(position, None, ahead)).expect("a string takes everything");
+        let ahead: Vec<String> = explanation.ahead.iter().map(|ahead| ahead.job.to_string()).collect();
+        write!(text, "; {}", place_in_line(position, None, &ahead)).expect("a string takes everything");
     }
     text
 }
 
-fn place_in_line(position: usize, claim: Option<Priority>, ahead: Vec<String>) -> String {
+fn place_in_line(position: usize, claim: Option<Priority>, ahead: &[String]) -> String {
     if ahead.is_empty() {
         return format!("place {position}, nobody ahead");
     }
