@@ -40,7 +40,7 @@ pub const MOST_EVENTS: u64 = 50_000;
 pub const LEAST_GUESS: Duration = Duration(10 * Duration::MINUTE.0);
 
 /// A job past its time is taken to run longer by this part of what it has run. People misjudge by a part of the whole:
-/// of lengths that scatter by 30 %, those past their time last another quarter in the mean.
+/// where lengths scatter by 30 %, who is found past its time runs another fifth in the mean, and here a little more.
 pub const OVERDUE_PART: u64 = 4;
 
 /// Whose start and end are looked for. The look ahead ends when they are known.
