@@ -34,7 +34,7 @@ use crate::units::Instant;
 pub use event::{Ending, Event};
 use index::Index;
 pub use settings::Settings;
-pub use state::{Ended, State};
+pub use state::{Ended, State, UnderWay};
 
 pub struct Engine {
     state: State,

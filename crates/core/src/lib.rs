@@ -8,6 +8,7 @@ pub mod check;
 pub mod cluster;
 pub mod decide;
 pub mod engine;
+pub mod forecast;
 pub mod groups;
 pub mod id;
 pub mod job;

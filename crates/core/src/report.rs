@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Level, Name};
 use crate::id::{ClassId, JobId, NodeId, QueueId};
+use crate::job::Priority;
 use crate::plan::Assignment;
 use crate::units::{Duration, Instant, Resources};
 
@@ -130,12 +131,41 @@ pub struct Explanation {
     /// Its place in the line, from 1; none once it is planned or over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<usize>,
+    /// What its owner gave it; with the wait, what most orders go by.
+    #[serde(default)]
+    pub priority: Priority,
     /// The first few ahead of it, first first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ahead: Vec<Name>,
+    pub ahead: Vec<Ahead>,
+    /// Where most of its members would find room now, if it waits for some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best: Option<Best>,
     /// Where it runs, or shall run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Assignment>,
+}
+
+/// Somebody who stands further ahead in the line, with what puts it there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ahead {
+    pub job: Name,
+    pub priority: Priority,
+    pub waited: Duration,
+    /// What it has left to do, where the order goes by that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Duration>,
+}
+
+/// The domain that comes nearest to holding a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Best {
+    pub level: Level,
+    pub domain: Name,
+    /// How many of its members have room there, each role by itself.
+    pub fit: u32,
+    pub members: u32,
 }
 
 /// `Life` without its data, for people and filters.

@@ -4,6 +4,7 @@ mod documents;
 mod draw;
 pub(crate) mod error;
 mod members;
+mod one_job;
 mod priorities;
 pub(crate) mod source;
 mod training;
@@ -25,7 +26,9 @@ use metronome_core::units::{Bandwidth, Duration, Instant, Share};
 use crate::model::TrainingModel;
 
 pub use draw::Drawn;
+pub(crate) use draw::gaussian;
 pub use error::{InputError, Position};
+pub use one_job::Setting;
 
 #[derive(Clone, Debug)]
 pub struct Scenario {

@@ -5,6 +5,7 @@
 
 mod agenda;
 mod dice;
+mod estimates;
 mod links;
 mod steps;
 mod training;
@@ -12,7 +13,7 @@ mod training;
 use std::sync::Arc;
 use std::time::Instant as WallClock;
 
-use metronome_core::engine::{Ending, Engine, Event, Settings};
+use metronome_core::engine::{Ending, Engine, Event, Settings, State};
 use metronome_core::id::{IdVec, JobId, NodeId};
 use metronome_core::job::{Gang, JobSpec};
 use metronome_core::journal::Journal;
@@ -24,6 +25,7 @@ use crate::outcome::{Fate, Outcome};
 use crate::scenario::{Arrival, Fault, Scenario};
 use agenda::{Agenda, Happening};
 use dice::Dice;
+pub use estimates::Estimates;
 use links::Wires;
 use training::{Member, Training};
 
@@ -37,6 +39,7 @@ pub struct RunOptions {
     /// A state record is written to the journal after so many others.
     pub state_record_every: u64,
     pub keep: Keep,
+    pub estimates: Estimates,
 }
 
 /// What is kept of a run.
@@ -51,7 +54,15 @@ pub enum Keep {
 impl RunOptions {
     pub fn new(policy: Policy) -> Self {
         let Settings { full_check_every, state_record_every, .. } = Settings::default();
-        Self { policy, seed: 1, journal: None, full_check_every, state_record_every, keep: Keep::Figures }
+        Self {
+            policy,
+            seed: 1,
+            journal: None,
+            full_check_every,
+            state_record_every,
+            keep: Keep::Figures,
+            estimates: Estimates::Exact,
+        }
     }
 }
 
@@ -76,15 +87,22 @@ pub struct Progress {
 pub fn run(scenario: &Scenario, options: RunOptions, progress: &(dyn Fn(Progress) + Sync)) -> Outcome {
     let mut world = World::new(scenario, options);
     while let Some(now) = world.next_instant() {
-        world.now = now;
-        world.hear_what_happens();
-        world.let_the_engine_act();
+        world.pass(now);
         if world.events >= world.next_report {
             world.next_report = world.events + EVENTS_BETWEEN_REPORTS;
             progress(Progress { over: world.over, total: world.trainings.len(), now });
         }
     }
     world.outcome()
+}
+
+/// What the engine of such a run knows at one time, after all that has happened by then.
+pub fn state_at(scenario: &Scenario, options: RunOptions, at: Instant) -> State {
+    let mut world = World::new(scenario, options);
+    while let Some(now) = world.next_instant().filter(|now| *now <= at) {
+        world.pass(now);
+    }
+    world.engine.state().clone()
 }
 
 const EVENTS_BETWEEN_REPORTS: u64 = 2000;
@@ -95,6 +113,8 @@ const MOST_IDLE_WAKES: u32 = 10_000;
 struct World<'a> {
     scenario: &'a Scenario,
     arrivals: Vec<Arrival>,
+    /// How much longer or shorter the engine believes each of them to be.
+    misjudged: Vec<f64>,
     engine: Engine,
     now: Instant,
     agenda: Agenda,
@@ -161,6 +181,7 @@ impl<'a> World<'a> {
             dice: Dice::new(options.seed, &scenario.faults),
             wires,
             trainings: arrivals.iter().map(|arrival| Training::of(arrival, split)).collect(),
+            misjudged: options.estimates.factors(options.seed, arrivals.len()),
             arrivals,
             owners: IdVec::new(),
             used: IdVec::filled(Resources::NONE, nodes),
@@ -190,6 +211,12 @@ impl<'a> World<'a> {
         }
         self.idle_wakes = if happens.is_some() { 0 } else { self.idle_wakes + 1 };
         foreseen.filter(|_| self.idle_wakes <= MOST_IDLE_WAKES)
+    }
+
+    fn pass(&mut self, now: Instant) {
+        self.now = now;
+        self.hear_what_happens();
+        self.let_the_engine_act();
     }
 
     fn hear_what_happens(&mut self) {
@@ -228,7 +255,7 @@ impl<'a> World<'a> {
     }
 
     fn arrives(&mut self, index: usize) {
-        let spec = self.arrivals[index].spec.clone();
+        let spec = estimates::misjudged(&self.arrivals[index].spec, self.misjudged[index]);
         let members = if self.split { members_of(&spec) } else { vec![spec] };
         for (member, spec) in members.into_iter().enumerate() {
             let job = self.engine.submit(self.now, spec);

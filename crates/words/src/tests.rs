@@ -1,10 +1,12 @@
 //! Golden words for every reason, and for whole explanations.
 
+mod foreseen;
+
 use std::sync::Arc;
 
 use metronome_core::cluster::{Level, Name};
 use metronome_core::id::{JobId, NodeId, QueueId};
-use metronome_core::job::{Gang, JobSpec};
+use metronome_core::job::{Gang, JobSpec, Priority};
 use metronome_core::plan::{Assignment, Part};
 use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources};
 
@@ -114,6 +116,10 @@ fn every_reason_is_a_sentence() {
     }
 }
 
+fn ahead(job: &str, priority: Priority) -> Ahead {
+    Ahead { job: Arc::from(job), priority, waited: Duration::from_secs(600), left: None }
+}
+
 fn waiting() -> Explanation {
     Explanation {
         job: Arc::from("bert"),
@@ -125,7 +131,9 @@ fn waiting() -> Explanation {
         free: gpus(2),
         lacks: Vec::new(),
         position: Some(5),
-        ahead: vec![Arc::from("a"), Arc::from("b"), Arc::from("c")],
+        priority: Priority::NORMAL,
+        ahead: vec![ahead("a", Priority::HIGH), ahead("b", Priority::NORMAL), ahead("c", Priority(7))],
+        best: Some(Best { level: Level(0), domain: Arc::from("rack-1"), fit: 2, members: 4 }),
         assignment: None,
     }
 }
@@ -138,6 +146,7 @@ fn running() -> Explanation {
         reason: None,
         position: None,
         ahead: Vec::new(),
+        best: None,
         assignment: Some(Assignment::whole(&spec, vec![part(7, 1), part(1, 3)]).unwrap()),
         ..waiting()
     }
@@ -153,7 +162,9 @@ fn a_waiting_job_hears_what_it_needs_and_who_is_ahead() {
          waited     8m\n\
          reason     it needs 4 members of 1 GPU each, and only 2 would fit now\n\
          need       4 GPUs; free now: 2 GPUs\n\
-         line       place 5, behind a, b, c and 1 more\n"
+         best       rack `rack-1`, with room for 2 of its 4 members\n\
+         line       place 5 with priority normal, behind a (high, waited 10m), b (normal, waited 10m), \
+         c (7, waited 10m) and 1 more\n"
     );
 }
 
@@ -173,7 +184,7 @@ fn a_running_job_hears_where_it_runs() {
 #[test]
 fn of_a_job_that_is_over_only_the_past_is_told() {
     let reason = Some(Reason::NoMatchingNode { each: gpus(1), members: 4, fit: 2 });
-    let refused = Explanation { state: State::Refused, reason, position: None, ..waiting() };
+    let refused = Explanation { state: State::Refused, reason, position: None, best: None, ..waiting() };
     assert_eq!(
         lines(&refused, &Numbered),
         "job        bert\n\
@@ -190,9 +201,23 @@ fn programs_get_the_same_facts() {
     assert_eq!(json["submitted_s"], 120.0);
     assert_eq!(json["need"]["gpus"], 4.0);
     assert_eq!(json["ahead"][2], "c");
+    assert_eq!(
+        json["ahead_because"][0],
+        serde_json::json!({"priority": 100, "waited_s": 600.0, "left_s": null})
+    );
+    assert_eq!(json["best"]["domain"], "rack-1");
+    assert!(json["forecast"].is_null());
     let json = serde_json::to_value(document(&running(), &Numbered)).unwrap();
     assert_eq!(json["nodes"][0], serde_json::json!({"node": "node-1", "members": 3}));
     assert!(json["reason"].is_null());
+}
+
+#[test]
+fn where_the_order_goes_by_what_is_left_that_is_said() {
+    let shortest = Ahead { left: Some(Duration::from_secs(90)), ..ahead("a", Priority::NORMAL) };
+    let waiting = Explanation { position: Some(2), ahead: vec![shortest], ..waiting() };
+    let text = lines(&waiting, &Numbered);
+    assert!(text.contains("behind a (normal, waited 10m, 1m 30s left)\n"), "{text}");
 }
 
 #[test]

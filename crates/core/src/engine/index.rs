@@ -51,6 +51,8 @@ impl Index {
         let ids: Vec<JobId> = state.jobs.iter().map(|(id, _)| id).collect();
         let dirty = state.dirty;
         for id in ids {
+            // A copy of a live state still names the classes of the engine it was copied from.
+            state.jobs[id].class = None;
             index.welcome(state, id);
             state.jobs[id].life.holds().iter().for_each(|held| index.occupied.add_all(held));
             if let Some(assignment) = state.plan.get(id).cloned() {

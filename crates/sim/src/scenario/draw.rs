@@ -202,7 +202,7 @@ fn exponential(random: &mut Pcg64) -> f64 {
 }
 
 /// Of mean zero and standard deviation one, by the method of Box and Muller.
-fn gaussian(random: &mut Pcg64) -> f64 {
+pub(crate) fn gaussian(random: &mut Pcg64) -> f64 {
     let (radius, angle) = (1.0 - random.random::<f64>(), random.random::<f64>());
     (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }

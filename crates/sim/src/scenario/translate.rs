@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use metronome_core::cluster::Name;
+use metronome_core::units::Instant;
 use serde_saphyr::Spanned;
 
 use super::documents::{
@@ -30,9 +31,10 @@ use super::documents::{
 use super::error::{InputError, Position, Problem, quoted};
 use super::training::Ground;
 use super::values::{Placed, Text, check_name, name, position};
-use super::{Arrival, Scenario, Source};
+use super::{Arrival, Scenario, Setting, Source};
 use crate::model::alone::Alone;
 use crate::near::meant_or_known;
+use crate::network::Noise;
 
 const API_VERSION: &str = "metronome.dev/v1alpha1";
 const KINDS: [&str; 5] = ["Cluster", "Workload", "TrainingJob", "Queue", "Policy"];
@@ -87,6 +89,23 @@ pub(super) fn scenario(
     })
 }
 
+/// The one job of a file that holds nothing else, submitted at `at`.
+pub(super) fn one_job(
+    documents: Vec<Spanned<Document>>,
+    setting: &Setting<'_>,
+    at: Instant,
+) -> Result<Arrival, Problem> {
+    let job = Sorted::from(documents)?.only_job()?;
+    let queues = queues::Queues::known(setting.queues);
+    let world = World {
+        cluster: setting.cluster,
+        queues: &queues,
+        fit: fit::Fit::of(setting.cluster),
+        ground: Ground { alone: Alone::new(setting.cluster, setting.within_node), noise: Noise::None },
+    };
+    jobs::submitted(&job, &world, at)
+}
+
 /// What jobs refer to.
 #[derive(Debug)]
 struct World<'a> {
@@ -138,6 +157,29 @@ impl Sorted {
             sorted.put(document.value, at)?;
         }
         Ok(sorted)
+    }
+
+    /// The job, where there is nothing beside it.
+    fn only_job(self) -> Result<Named<JobShape>, Problem> {
+        let others = [
+            self.cluster.map(|document| (document.at(), "Cluster")),
+            self.workload.map(|document| (document.at(), "Workload")),
+            self.queues.first().map(|document| (document.at(), "Queue")),
+            self.policies.first().map(|document| (document.at(), "Policy")),
+        ];
+        if let Some((at, kind)) = others.into_iter().flatten().next() {
+            let hint = "name a file with one TrainingJob; the rest is known from where it would be submitted";
+            return Err(at.problem(format!("a {kind} beside the job")).with_hint(hint));
+        }
+        let mut jobs = self.jobs.into_iter();
+        match (jobs.next(), jobs.next()) {
+            (Some(job), None) => Ok(job),
+            (None, _) => Err(Problem::whole("there is no TrainingJob in it")),
+            (Some(first), Some(second)) => {
+                let message = format!("a second TrainingJob; the first is at line {}", first.at().line);
+                Err(second.at().problem(message).with_hint("ask about one job at a time"))
+            }
+        }
     }
 
     fn put(&mut self, document: Document, at: Position) -> Result<(), Problem> {

@@ -26,12 +26,28 @@ const SUBMIT_AFTER: &str = "metronome.dev/submit-after";
 
 /// A job with a document of its own.
 pub(super) fn declared(document: &Named<JobShape>, world: &World<'_>) -> Result<Arrival, Problem> {
+    let submit = ours(&document.metadata.annotations, "annotation", SUBMIT_AFTER)?;
+    let at = Instant::START + quantity_or_none::<Duration>(submit)?;
+    Ok(arrival(requested(document, world)?, at))
+}
+
+/// The same, submitted at a time that is known already.
+pub(super) fn submitted(
+    document: &Named<JobShape>,
+    world: &World<'_>,
+    at: Instant,
+) -> Result<Arrival, Problem> {
+    if let Some(text) = ours(&document.metadata.annotations, "annotation", SUBMIT_AFTER)? {
+        let problem = text.problem(format!("`{SUBMIT_AFTER}` means nothing here: the job is submitted now"));
+        return Err(problem.with_hint("remove it"));
+    }
+    Ok(arrival(requested(document, world)?, at))
+}
+
+fn requested(document: &Named<JobShape>, world: &World<'_>) -> Result<Request, Problem> {
     let metadata = &document.metadata;
     let user = ours(&metadata.labels, "label", USER)?.map(name).transpose()?;
-    let submit = ours(&metadata.annotations, "annotation", SUBMIT_AFTER)?;
-    let at = Instant::START + quantity_or_none::<Duration>(submit)?;
-    let spec = spec(&document.spec, &full_name(metadata)?, user, document.at(), world)?;
-    Ok(arrival(spec, at))
+    spec(&document.spec, &full_name(metadata)?, user, document.at(), world)
 }
 
 /// The same job, now with a time to be submitted.

@@ -30,6 +30,12 @@ pub(super) struct Queues {
 }
 
 impl Queues {
+    /// Queues that are there already.
+    pub(super) fn known(list: &IdVec<QueueId, Queue>) -> Self {
+        let ids = list.iter().map(|(id, queue)| (queue.name.clone(), id)).collect();
+        Self { list: list.clone(), ids }
+    }
+
     pub(super) fn find(&self, name: &str) -> Option<QueueId> {
         self.ids.get(name).copied()
     }
