@@ -1,16 +1,20 @@
 //! An experiment: one question, asked of several scenarios under several policies with several seeds, and the bars
 //! that the answer must clear. `definition` is what a folder says, `judge` what came out, `write` what is committed.
 
+mod beside;
 mod chart;
 mod definition;
 mod judge;
 mod metric;
+mod part;
 mod write;
 
 use crate::results::Comparison;
 
+pub use beside::{Beside, Spread, beside};
 pub use definition::{Bar, Chart, Definition, DefinitionError};
 pub use judge::{Verdict, judge};
+pub use part::{Import, Observed, Part};
 pub use write::{charts, document, markdown, with_results};
 
 /// What was measured, in the order of the definition and without wall-clock times.
@@ -18,8 +22,9 @@ pub use write::{charts, document, markdown, with_results};
 pub struct Measured {
     pub experiment: String,
     pub seeds: u64,
-    /// By scenario file.
+    /// By name of the scenario.
     pub scenarios: Vec<(String, Comparison)>,
+    pub beside: Vec<Beside>,
 }
 
 #[cfg(test)]
