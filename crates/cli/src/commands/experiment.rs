@@ -95,7 +95,7 @@ fn read_scenarios<'a>(
     let (mut ready, mut left_out) = (Vec::new(), Vec::new());
     for part in &definition.scenarios {
         if let Some(why) = missing(part, args.data.as_deref()) {
-            left_out.push(format!("left out: {}, {why}", part.name));
+            left_out.push(format!("left out {}: {why}", part.name));
             continue;
         }
         let scenario = match &part.import {
@@ -107,7 +107,8 @@ fn read_scenarios<'a>(
         ready.push(Ready { part, scenario, observed });
     }
     match ready.is_empty() {
-        true => Err(Failure::input(format!("run {}: {}", args.folder.display(), left_out.join("; ")))
+        true => Err(Failure::input(format!("run {}: nothing is left of it", args.folder.display()))
+            .noting(&left_out)
             .hint("`METRONOME_DATA` names the folder of public traces to `cargo xtask experiment`")),
         false => Ok((ready, left_out)),
     }
