@@ -196,7 +196,8 @@ impl Engine {
     /// When `poll` has something to do even if no event comes.
     pub fn next_wake(&self) -> Option<Instant> {
         let due = self.state.dirty.then(|| self.earliest_cycle());
-        let timers = [due, self.state.wake, self.index.next_timer()];
+        let woken = self.state.wake.map(|wake| wake.rounded_up(self.state.settings.round));
+        let timers = [due, woken, self.index.next_timer()];
         timers.into_iter().flatten().min()
     }
 
@@ -206,7 +207,8 @@ impl Engine {
 
     fn earliest_cycle(&self) -> Instant {
         let spaced = self.state.last_pass.map(|last| last + self.state.settings.spacing);
-        spaced.map_or(self.state.now, |spaced| spaced.max(self.state.now))
+        let earliest = spaced.map_or(self.state.now, |spaced| spaced.max(self.state.now));
+        earliest.rounded_up(self.state.settings.round)
     }
 
     fn is_due(&self) -> bool {

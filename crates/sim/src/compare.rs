@@ -55,6 +55,7 @@ mod tests {
             policies: Vec::new(),
             sources: Vec::new(),
             within_node: None,
+            round: Duration::ZERO,
             tick: Duration::ZERO,
             costs: Costs::default(),
             faults: Vec::new(),

@@ -20,7 +20,7 @@
 mod figures;
 mod measure;
 mod per_job;
-mod statistics;
+pub(crate) mod statistics;
 mod summary;
 
 use serde::{Deserialize, Serialize};

@@ -43,6 +43,8 @@ pub struct Scenario {
     /// The rate at which the GPUs of one node talk to each other; free, if none is said.
     pub within_node: Option<Bandwidth>,
     /// Decisions fall on multiples of this; zero for none.
+    pub round: Duration,
+    /// When the order of jobs asks to be looked at again falls on multiples of this; zero for none.
     pub tick: Duration,
     pub costs: Costs,
     pub faults: Vec<Fault>,

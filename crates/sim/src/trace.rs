@@ -118,12 +118,21 @@ fn seconds(text: Option<&str>, column: &str) -> Result<Option<Duration>, String>
 
 /// Seconds with or without decimals, exact to the nanosecond.
 pub(crate) fn parse_seconds(text: &str) -> Result<Duration, QuantityError> {
-    // A unit would change the meaning: `5m` is no number of seconds.
+    parse_time(text, "s")
+}
+
+/// The same in thousandths of a second.
+pub(crate) fn parse_millis(text: &str) -> Result<Duration, QuantityError> {
+    parse_time(text, "ms")
+}
+
+fn parse_time(text: &str, unit: &str) -> Result<Duration, QuantityError> {
+    // A unit of its own would change the meaning: `5m` is no number of seconds.
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
     if !plain {
         return Err(QuantityError::NotANumber(text.chars().take(40).collect()));
     }
-    format!("{text}s").parse()
+    format!("{text}{unit}").parse()
 }
 
 fn gpu_count(text: Option<&str>, column: &str) -> Result<Option<Gpus>, String> {

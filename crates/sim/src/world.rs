@@ -151,6 +151,7 @@ impl<'a> World<'a> {
     fn new(scenario: &'a Scenario, options: RunOptions) -> Self {
         let arrivals = scenario.arrivals(options.seed);
         let settings = Settings {
+            round: scenario.round,
             tick: scenario.tick,
             step_timeout: patience(scenario, &arrivals),
             full_check_every: options.full_check_every,

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use metronome_core::job::Capabilities;
 use metronome_core::units::{Duration, Gpus, Instant};
-use metronome_sim::import::{self, Dropped, ImportOptions, Imported, Why};
-use metronome_sim::scenario::{InputError, Scenario};
+use metronome_sim::import::{self, Dropped, ImportOptions, Imported, MuriOptions, TimeFrom, Why};
+use metronome_sim::scenario::{Costs, InputError, Scenario};
 
 fn options(nodes: u32, gpus_per_node: u32) -> ImportOptions {
     let count = |number| NonZeroU32::new(number).expect("more than nothing");
@@ -70,6 +70,83 @@ fn all_of_philly_is_read_back_in_the_order_of_submission() {
     assert_eq!(last.at, Instant::from_secs(109 * 86_400 - 2 * 3600 - 28 * 60 - 30));
     let widest = jobs.iter().map(|job| job.spec.members()).max();
     assert_eq!(widest, Some(16), "128 GPUs on nodes of 8");
+}
+
+#[test]
+fn muri_four_hundred_jobs_are_read_back_with_rounds_and_starts() {
+    let Some(path) = data("muri/cluster_trace_400.csv") else { return };
+    let imported = import::muri(&path, options(8, 8), MuriOptions::PUBLISHED).unwrap();
+    assert_eq!(imported.report.to_string(), "400 jobs");
+    let scenario = read_back(&imported);
+    assert_eq!((scenario.name.as_str(), scenario.job_count()), ("cluster_trace_400", 400));
+    assert_eq!((scenario.round, scenario.tick), (Duration::from_secs(360), Duration::ZERO));
+    assert_eq!(scenario.costs, Costs { start: Duration::from_secs(30), stop: Duration::ZERO });
+    assert_eq!(scenario.cluster.capacity().gpus, Gpus::whole(64));
+    let jobs = scenario.arrivals(1);
+    let second = &jobs[1];
+    assert_eq!((&*second.spec.name, second.at), ("1", Instant::from_secs(1534)));
+    assert_eq!(second.spec.work.alone, Some(Duration::from_secs(281)));
+    assert_eq!(second.spec.capabilities, Capabilities::CHECKPOINTED);
+    let widest = jobs.iter().map(|job| job.spec.members()).max();
+    assert_eq!(widest, Some(4), "32 GPUs on nodes of 8");
+}
+
+#[test]
+fn larger_trace_of_muri_is_read_gzipped() {
+    let Some(path) = data("muri/trace1.csv.gz") else { return };
+    let imported = import::muri(&path, options(8, 8), MuriOptions::PUBLISHED).unwrap();
+    assert_eq!(imported.report.jobs, 1494);
+}
+
+const MURI: &str = "job_id,num_gpu,submit_time,iterations,model_name,duration,iteration_time,priority\n\
+    b,12,2500,1000,vgg16,281000,214.5,1\n\
+    a,1,0,10,gpt2,5000,437,0\n\
+    none,0,0,10,gpt2,5000,437,0\n\
+    never,1,0,10,gpt2,0,437,0\n";
+
+#[test]
+fn muri_counts_in_milliseconds_and_says_twice_how_long_a_job_takes() {
+    let (_folder, path) = written(MURI);
+    let times = |time| {
+        let muri = MuriOptions { round: Duration::ZERO, time };
+        let imported = import::muri(&path, options(2, 8), muri).unwrap();
+        let scenario = read_back(&imported);
+        assert_eq!(scenario.round, Duration::ZERO);
+        let jobs = scenario.arrivals(1);
+        let told: Vec<_> =
+            jobs.iter().map(|job| (job.spec.name.to_string(), job.at, job.spec.work.alone)).collect();
+        (imported.report.to_string(), told)
+    };
+    let job = |name: &str, at, alone| {
+        (name.to_owned(), Instant::START + Duration::from_millis(at), Some(Duration::from_millis(alone)))
+    };
+    let (report, told) = times(TimeFrom::Duration);
+    assert_eq!(told, [job("a", 0, 5000), job("b", 2500, 281_000)]);
+    let dropped = "1 row without duration (first at line 5), 1 row without GPUs (first at line 4)";
+    assert_eq!(report, format!("2 jobs; dropped: {dropped}"));
+    let (_, told) = times(TimeFrom::Iterations);
+    assert_eq!(told[..2], [job("a", 0, 4370), job("never", 0, 4370)]);
+    assert_eq!(told[2], job("b", 2500, 214_500));
+}
+
+#[test]
+fn a_wrong_row_of_muri_is_named_by_its_line() {
+    let cases = [
+        ("b,12,", "a,12,", 3, "a second job is called `a`"),
+        ("2500,1000", "soon,1000", 2, "submit_time: `soon` is not a number with a unit"),
+        ("281000", "-1", 2, "duration: `-1ms` is negative"),
+        ("10,gpt2,5000", "ten,gpt2,5000", 3, "iterations: `ten` is not a whole number"),
+        ("437,0\nnone", ",0\nnone", 3, "iteration_time is empty"),
+        ("2500,1000", "2500,1000000000000", 2, "its iterations take longer than can be counted"),
+        ("iteration_time,", "seconds,", 1, "column `iteration_time` is missing"),
+    ];
+    for (good, bad, line, message) in cases {
+        let (_folder, path) = written(&MURI.replacen(good, bad, 1).replace("214.5", "21450000"));
+        let muri = MuriOptions { time: TimeFrom::Iterations, ..MuriOptions::PUBLISHED };
+        let error = import::muri(&path, options(2, 8), muri).unwrap_err();
+        assert!(error.message().contains(message), "{error}");
+        assert_eq!(error.position().map(|position| position.line), Some(line), "{error}");
+    }
 }
 
 #[test]

@@ -109,6 +109,7 @@ fn jobs_come_in_the_order_of_submission() {
 fn the_world_takes_and_breaks_what_the_workload_says() {
     let scenario = everything();
     assert_eq!((scenario.name.as_str(), scenario.tick), ("everything", Duration::SECOND));
+    assert_eq!(scenario.round, Duration::from_secs(360));
     assert_eq!(scenario.costs, Costs { start: Duration::from_secs(5), stop: Duration::from_millis(500) });
     let expected = [
         Fault::Node { node: NodeId(3), at: Instant::from_secs(10), lasts: Some(Duration::from_secs(5400)) },

@@ -93,6 +93,7 @@ fn with_arrivals(cluster: Cluster, arrivals: Vec<Arrival>) -> Scenario {
         policies: Vec::new(),
         sources: vec![Source::Listed(arrivals)],
         within_node: None,
+        round: Duration::ZERO,
         tick: Duration::SECOND,
         costs: Costs::default(),
         faults: Vec::new(),

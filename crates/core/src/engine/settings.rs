@@ -9,6 +9,9 @@ use crate::units::Duration;
 pub struct Settings {
     /// Decisions are at least this far apart.
     pub spacing: Duration,
+    /// Decisions fall on multiples of this; zero for none.
+    #[serde(default)]
+    pub round: Duration,
     /// Wake-ups that the order of jobs asks for fall on multiples of this; zero for none.
     pub tick: Duration,
     /// A step of which nothing is heard for so long is taken for lost.
@@ -35,6 +38,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             spacing: Duration::ZERO,
+            round: Duration::ZERO,
             tick: Duration::ZERO,
             step_timeout: Duration::MINUTE,
             back_off: Duration::from_secs(10),

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::waits::{PolicyWaits, rows};
-use super::{Chart, Definition, Measured, Verdict, chart};
+use super::{Beside, Chart, Definition, Measured, Verdict, chart};
 use crate::results::{Comparison, PolicySummary};
 
 /// `results.json`: one line for each run and each summary, so that a difference shows what changed.
@@ -16,12 +16,21 @@ pub fn document(measured: &Measured, verdicts: &[Verdict]) -> String {
     };
     let scenarios: Vec<String> = measured.scenarios.iter().map(|(file, of)| scenario(file, of)).collect();
     format!(
-        "{{\n  \"version\": 1,\n  \"experiment\": {},\n  \"seeds\": {},\n  \"bars\": [{}],\n  \"scenarios\": [{}]{waits}\n}}\n",
+        "{{\n  \"version\": 1,\n  \"experiment\": {},\n  \"seeds\": {},\n  \"bars\": [{}],\n{}  \"scenarios\": [{}]{waits}\n}}\n",
         json(&measured.experiment),
         measured.seeds,
         lines(verdicts.iter().map(json), "    "),
+        beside(&measured.beside),
         lines(scenarios, "    "),
     )
+}
+
+/// Only where something was measured elsewhere.
+fn beside(pairs: &[Beside]) -> String {
+    match pairs {
+        [] => String::new(),
+        pairs => format!("  \"beside\": [{}],\n", lines(pairs.iter().map(json), "    ")),
+    }
 }
 
 fn scenario(file: &str, comparison: &Comparison) -> String {
@@ -65,8 +74,17 @@ pub fn with_results(readme: &str, results: &str) -> Option<String> {
 
 /// The results as tables for each scenario, and the bars.
 pub fn markdown(measured: &Measured, definition: &Definition, verdicts: &[Verdict]) -> String {
-    let mut parts = vec![format!("Means over {} seeds; times in seconds.", measured.seeds)];
-    parts.extend(measured.scenarios.iter().map(|(file, comparison)| table(file, &comparison.summary)));
+    let runs = if measured.seeds == 1 {
+        "One run each".to_owned()
+    } else {
+        format!("Means over {} seeds", measured.seeds)
+    };
+    let mut parts = vec![format!("{runs}; times in seconds.")];
+    for (file, comparison) in &measured.scenarios {
+        parts.push(table(file, &comparison.summary));
+        let pairs: Vec<&Beside> = measured.beside.iter().filter(|pair| pair.scenario == *file).collect();
+        parts.extend((!pairs.is_empty()).then(|| job_by_job(&pairs)));
+    }
     for (file, waits) in &measured.waits {
         let title = definition.waits.as_ref().map_or("", |table| &table.title);
         parts.push(format!("**{file}: {title}**\n\n{}", wait_table(waits)));
@@ -95,6 +113,25 @@ fn table(file: &str, summary: &[PolicySummary]) -> String {
         format!("|---{}|", "|---:".repeat(11)),
     ];
     lines.extend(summary.iter().map(row));
+    lines.join("\n")
+}
+
+fn job_by_job(pairs: &[&Beside]) -> String {
+    let mut lines = vec![
+        "| job by job | jobs | JCT ratio p10 | median | p90 | mean distance | rank correlation | starts | observed |"
+            .to_owned(),
+        format!("|---{}|", "|---:".repeat(8)),
+    ];
+    lines.extend(pairs.iter().map(|pair| {
+        let Beside { policy, observed, jobs, jct_ratio, simulated_starts, observed_starts, .. } = pair;
+        let ratios = [jct_ratio.p10, jct_ratio.median, jct_ratio.p90, pair.jct_distance].map(Some);
+        let cells: Vec<String> =
+            ratios.into_iter().chain([pair.rank_correlation]).map(|ratio| cell(ratio, 3)).collect();
+        format!(
+            "| {policy} over {observed} | {jobs} | {} | {simulated_starts} | {observed_starts} |",
+            cells.join(" | ")
+        )
+    }));
     lines.join("\n")
 }
 

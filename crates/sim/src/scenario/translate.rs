@@ -58,7 +58,7 @@ pub(super) fn scenario(
     let policies = policies::policies(&sorted.policies).map_err(in_file)?;
 
     let workload = sorted.workload.as_ref();
-    let workload::Settings { tick, costs, faults } =
+    let workload::Settings { round, tick, costs, faults } =
         workload::settings(workload, &cluster).map_err(in_file)?;
     let noise = noise::noise(workload.and_then(|document| document.spec.noise.as_ref()), origin)?;
     let world = World {
@@ -83,6 +83,7 @@ pub(super) fn scenario(
         policies,
         sources,
         within_node,
+        round,
         tick,
         costs,
         faults,

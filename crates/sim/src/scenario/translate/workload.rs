@@ -14,6 +14,7 @@ use crate::scenario::{Arrival, Costs, Fault, Source};
 
 #[derive(Debug, Default)]
 pub(super) struct Settings {
+    pub(super) round: Duration,
     pub(super) tick: Duration,
     pub(super) costs: Costs,
     pub(super) faults: Vec<Fault>,
@@ -26,6 +27,7 @@ pub(super) fn settings(
     let Some(Named { spec, .. }) = workload else { return Ok(Settings::default()) };
     let costs = spec.costs.as_ref();
     Ok(Settings {
+        round: quantity_or_none(spec.round.as_ref())?,
         tick: quantity_or_none(spec.tick.as_ref())?,
         costs: Costs {
             start: quantity_or_none(costs.and_then(|costs| costs.start.as_ref()))?,
