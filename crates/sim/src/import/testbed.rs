@@ -7,7 +7,7 @@ use std::path::Path;
 
 use metronome_core::cluster::Name;
 use metronome_core::job::Priority;
-use metronome_core::units::{Duration, GpuTime, Gpus, Instant};
+use metronome_core::units::{Duration, GpuTime, Gpus, Instant, Share};
 
 use super::{at_line, gpus};
 use crate::outcome::{Fate, JobOutcome, Outcome};
@@ -94,6 +94,7 @@ fn job(cells: &Cells<'_, 8>) -> Result<JobOutcome, String> {
         name: Name::from(id),
         model: None,
         priority: Priority::NORMAL,
+        user: Share(Share::WHOLE.0 / 2),
         submit,
         start: Some(start),
         end: Some(end),
@@ -109,6 +110,7 @@ fn job(cells: &Cells<'_, 8>) -> Result<JobOutcome, String> {
         resizes: 0,
         wait_reason: None,
         slowdown: None,
+        exchange: None,
         segments: Vec::new(),
     })
 }
