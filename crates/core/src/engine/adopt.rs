@@ -1,5 +1,6 @@
 //! A passed plan becomes the plan; and the world's own changes of it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Engine;
@@ -79,6 +80,9 @@ impl Engine {
     pub(super) fn put_where_it_is(&mut self, id: JobId, assignment: Arc<Assignment>) {
         let nodes: Vec<NodeId> = assignment.nodes().collect();
         self.put_into_plan(id, assignment);
+        if self.is_settled(id) {
+            self.index.unsettled.remove(&id);
+        }
         self.index.checker.excuse(&self.state.cluster, nodes);
     }
 
@@ -98,10 +102,11 @@ impl Engine {
         &self,
         node: NodeId,
     ) -> impl DoubleEndedIterator<Item = JobId> + use<> {
-        let elsewhere = |(id, planned): &(JobId, &Arc<Assignment>)| {
-            planned.touches(node) && self.is_planned_elsewhere(*id)
-        };
-        let ids: Vec<JobId> = self.state.plan.iter().filter(elsewhere).map(|(id, _)| id).collect();
+        let touches = |id: JobId| self.state.plan.get(id).is_some_and(|planned| planned.touches(node));
+        // Whoever is settled and has nothing under way is where it is planned.
+        let moving = self.index.unsettled.iter().chain(self.state.under_way.keys()).copied();
+        let ids: BTreeSet<JobId> =
+            moving.filter(|id| touches(*id) && self.is_planned_elsewhere(*id)).collect();
         ids.into_iter()
     }
 

@@ -99,7 +99,7 @@ impl Engine {
     }
 
     /// Nothing is to be done about it until something happens to it.
-    fn is_settled(&self, id: JobId) -> bool {
+    pub(super) fn is_settled(&self, id: JobId) -> bool {
         let Some(job) = self.state.jobs.get(id) else { return true };
         self.state.under_way.contains_key(&id)
             || match (&job.life, self.state.plan.get(id)) {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use metronome_core::cluster::Name;
 use metronome_core::job::Priority;
-use metronome_core::units::{Duration, GpuTime, Gpus, Instant};
+use metronome_core::units::{Duration, GpuTime, Gpus, Instant, Share};
 
 use super::*;
 use crate::import::TimeFrom;
@@ -205,6 +205,7 @@ fn outcome(policy: &str, jobs: &[(&str, u64, u32)]) -> Outcome {
         name: Name::from(*name),
         model: None,
         priority: Priority::NORMAL,
+        user: Share::WHOLE,
         submit: Instant::START,
         start: Some(Instant::START),
         end: Some(Instant::from_secs(*seconds)),
@@ -220,6 +221,7 @@ fn outcome(policy: &str, jobs: &[(&str, u64, u32)]) -> Outcome {
         resizes: 0,
         wait_reason: None,
         slowdown: None,
+        exchange: None,
         segments: Vec::new(),
     };
     Outcome {
@@ -255,7 +257,7 @@ fn what_was_observed_stands_beside_what_was_simulated_job_by_job() {
 
     let measured =
         Measured { beside: vec![Beside { scenario: "a.yaml".into(), ..pair.clone() }], ..measured() };
-    let text = markdown(&measured, &[], &[]);
+    let text = markdown(&measured, &definition(), &[]);
     assert!(
         text.contains("| srtf over testbed srtf | 3 | 0.500 | 0.750 | 1.000 | 0.250 | 0.866 | 4 | 6 |"),
         "{text}"
@@ -271,7 +273,7 @@ fn a_chart_may_be_of_some_scenarios_and_a_single_run_has_no_deviation() {
     let (_, svg) = charts(&[chart], &measured).remove(0);
     assert_eq!(svg.matches("class=\"bar ours\"").count(), 2, "one bar and the legend");
     assert!(svg.contains("One run each.") && !svg.contains("seeds"));
-    assert!(markdown(&measured, &[], &[]).starts_with("One run each; times in seconds."));
+    assert!(markdown(&measured, &definition(), &[]).starts_with("One run each; times in seconds."));
 }
 
 #[test]
