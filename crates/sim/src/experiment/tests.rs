@@ -257,7 +257,7 @@ fn what_was_observed_stands_beside_what_was_simulated_job_by_job() {
 
     let measured =
         Measured { beside: vec![Beside { scenario: "a.yaml".into(), ..pair.clone() }], ..measured() };
-    let text = markdown(&measured, &definition(), &[]);
+    let text = markdown(&measured, &definition, &[]);
     assert!(
         text.contains("| srtf over testbed srtf | 3 | 0.500 | 0.750 | 1.000 | 0.250 | 0.866 | 4 | 6 |"),
         "{text}"
