@@ -2,6 +2,7 @@
 //! and is the only maker of `Checked`.
 
 mod amounts;
+mod devices;
 mod rules;
 mod steps;
 
@@ -18,6 +19,8 @@ use crate::units::Resources;
 
 use amounts::{Counts, add_counts, amounts, counts};
 pub use amounts::{occupied, occupied_counters};
+pub use devices::occupied_shares;
+use devices::{Shares, add_shares, lies_on_devices, remove_shares};
 pub use steps::check_steps;
 
 /// Something that passed the checker. Worlds accept nothing else.
@@ -46,6 +49,8 @@ pub enum Violation {
     Oversubscribed(NodeId),
     #[error("job {0:?} would run on node {1:?}, which is not for it")]
     NotEligible(JobId, NodeId),
+    #[error("job {0:?} would have shares of GPUs on node {1:?} that lie on no device")]
+    NotOnDevices(JobId, NodeId),
     #[error("job {0:?} holds resources but is not to run")]
     NotToRun(JobId),
     #[error("job {0:?} would be taken off its nodes, which it does not allow")]
@@ -72,6 +77,7 @@ pub struct Checker {
     held: BTreeMap<JobId, (QueueId, Arc<Assignment>)>,
     nodes: IdVec<NodeId, Resources>,
     counters: Counts,
+    shares: Shares,
     queues: IdVec<QueueId, Resources>,
     /// Nodes on which the world has put more than they have.
     excused: BTreeSet<NodeId>,
@@ -119,6 +125,7 @@ impl Checker {
             let Some(new) = change else { continue };
             is_to_run(*id, job)?;
             is_whole(*id, &job.spec, new)?;
+            lies_on_devices(*id, &job.spec, new)?;
             is_eligible(*id, &job.spec, new, snapshot.cluster)?;
             keeps_topology(*id, &job.spec, new, snapshot.cluster)?;
         }
@@ -154,11 +161,17 @@ impl Checker {
                 *used = *used + amount;
             }
         }
-        for (node, touched) in nodes {
-            if touched.exceeds(snapshot.cluster.node(node).capacity) {
-                return Err(Violation::Oversubscribed(node));
+        for (node, touched) in &nodes {
+            if touched.exceeds(snapshot.cluster.node(*node).capacity) {
+                return Err(Violation::Oversubscribed(*node));
             }
         }
+        let with_more = nodes.iter().filter(|(_, touched)| touched.added.gpus.0 > 0);
+        self.devices_suffice(
+            snapshot,
+            amendment,
+            with_more.map(|(node, touched)| (*node, touched.used.gpus)),
+        )?;
         for (queue, used) in queues {
             let grown = !used.fits_in(self.queues[queue]);
             if grown && snapshot.queues[queue].bound().is_some_and(|bound| !used.fits_in(bound)) {
@@ -210,6 +223,7 @@ impl Checker {
                     self.counters.insert(place, left);
                 }
             }
+            remove_shares(&mut self.shares, spec, &old);
             if !self.excused.is_empty() {
                 self.excuse(cluster, old.nodes());
             }
@@ -220,6 +234,7 @@ impl Checker {
                 self.queues[spec.queue] = self.queues[spec.queue] + amount;
             }
             add_counts(&mut self.counters, spec, new);
+            add_shares(&mut self.shares, spec, new);
             self.held.insert(id, (spec.queue, new.clone()));
         }
     }
@@ -242,7 +257,9 @@ impl Checker {
     fn is_over(&self, cluster: &Cluster, node: NodeId) -> bool {
         let used = |counter| self.counters.get(&(counter, node)).copied().unwrap_or(0);
         let outnumbered = |counter| used(counter) > cluster.count(node, counter);
-        !self.nodes[node].fits_in(cluster.node(node).capacity) || cluster.counters().ids().any(outnumbered)
+        !self.nodes[node].fits_in(cluster.node(node).capacity)
+            || self.devices_are_over(cluster, node)
+            || cluster.counters().ids().any(outnumbered)
     }
 
     /// Adds up the whole plan from nothing: every assignment whole, every job in it to run, no node over its
@@ -250,6 +267,7 @@ impl Checker {
     pub fn check_all(&self, snapshot: &Snapshot<'_>) -> Result<(), Violation> {
         let mut nodes: IdVec<NodeId, Resources> = IdVec::filled(Resources::NONE, self.nodes.len());
         let mut counters = Counts::new();
+        let mut shares = Shares::new();
         for (id, assignment) in snapshot.plan.iter() {
             let job = snapshot.jobs.get(id).ok_or(Violation::NotToRun(id))?;
             is_to_run(id, job)?;
@@ -258,6 +276,7 @@ impl Checker {
                 nodes[node] = nodes[node] + amount;
             }
             add_counts(&mut counters, &job.spec, assignment);
+            add_shares(&mut shares, &job.spec, assignment);
         }
         for (node, used) in nodes.iter() {
             if *used != self.nodes[node] {
@@ -270,7 +289,8 @@ impl Checker {
         let differs = |(place, used): (&(CounterId, NodeId), &u64)| {
             (self.counters.get(place) != Some(used)).then_some(place.1)
         };
-        match counters.iter().find_map(differs) {
+        let shared = shares.iter().find(|(place, used)| self.shares.get(place) != Some(used));
+        match counters.iter().find_map(differs).or(shared.map(|((node, _), _)| *node)) {
             Some(node) => Err(Violation::TotalsDiffer(node)),
             None => Ok(()),
         }

@@ -45,7 +45,7 @@ mod tests {
     use metronome_core::id::IdVec;
     use metronome_core::units::Duration;
 
-    use crate::scenario::Costs;
+    use crate::scenario::{Costs, Departures};
 
     fn nothing_to_do() -> Scenario {
         Scenario {
@@ -57,6 +57,7 @@ mod tests {
             within_node: None,
             tick: Duration::ZERO,
             costs: Costs::default(),
+            departures: Departures::default(),
             faults: Vec::new(),
         }
     }

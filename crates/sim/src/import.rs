@@ -1,8 +1,10 @@
 //! Importers: public traces become scenarios that carry the rules of the simulator they come from.
 //!
-//! Both write the same semantics: whole seconds, free preemption, nothing taken by starts and stops. On one node the
-//! GPUs are one pool; on more, a job is made of members no larger than a node.
+//! Tiresias and Philly have the same semantics: whole seconds, free preemption, nothing taken by starts and stops. On one node the
+//! GPUs are one pool; on more, a job is made of members no larger than a node. openb brings its own nodes, and jobs that
+//! share GPUs.
 
+mod openb;
 mod philly;
 mod tiresias;
 mod write;
@@ -18,6 +20,7 @@ use crate::scenario::error::{Position, Problem};
 use crate::scenario::values::MOST_NODES;
 use crate::trace::parse_gpus;
 
+pub use openb::{Fill, Openb, OpenbOptions, openb, write_openb};
 pub use philly::philly;
 pub use tiresias::tiresias;
 pub use write::{WriteError, write};

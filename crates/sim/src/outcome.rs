@@ -89,6 +89,8 @@ pub struct Outcome {
     /// When no event could change anything any more.
     pub ended: Instant,
     pub gpu_capacity: Gpus,
+    /// The most GPUs that jobs held at once.
+    pub gpu_peak: Gpus,
     /// GPU-time spent training.
     pub gpu_busy: GpuTime,
     /// Empty where the network is not modelled.

@@ -4,6 +4,7 @@
 //! same instant, in a further round. A run ends when no event can change anything any more.
 
 mod agenda;
+mod books;
 mod dice;
 mod links;
 mod steps;
@@ -18,11 +19,12 @@ use metronome_core::job::{Gang, JobSpec};
 use metronome_core::journal::Journal;
 use metronome_core::plan::StepId;
 use metronome_core::policy::{Gangs, Policy};
-use metronome_core::units::{Duration, Gpus, Instant, Resources};
+use metronome_core::units::{Duration, Gpus, Instant};
 
 use crate::outcome::{Fate, Outcome};
-use crate::scenario::{Arrival, Fault, Scenario};
+use crate::scenario::{Arrival, Departures, Fault, Scenario};
 use agenda::{Agenda, Happening};
+use books::Books;
 use dice::Dice;
 use links::Wires;
 use training::{Member, Training};
@@ -103,8 +105,7 @@ struct World<'a> {
     trainings: Vec<Training>,
     /// For each job of the engine the training it belongs to, and which member of it it is.
     owners: IdVec<JobId, Owner>,
-    /// What runs on each node in fact: the world's own books, to catch the engine's mistakes.
-    used: IdVec<NodeId, Resources>,
+    books: Books,
     gone: IdVec<NodeId, bool>,
     policy: String,
     seed: u64,
@@ -163,7 +164,7 @@ impl<'a> World<'a> {
             trainings: arrivals.iter().map(|arrival| Training::of(arrival, split)).collect(),
             arrivals,
             owners: IdVec::new(),
-            used: IdVec::filled(Resources::NONE, nodes),
+            books: Books::of(nodes),
             gone: IdVec::filled(false, nodes),
             policy,
             seed: options.seed,
@@ -270,6 +271,7 @@ impl<'a> World<'a> {
         training.go_on(now);
         match training.model.clone() {
             Some(model) => self.wires.train(now, index, seed, training, &self.arrivals[index].spec, &model),
+            None if self.scenario.departures == Departures::Never => {}
             None => {
                 let (left, epoch) = (training.time_left(), training.epoch);
                 self.agenda.add(now + left, Happening::Finishes { training: index, epoch });
@@ -342,6 +344,7 @@ impl<'a> World<'a> {
             jobs: self.trainings.into_iter().map(|training| training.outcome(now)).collect(),
             ended: now,
             gpu_capacity,
+            gpu_peak: self.books.peak(),
             bin,
             links,
             events: self.events + self.wires.events(),

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use super::Decision;
 use super::counts::{Counts, RuleKind};
 use crate::cluster::NodeState;
+use crate::devices::Devices;
 use crate::id::{GroupId, IdVec, JobId, NodeId, QueueId, ShapeId};
 use crate::job::{Rule, Shape, Standing};
-use crate::plan::{Amendment, Assignment, Generation};
+use crate::plan::{Amendment, Assignment, Generation, Part};
 use crate::report::Report;
 use crate::snapshot::{Class, Snapshot};
 use crate::taken::{Taken, fit};
@@ -30,7 +31,7 @@ pub(super) struct Draft<'a> {
     exact: bool,
     held: IdVec<QueueId, Resources>,
     pub(super) counts: Counts<'a>,
-    log: Vec<(NodeId, &'a Shape, u32)>,
+    log: Vec<(Part, &'a Shape)>,
     changes: BTreeMap<JobId, Option<Arc<Assignment>>>,
     /// How often somebody was told to leave: whoever did not fit before may fit now.
     growth: u64,
@@ -123,11 +124,22 @@ impl<'a> Draft<'a> {
         }
         match (&self.claims, reach) {
             (Some(claims), Reach::Unclaimed) => {
-                fit(cluster, node, shape, self.room_on(node, reach), |counter| {
+                let (room, devices) = (self.room_on(node, reach), self.devices_on(node, reach));
+                fit(cluster, node, shape, room, &devices, |counter| {
                     self.taken.left(cluster, node, counter).saturating_sub(claims.count(node, counter))
                 })
             }
             _ => self.taken.fit(cluster, node, shape),
+        }
+    }
+
+    pub(super) fn devices_on(&self, node: NodeId, reach: Reach) -> Devices<'_> {
+        let devices = self.taken.devices(self.snapshot.cluster, node);
+        match (&self.claims, reach) {
+            (Some(claims), Reach::Unclaimed) => {
+                devices.beside(claims.resources()[node].gpus, claims.shares(node))
+            }
+            _ => devices,
         }
     }
 
@@ -154,16 +166,21 @@ impl<'a> Draft<'a> {
         Mark(self.log.len())
     }
 
-    pub(super) fn take(&mut self, node: NodeId, shape: &'a Shape, members: u32) {
+    /// Takes room for members of a shape where the part says.
+    pub(super) fn take(&mut self, part: Part, shape: &'a Shape) {
+        let Part { node, device, members, .. } = part;
         let count = u64::from(members);
         self.change(node, |taken| {
             taken.add(node, shape.each.times(count));
             for (counter, each) in &*shape.counters {
                 taken.add_count(node, *counter, each.saturating_mul(count));
             }
+            if let Some(device) = device {
+                taken.add_share(node, device, shape.each.gpus.times(count));
+            }
         });
         self.counts.add(&shape.groups, node, i64::from(members));
-        self.log.push((node, shape, members));
+        self.log.push((part, shape));
     }
 
     /// The kind of rule that keeps one more member of a shape off a node: its own, or one of a member of the same job
@@ -186,7 +203,7 @@ impl<'a> Draft<'a> {
     fn guards(&self, shape: &Shape) -> impl Iterator<Item = (NodeId, GroupId)> {
         let placed = self.log.iter().filter(|_| !shape.groups.is_empty());
         let rules =
-            placed.flat_map(|(node, other, _)| other.rules.iter().map(move |rule| (*node, other, rule)));
+            placed.flat_map(|(part, other)| other.rules.iter().map(move |rule| (part.node, other, rule)));
         rules.filter_map(|(node, other, rule)| match rule {
             // Who has the same rule finds those by their count who are counted.
             Rule::Apart(group) if other.groups.contains(group) && shape.rules.contains(rule) => None,
@@ -198,12 +215,16 @@ impl<'a> Draft<'a> {
     /// Undoes everything since the mark.
     pub(super) fn rollback(&mut self, mark: Mark) {
         while self.log.len() > mark.0 {
-            let (node, shape, members) = self.log.pop().expect("the log is longer than the mark");
+            let (part, shape) = self.log.pop().expect("the log is longer than the mark");
+            let Part { node, device, members, .. } = part;
             let count = u64::from(members);
             self.change(node, |taken| {
                 taken.remove(node, shape.each.times(count));
                 for (counter, each) in &*shape.counters {
                     taken.remove_count(node, *counter, each.saturating_mul(count));
+                }
+                if let Some(device) = device {
+                    taken.remove_share(node, device, shape.each.gpus.times(count));
                 }
             });
             self.counts.add(&shape.groups, node, -i64::from(members));

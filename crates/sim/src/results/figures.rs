@@ -13,6 +13,8 @@ pub struct Figures<C> {
     /// Nothing where the network is not modelled.
     pub link_utilisation: Utilisation,
     pub gpu_utilisation: Utilisation,
+    #[serde(default)]
+    pub gpu_allocated: Allocated,
     /// Not modelled yet.
     pub cpu_allocated_utilisation: Utilisation,
     pub deadlines: Deadlines<C>,
@@ -59,6 +61,11 @@ pub struct Slowdown {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Utilisation {
     pub mean: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Allocated {
+    pub peak: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

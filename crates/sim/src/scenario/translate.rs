@@ -3,6 +3,7 @@
 
 mod cluster;
 mod fit;
+mod gpu_types;
 mod jobs;
 mod links;
 mod models;
@@ -50,18 +51,19 @@ pub(super) fn scenario(
     let in_file = |problem: Problem| problem.in_file(origin.file);
     let sorted = Sorted::from(documents).map_err(in_file)?;
     let cluster_document = sorted.cluster.ok_or_else(|| in_file(missing_cluster()))?;
-    let (cluster, within_node) = cluster::cluster(&cluster_document.spec).map_err(in_file)?;
+    let (mut cluster, within_node) = cluster::cluster(&cluster_document.spec).map_err(in_file)?;
     let queues = queues::queues(&sorted.queues).map_err(in_file)?;
     let policies = policies::policies(&sorted.policies).map_err(in_file)?;
 
     let workload = sorted.workload.as_ref();
-    let workload::Settings { tick, costs, faults } =
+    let workload::Settings { tick, costs, faults, departures } =
         workload::settings(workload, &cluster).map_err(in_file)?;
     let noise = noise::noise(workload.and_then(|document| document.spec.noise.as_ref()), origin)?;
     let world = World {
         cluster: &cluster,
         queues: &queues,
         fit: fit::Fit::of(&cluster),
+        gpu_types: gpu_types::GpuTypes::default(),
         ground: Ground { alone: Alone::new(&cluster, within_node), noise },
     };
     let declared = sorted.jobs.iter().map(|document| jobs::declared(document, &world));
@@ -70,7 +72,12 @@ pub(super) fn scenario(
     if let Some(document) = workload {
         sources.extend(workload::source(document, &world, origin)?);
     }
+    let sets = world.gpu_types.into_sets(&cluster);
+    for nodes in sets {
+        cluster.add_set(nodes);
+    }
     check_jobs(&sources).map_err(in_file)?;
+    workload::check_departures(workload, departures, &sources).map_err(in_file)?;
 
     let name = workload.map_or_else(|| stem(origin.file), |document| document.name().to_owned());
     Ok(Scenario {
@@ -82,6 +89,7 @@ pub(super) fn scenario(
         within_node,
         tick,
         costs,
+        departures,
         faults,
     })
 }
@@ -92,6 +100,7 @@ struct World<'a> {
     cluster: &'a metronome_core::cluster::Cluster,
     queues: &'a queues::Queues,
     fit: fit::Fit,
+    gpu_types: gpu_types::GpuTypes,
     ground: Ground,
 }
 

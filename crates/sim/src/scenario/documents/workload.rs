@@ -26,6 +26,7 @@ pub(crate) struct WorkloadSpec {
     pub(crate) faults: Vec<Spanned<FaultShape>>,
     pub(crate) checkpoint: Option<Spanned<CheckpointShape>>,
     pub(crate) costs: Option<CostsShape>,
+    pub(crate) departures: Option<Text>,
     pub(crate) tick: Option<Text>,
     pub(crate) limit: Option<Text>,
 }

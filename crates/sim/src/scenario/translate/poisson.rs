@@ -127,7 +127,7 @@ fn largest_fits(sizes: &Sizes, place: &impl Placed, world: &World<'_>) -> Result
     let gang = roles.first().map(|role| role.gang).expect("a size has members");
     let mut job = JobSpec::workers("", gang, Default::default());
     job.roles = roles;
-    let why = match world.fit.refusal(&job) {
+    let why = match world.fit.refusal(&job, &world.gpu_types) {
         Some(why) => format!("such a job {why}"),
         None if world.ground.alone.fewest_nodes(&job).is_none() => "its members do not fit together".into(),
         None => return Ok(()),
