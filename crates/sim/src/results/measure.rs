@@ -92,6 +92,7 @@ fn gpu_utilisation(outcome: &Outcome) -> Option<f64> {
 }
 
 fn gpu_allocated(outcome: &Outcome) -> Option<f64> {
+    outcome.jobs.iter().find_map(|job| job.start)?;
     let all = outcome.gpu_capacity.0;
     (all > 0).then(|| outcome.gpu_peak.0 as f64 / all as f64)
 }

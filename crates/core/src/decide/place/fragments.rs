@@ -1,7 +1,7 @@
 //! What a placement leaves of a node for others.
 //!
-//! A free GPU may be of no use: to a member that needs more of one device than is left of it, to one that needs more
-//! CPU or memory than is left beside it, or to one that asks for another type. The loss of a placement is how many GPUs
+//! A free GPU may be of no use: to members that need more of one device than is left of it, that need more CPU or memory
+//! than is left beside it, or that ask for another type. The loss of a placement is how many GPUs
 //! more are of no use after it than before, as a mean over the requests there are: those of all jobs that wait or run,
 //! each weighed by how many ask for it. The node with the least loss is taken, so that GPUs which can serve hardly
 //! anybody else are used first.
@@ -91,18 +91,19 @@ impl<'d> Left<'d> {
         Some(Self::new(room, self.devices.with(each.gpus, members)?))
     }
 
-    /// Free GPUs that a request cannot use: all, where it finds no place here; else pieces of devices that are smaller
-    /// than what it needs of one.
+    /// Free GPUs that requests of one kind cannot use: pieces of devices that are smaller than what each needs of one,
+    /// and whatever is more than there is CPU and memory for; all, where not even one finds a place.
     fn useless_to(&self, each: Resources) -> Gpus {
-        let (mut small, mut fits) = (Gpus::ZERO, Gpus::whole(self.empty) >= each.gpus);
-        for piece in self.devices.pieces() {
-            match piece < each.gpus {
-                true => small += piece,
-                false => fits = true,
-            }
+        let (mut large, mut fits) = (Gpus::whole(self.empty), Gpus::whole(self.empty) >= each.gpus);
+        for piece in self.devices.pieces().filter(|piece| *piece >= each.gpus) {
+            large += piece;
+            fits = true;
         }
-        let short = each.cpu > self.room.cpu || each.memory > self.room.memory;
-        if fits && !short { small } else { self.room.gpus }
+        if !fits {
+            return self.room.gpus;
+        }
+        let beside = Resources { gpus: Gpus::ZERO, ..each }.count_in(self.room);
+        self.room.gpus - large.min(each.gpus.times(u64::from(beside)))
     }
 }
 
