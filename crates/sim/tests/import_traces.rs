@@ -252,7 +252,10 @@ fn a_wrong_list_is_named_by_its_line() {
 fn all_of_openb_is_read_back() {
     let Some(folder) = data("openb") else { return };
     let imported = import::openb(&folder, OpenbOptions::default()).unwrap();
-    assert_eq!(imported.report.to_string(), "8151 jobs; dropped: 1 row without duration (first at line 0)");
+    assert_eq!(
+        imported.report.to_string(),
+        "8151 jobs; dropped: 1 row without duration (first at line 7287)"
+    );
     let cluster = read_lists_back(&imported).cluster;
     assert_eq!((cluster.nodes().len(), cluster.capacity().gpus), (1523, Gpus::whole(6212)));
 }

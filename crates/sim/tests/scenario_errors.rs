@@ -257,7 +257,7 @@ fn a_member_has_whole_gpus_or_a_share_of_one() {
     check(&[
         (
             job("resources: {nvidia.com/gpu: 1.5}"),
-            ":11:53: a member cannot have 1.5 GPUs: it has whole ones or a share of one",
+            ":11:54: a member cannot have 1.5 GPUs: it has whole ones or a share of one",
             Some("ask for whole GPUs, or for less than 1: a share of a single one"),
         ),
         (

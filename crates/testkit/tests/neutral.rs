@@ -247,7 +247,7 @@ impl Decided<'_> {
         for (id, held) in &self.after {
             for part in held.parts().iter().filter(|part| part.node == node) {
                 let each = self.shape(*id, part.role).each.gpus.0;
-                assert_eq!(part.device.is_some(), each % 1000 != 0, "{id:?} on {node:?}");
+                assert_eq!(part.device.is_some(), !each.is_multiple_of(1000), "{id:?} on {node:?}");
                 if let Some(device) = part.device {
                     *shared.entry(device).or_default() += each * u64::from(part.members);
                 }

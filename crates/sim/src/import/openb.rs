@@ -86,7 +86,8 @@ pub fn openb(folder: &Path, options: OpenbOptions) -> Result<Openb, InputError> 
     let mut pods = pods(&sources[1], options, &mut report)?;
     match options.fill {
         Some(fill) => {
-            pods = drawn(&pods, fill, total(&nodes)).map_err(|why| why.in_file(&text(&sources[1])))?
+            let drawn = drawn(&pods, fill, total(&nodes));
+            pods = drawn.map_err(|problem| problem.in_file(&text(&sources[1])))?;
         }
         None => pods.sort_by_key(|pod| pod.submit),
     }

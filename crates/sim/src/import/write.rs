@@ -24,14 +24,14 @@ pub enum WriteError {
 
 /// Writes `out` and the trace beside it, of the same stem with `.csv`; returns the path of the trace.
 pub fn write(imported: &Imported, out: &Path) -> Result<PathBuf, WriteError> {
-    let sources = [imported.source.as_path()].into_iter();
+    let sources = std::slice::from_ref(&imported.source);
     write_both(out, sources, |trace| imported.yaml(trace), |to| imported.write_trace(to))
 }
 
 /// Writes a scenario that names the trace beside it. Neither takes the place of a source.
-pub(super) fn write_both<'a>(
+pub(super) fn write_both(
     out: &Path,
-    sources: impl Iterator<Item = &'a Path> + Clone,
+    sources: &[PathBuf],
     yaml: impl FnOnce(&str) -> String,
     write_trace: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<PathBuf, WriteError> {
@@ -42,7 +42,7 @@ pub(super) fn write_both<'a>(
         return Err(WriteError::OntoItself { file: out.to_owned() });
     }
     for file in [&trace, out] {
-        if sources.clone().any(|source| same_file(file, source)) {
+        if sources.iter().any(|source| same_file(file, source)) {
             return Err(WriteError::OntoSource { file: file.to_owned() });
         }
     }

@@ -11,8 +11,7 @@ use crate::scenario::Departures;
 
 /// Writes `out` and the pods beside it; returns the path of the pods.
 pub fn write_openb(openb: &Openb, out: &Path) -> Result<PathBuf, WriteError> {
-    let sources = openb.sources.iter().map(PathBuf::as_path);
-    write_both(out, sources, |trace| openb.yaml(trace), |to| openb.write_trace(to))
+    write_both(out, &openb.sources, |trace| openb.yaml(trace), |to| openb.write_trace(to))
 }
 
 impl Openb {
