@@ -66,11 +66,6 @@ impl<'a> Devices<'a> {
         self.capacity.devices().checked_sub(whole + self.shared.len() as u64)
     }
 
-    /// Whether amounts that add up might still not lie on devices.
-    pub(crate) fn matter_to(&self, each: Gpus) -> bool {
-        !each.is_whole() || !each.is_zero() && !self.shared.is_empty()
-    }
-
     /// How many members of a size fit, each with whole devices or with its share of a single one.
     pub(crate) fn fit(&self, each: Gpus) -> u64 {
         if each.is_zero() {

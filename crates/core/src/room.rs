@@ -226,5 +226,5 @@ impl Room {
 pub(crate) fn fit_at_most(cluster: &Cluster, node: NodeId, shape: &Shape) -> u32 {
     let whole = cluster.node(node).capacity;
     let devices = Devices::unused(whole.gpus);
-    fit(cluster, node, shape, whole, &devices, |counter| cluster.count(node, counter))
+    fit(cluster, node, shape, whole, Some(&devices), |counter| cluster.count(node, counter))
 }

@@ -54,6 +54,12 @@ impl Taken {
         self.shares.get(node.index()).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether amounts that add up might still not lie on devices.
+    pub(crate) fn minds_devices(&self, node: NodeId, shape: &Shape) -> bool {
+        let gpus = shape.each.gpus;
+        !gpus.is_whole() || !gpus.is_zero() && !self.shares(node).is_empty()
+    }
+
     pub(crate) fn devices(&self, cluster: &Cluster, node: NodeId) -> Devices<'_> {
         let (capacity, taken) = (cluster.node(node).capacity.gpus, self.resources[node].gpus);
         Devices::new(capacity, taken, self.shares(node))
@@ -144,8 +150,9 @@ impl Taken {
 
     /// How many members of that shape a node takes beside all this, whatever state it is in.
     pub(crate) fn fit(&self, cluster: &Cluster, node: NodeId, shape: &Shape) -> u32 {
-        let (free, devices) = (self.free(cluster, node), self.devices(cluster, node));
-        fit(cluster, node, shape, free, &devices, |counter| self.left(cluster, node, counter))
+        let devices = self.minds_devices(node, shape).then(|| self.devices(cluster, node));
+        let free = self.free(cluster, node);
+        fit(cluster, node, shape, free, devices.as_ref(), |counter| self.left(cluster, node, counter))
     }
 
     /// The nodes on which there is not as much left as an assignment takes.
@@ -171,23 +178,20 @@ impl Taken {
     }
 }
 
-/// How many members of a shape go into what is left of a node.
+/// How many members of a shape go into what is left of a node; `devices` where they matter to it.
 pub(crate) fn fit(
     cluster: &Cluster,
     node: NodeId,
     shape: &Shape,
     free: Resources,
-    devices: &Devices<'_>,
+    devices: Option<&Devices<'_>>,
     left: impl Fn(CounterId) -> u64,
 ) -> u32 {
     if !is_eligible(cluster, node, shape.on) {
         return 0;
     }
-    let gpus = shape.each.gpus;
-    let on_devices = match devices.matter_to(gpus) {
-        true => u32::try_from(devices.fit(gpus)).unwrap_or(u32::MAX),
-        false => u32::MAX,
-    };
+    let on_devices = |devices: &Devices<'_>| u32::try_from(devices.fit(shape.each.gpus)).unwrap_or(u32::MAX);
+    let on_devices = devices.map_or(u32::MAX, on_devices);
     let by_count = |fit: u32, (counter, each): &(CounterId, u64)| match left(*counter).checked_div(*each) {
         Some(count) => fit.min(u32::try_from(count).unwrap_or(u32::MAX)),
         None => fit,

@@ -124,8 +124,9 @@ impl<'a> Draft<'a> {
         }
         match (&self.claims, reach) {
             (Some(claims), Reach::Unclaimed) => {
-                let (room, devices) = (self.room_on(node, reach), self.devices_on(node, reach));
-                fit(cluster, node, shape, room, &devices, |counter| {
+                let minds = self.taken.minds_devices(node, shape) || claims.minds_devices(node, shape);
+                let devices = minds.then(|| self.devices_on(node, reach));
+                fit(cluster, node, shape, self.room_on(node, reach), devices.as_ref(), |counter| {
                     self.taken.left(cluster, node, counter).saturating_sub(claims.count(node, counter))
                 })
             }
