@@ -2,6 +2,7 @@
 //! and is the only maker of `Checked`.
 
 mod amounts;
+mod devices;
 mod rules;
 mod steps;
 
@@ -19,6 +20,8 @@ use crate::units::Resources;
 
 use amounts::{Counts, add_counts, amounts, counts};
 pub use amounts::{occupied, occupied_counters};
+pub use devices::occupied_shares;
+use devices::{Shares, add_shares, lies_on_devices, remove_shares};
 pub use steps::check_steps;
 
 /// Something that passed the checker. Worlds accept nothing else.
@@ -47,6 +50,8 @@ pub enum Violation {
     Oversubscribed(NodeId),
     #[error("job {0:?} would run on node {1:?}, which is not for it")]
     NotEligible(JobId, NodeId),
+    #[error("job {0:?} would have shares of GPUs on node {1:?} that lie on no device")]
+    NotOnDevices(JobId, NodeId),
     #[error("job {0:?} holds resources but is not to run")]
     NotToRun(JobId),
     #[error("job {0:?} would be taken off its nodes, which it does not allow")]
@@ -73,6 +78,7 @@ pub struct Checker {
     held: BTreeMap<JobId, (QueueId, Arc<Assignment>)>,
     nodes: IdVec<NodeId, Resources>,
     counters: Counts,
+    shares: Shares,
     queues: IdVec<QueueId, Resources>,
     /// Nodes on which the world has put more than they have.
     excused: BTreeSet<NodeId>,
@@ -120,6 +126,7 @@ impl Checker {
             let Some(new) = change else { continue };
             is_to_run(*id, job)?;
             is_whole(*id, &job.spec, new)?;
+            lies_on_devices(*id, &job.spec, new)?;
             is_eligible(*id, &job.spec, new, snapshot.cluster)?;
             keeps_topology(*id, &job.spec, new, snapshot.cluster)?;
         }
@@ -159,11 +166,17 @@ impl Checker {
                 }
             }
         }
-        for (node, touched) in nodes {
-            if touched.exceeds(snapshot.cluster.node(node).capacity) {
-                return Err(Violation::Oversubscribed(node));
+        for (node, touched) in &nodes {
+            if touched.exceeds(snapshot.cluster.node(*node).capacity) {
+                return Err(Violation::Oversubscribed(*node));
             }
         }
+        let with_more = nodes.iter().filter(|(_, touched)| touched.added.gpus.0 > 0);
+        self.devices_suffice(
+            snapshot,
+            amendment,
+            with_more.map(|(node, touched)| (*node, touched.used.gpus)),
+        )?;
         for (queue, used) in queues {
             let grown = !used.fits_in(self.queues[queue]);
             if grown && snapshot.queues[queue].bound().is_some_and(|bound| !used.fits_in(bound)) {
@@ -218,6 +231,7 @@ impl Checker {
                     self.counters.insert(place, left);
                 }
             }
+            remove_shares(&mut self.shares, spec, &old);
             if !self.excused.is_empty() {
                 self.excuse(cluster, old.nodes());
             }
@@ -230,6 +244,7 @@ impl Checker {
                 }
             }
             add_counts(&mut self.counters, spec, new);
+            add_shares(&mut self.shares, spec, new);
             self.held.insert(id, (spec.queue, new.clone()));
         }
     }
@@ -252,7 +267,9 @@ impl Checker {
     fn is_over(&self, cluster: &Cluster, node: NodeId) -> bool {
         let used = |counter| self.counters.get(&(counter, node)).copied().unwrap_or(0);
         let outnumbered = |counter| used(counter) > cluster.count(node, counter);
-        !self.nodes[node].fits_in(cluster.node(node).capacity) || cluster.counters().ids().any(outnumbered)
+        !self.nodes[node].fits_in(cluster.node(node).capacity)
+            || self.devices_are_over(cluster, node)
+            || cluster.counters().ids().any(outnumbered)
     }
 
     /// Adds up the whole plan from nothing: every assignment whole, every job in it to run, no node over its
@@ -260,6 +277,7 @@ impl Checker {
     pub fn check_all(&self, snapshot: &Snapshot<'_>) -> Result<(), Violation> {
         let mut nodes: IdVec<NodeId, Resources> = IdVec::filled(Resources::NONE, self.nodes.len());
         let mut counters = Counts::new();
+        let mut shares = Shares::new();
         for (id, assignment) in snapshot.plan.iter() {
             let job = snapshot.jobs.get(id).ok_or(Violation::NotToRun(id))?;
             is_to_run(id, job)?;
@@ -268,6 +286,7 @@ impl Checker {
                 nodes[node] = nodes[node] + amount;
             }
             add_counts(&mut counters, &job.spec, assignment);
+            add_shares(&mut shares, &job.spec, assignment);
         }
         for (node, used) in nodes.iter() {
             if *used != self.nodes[node] {
@@ -280,7 +299,8 @@ impl Checker {
         let differs = |(place, used): (&(CounterId, NodeId), &u64)| {
             (self.counters.get(place) != Some(used)).then_some(place.1)
         };
-        match counters.iter().find_map(differs) {
+        let shared = shares.iter().find(|(place, used)| self.shares.get(place) != Some(used));
+        match counters.iter().find_map(differs).or(shared.map(|((node, _), _)| *node)) {
             Some(node) => Err(Violation::TotalsDiffer(node)),
             None => Ok(()),
         }

@@ -129,8 +129,8 @@ impl Engine {
             Event::JobSubmitted(spec) => self.submitted(spec),
             Event::JobFound { spec, parts, since } => self.was_found(spec, parts, since),
             Event::JobChanged { job, spec } => self.job_changed(job, spec),
-            Event::MembersLeft { job, role, node, members } => {
-                self.members_left(job, Part { role, node, members });
+            Event::MembersLeft { job, role, node, device, members } => {
+                self.members_left(job, Part { role, node, device, members });
             }
             Event::JobCancelled(job) => self.cancelled(job),
             Event::JobSuspended(job) => self.suspended(job),

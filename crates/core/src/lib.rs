@@ -7,6 +7,7 @@
 pub mod check;
 pub mod cluster;
 pub mod decide;
+mod devices;
 pub mod engine;
 pub mod forecast;
 pub mod groups;

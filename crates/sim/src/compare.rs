@@ -45,7 +45,7 @@ mod tests {
     use metronome_core::id::IdVec;
     use metronome_core::units::Duration;
 
-    use crate::scenario::Costs;
+    use crate::scenario::{Costs, Departures};
 
     fn nothing_to_do() -> Scenario {
         Scenario {
@@ -58,6 +58,7 @@ mod tests {
             round: Duration::ZERO,
             tick: Duration::ZERO,
             costs: Costs::default(),
+            departures: Departures::default(),
             faults: Vec::new(),
         }
     }

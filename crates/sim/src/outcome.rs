@@ -93,6 +93,8 @@ pub struct Outcome {
     /// When no event could change anything any more.
     pub ended: Instant,
     pub gpu_capacity: Gpus,
+    /// The most GPUs that jobs held at once, where that is known.
+    pub gpu_peak: Option<Gpus>,
     /// GPU-time spent training.
     pub gpu_busy: GpuTime,
     /// Empty where the network is not modelled.

@@ -15,6 +15,8 @@
 //! - `link_utilisation` is bytes carried over what the same links could have carried from the first start to the last
 //!   end, over the links that carried anything; `null` where the network is not modelled.
 //! - `gpu_utilisation` is GPU-time spent training over capacity, from the first start to the last end.
+//! - `gpu_allocated.peak` is the most GPUs that jobs held at once, over capacity. Where nobody leaves it is what the
+//!   cluster holds when it is full.
 //! - Percentiles are by nearest rank, the median too. What nothing was measured for is `null`.
 
 mod figures;
@@ -28,8 +30,8 @@ use serde::{Deserialize, Serialize};
 use crate::outcome::Outcome;
 
 pub use figures::{
-    ByPriority, Class, Deadlines, Decisions, ExchangeSeconds, Figures, JctSeconds, Jobs, QueueingSeconds,
-    Slowdown, Utilisation,
+    Allocated, ByPriority, Class, Deadlines, Decisions, ExchangeSeconds, Figures, JctSeconds, Jobs,
+    QueueingSeconds, Slowdown, Utilisation,
 };
 pub(crate) use measure::queueing_time;
 pub use per_job::per_job_csv;

@@ -47,6 +47,7 @@ pub struct Scenario {
     /// When the order of jobs asks to be looked at again falls on multiples of this; zero for none.
     pub tick: Duration,
     pub costs: Costs,
+    pub departures: Departures,
     pub faults: Vec<Fault>,
 }
 
@@ -126,6 +127,15 @@ pub struct Costs {
     pub start: Duration,
     /// From a stop or preempt step to free nodes, beside the job's own checkpoint.
     pub stop: Duration,
+}
+
+/// When jobs that are not trained on links free what they hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Departures {
+    #[default]
+    WhenDone,
+    /// The cluster fills up until nothing fits any more, which is when the run ends.
+    Never,
 }
 
 /// What goes wrong, on demand.

@@ -4,6 +4,7 @@
 //! same instant, in a further round. A run ends when no event can change anything any more.
 
 mod agenda;
+mod books;
 mod dice;
 mod estimates;
 mod links;
@@ -19,11 +20,12 @@ use metronome_core::job::{Gang, JobSpec};
 use metronome_core::journal::Journal;
 use metronome_core::plan::StepId;
 use metronome_core::policy::{Gangs, Policy};
-use metronome_core::units::{Duration, Gpus, Instant, Resources};
+use metronome_core::units::{Duration, Gpus, Instant};
 
 use crate::outcome::{Fate, Outcome};
-use crate::scenario::{Arrival, Fault, Scenario};
+use crate::scenario::{Arrival, Departures, Fault, Scenario};
 use agenda::{Agenda, Happening};
+use books::Books;
 use dice::Dice;
 pub use estimates::Estimates;
 use links::Wires;
@@ -123,8 +125,7 @@ struct World<'a> {
     trainings: Vec<Training>,
     /// For each job of the engine the training it belongs to, and which member of it it is.
     owners: IdVec<JobId, Owner>,
-    /// What runs on each node in fact: the world's own books, to catch the engine's mistakes.
-    used: IdVec<NodeId, Resources>,
+    books: Books,
     gone: IdVec<NodeId, bool>,
     policy: String,
     seed: u64,
@@ -185,7 +186,7 @@ impl<'a> World<'a> {
             misjudged: options.estimates.factors(options.seed, arrivals.len()),
             arrivals,
             owners: IdVec::new(),
-            used: IdVec::filled(Resources::NONE, nodes),
+            books: Books::of(nodes),
             gone: IdVec::filled(false, nodes),
             policy,
             seed: options.seed,
@@ -298,6 +299,7 @@ impl<'a> World<'a> {
         training.go_on(now);
         match training.model.clone() {
             Some(model) => self.wires.train(now, index, seed, training, &self.arrivals[index].spec, &model),
+            None if self.scenario.departures == Departures::Never => {}
             None => {
                 let (left, epoch) = (training.time_left(), training.epoch);
                 self.agenda.add(now + left, Happening::Finishes { training: index, epoch });
@@ -370,6 +372,7 @@ impl<'a> World<'a> {
             jobs: self.trainings.into_iter().map(|training| training.outcome(now)).collect(),
             ended: now,
             gpu_capacity,
+            gpu_peak: Some(self.books.peak()),
             bin,
             links,
             events: self.events + self.wires.events(),

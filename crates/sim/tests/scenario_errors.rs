@@ -251,6 +251,59 @@ fn a_job_says_what_can_be_done() {
 }
 
 #[test]
+fn a_member_has_whole_gpus_or_a_share_of_one() {
+    let job = |spec: &str| beside_a_cluster("TrainingJob", &format!("  {{work: {{duration: 1s}}, {spec}}}"));
+    let workload = |spec: &str| beside_a_cluster("Workload", spec);
+    check(&[
+        (
+            job("resources: {nvidia.com/gpu: 1.5}"),
+            ":11:54: a member cannot have 1.5 GPUs: it has whole ones or a share of one",
+            Some("ask for whole GPUs, or for less than 1: a share of a single one"),
+        ),
+        (
+            job("members: 97, resources: {nvidia.com/gpu: 0.6}"),
+            ":9:18: job `it` can never run: it needs 97 members of 0.6 GPUs each, of which 96 have room, the cluster has 96 GPUs",
+            None,
+        ),
+        (
+            job("gpuType: a100"),
+            ":11:35: no node has GPUs of type `a100`",
+            Some("say in the Cluster what its GPUs are: nodes: [{gpus: 8, gpuType: a100}]"),
+        ),
+        (job("gpuType: []"), ":11:35: there is no GPU type in it", Some("leave `gpuType` out for any type")),
+        (job("gpuType: a100, resources: {cpu: 0}"), ":11:35: `gpuType` is for members that take GPUs", None),
+        (
+            workload("  {arrivals: {at: [0s]}, job: {work: {duration: 1s}}, departures: nevr}"),
+            ":11:69: unknown word for departures `nevr`",
+            Some("did you mean `never`?"),
+        ),
+    ]);
+}
+
+#[test]
+fn a_gpu_type_is_one_that_nodes_have() {
+    let typed = |asked: &str| {
+        let cluster = document("Cluster", "  nodes: [{gpus: 4, gpuType: a100}, {gpus: 8, gpuType: h100}]");
+        let job = document("TrainingJob", &format!("  {{work: {{duration: 1s}}, {asked}}}"));
+        format!("{cluster}---\n{job}")
+    };
+    check(&[
+        (
+            typed("gpuType: [h100, a10]"),
+            ":11:42: no node has GPUs of type `a10`",
+            Some("did you mean `a100`?"),
+        ),
+        (
+            typed("gpuType: a100, resources: {nvidia.com/gpu: 8}"),
+            ":9:18: job `it` can never run: it needs 1 members of 8 GPUs each, of which 0 have room, the cluster has 12 GPUs",
+            None,
+        ),
+    ]);
+    let job = "roles: [{name: worker, resources: {nvidia.com/gpu: 1}, gpuType: h100}], gpuType: h100";
+    check(&[(typed(job), ":11:107: members are said both in `roles` and beside it", None)]);
+}
+
+#[test]
 fn names_are_given_once() {
     let long = "n".repeat(254);
     let job = "spec: {work: {duration: 1s}}\n";

@@ -6,7 +6,9 @@ use std::path::Path;
 use metronome_core::cluster::{Level, Vertex};
 use metronome_core::id::{NodeId, QueueId};
 use metronome_core::job::{Capabilities, Gang, Priority, RoleKind, Topology};
-use metronome_core::policy::{Gangs, Links, Order, Placement, Policy, Preemption, Queueing, Sharing, Weights};
+use metronome_core::policy::{
+    Gangs, Links, Order, Placement, Policy, Preemption, Queueing, Sharing, Weights,
+};
 use metronome_core::units::{Bandwidth, Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Memory, Share};
 use metronome_sim::model::{self, Pattern};
 use metronome_sim::network::Noise;

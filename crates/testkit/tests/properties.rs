@@ -1,6 +1,6 @@
 //! Truths about every decision, over random sequences of events.
 
-use metronome_core::check::occupied;
+use metronome_core::check::{occupied, occupied_shares};
 use metronome_core::cluster::Level;
 use metronome_core::decide::decide;
 use metronome_core::engine::{Engine, State};
@@ -8,8 +8,8 @@ use metronome_core::id::{IdVec, QueueId};
 use metronome_core::job::{Gang, JobSpec, Life, Priority, Role, RoleKind, Topology};
 use metronome_core::policy::{Order, Policy, Weights};
 use metronome_core::queue::{Queue, QueueUser};
-use metronome_core::units::{Duration, Share};
-use metronome_testkit::build::{gpu_member, gpus, policy, preemptible, racks};
+use metronome_core::units::{Duration, Gpus, Share};
+use metronome_testkit::build::{gpu_member, gpus, policy, preemptible, racks, share};
 use metronome_testkit::drive::{Driver, Op};
 use proptest::prelude::*;
 
@@ -40,7 +40,11 @@ fn queues() -> IdVec<QueueId, Queue> {
 const FOR_JOBS: [u32; 5] = [0, 1, 2, 4, 5];
 
 fn jobs() -> impl Strategy<Value = JobSpec> {
-    let shape = prop_oneof![(1u64..5).prop_map(gpus), (1u64..5).prop_map(gpu_member)];
+    let shape = prop_oneof![
+        (1u64..5).prop_map(gpus),
+        (1u64..5).prop_map(gpu_member),
+        (1u64..20).prop_map(|twentieths| share(50 * twentieths)),
+    ];
     let gang = prop_oneof![
         (1u64..6).prop_map(|members| Gang::rigid(members).unwrap()),
         (1u64..4, 0u64..4).prop_map(|(min, more)| Gang::elastic(min, min + more).unwrap()),
@@ -120,6 +124,9 @@ proptest! {
             let used = occupied(state.cluster.nodes().len(), state.jobs.iter().map(|(_, job)| job));
             for (node, used) in used.iter() {
                 prop_assert!(used.fits_in(state.cluster.node(node).capacity));
+            }
+            for (node, device, taken) in occupied_shares(state.jobs.iter().map(|(_, job)| job)) {
+                prop_assert!(taken <= Gpus::ONE, "{:?} of {:?} on {:?}", taken, device, node);
             }
         }
     }

@@ -140,7 +140,7 @@ fn waiting() -> Explanation {
 
 fn running() -> Explanation {
     let spec = JobSpec::workers("bert", Gang::rigid(4).unwrap(), gpus(1));
-    let part = |node, members| Part { role: 0, node: NodeId(node), members };
+    let part = |node, members| Part::of(0, NodeId(node), members);
     Explanation {
         state: State::Running,
         reason: None,

@@ -122,6 +122,22 @@ pub(crate) fn waiting_for_victims() -> Stage {
     stage.asking("high")
 }
 
+/// Somebody has waited for so long that all the room is kept for it, and the one who asks would not be gone in time.
+pub(crate) fn reserved_until() -> Stage {
+    let mut stage = Stage::new("metronome");
+    stage.submit(taking(Duration::from_secs(7200), gang("first", 14)));
+    stage.wait(1);
+    stage.submit(taking(Duration::from_secs(600), gang("wide", 16)));
+    stage.wait(3600);
+    stage.submit(taking(Duration::from_secs(7200), gang("narrow", 1)));
+    stage.asking("narrow")
+}
+
+fn taking(alone: Duration, mut spec: JobSpec) -> JobSpec {
+    spec.work.alone = Some(alone);
+    spec
+}
+
 pub(crate) fn behind_higher_priority() -> Stage {
     let mut stage = Stage::new("fifo");
     stage.submit(gang("first", 14));

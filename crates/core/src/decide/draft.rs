@@ -8,9 +8,10 @@ use std::sync::Arc;
 use super::Decision;
 use super::counts::{Counts, RuleKind};
 use crate::cluster::NodeState;
+use crate::devices::Devices;
 use crate::id::{GroupId, IdVec, JobId, NodeId, QueueId, ShapeId};
 use crate::job::{JobSpec, Rule, Shape, Standing};
-use crate::plan::{Amendment, Assignment, Generation, Reservation};
+use crate::plan::{Amendment, Assignment, Generation, Part, Reservation};
 use crate::queue::{Holdings, Queue};
 use crate::report::Report;
 use crate::snapshot::{Class, Snapshot};
@@ -34,7 +35,7 @@ pub(super) struct Draft<'a> {
     pub(super) reservations: Vec<Reservation>,
     spare: BTreeMap<NodeId, Resources>,
     pub(super) counts: Counts<'a>,
-    log: Vec<(NodeId, &'a Shape, u32)>,
+    log: Vec<(Part, &'a Shape)>,
     changes: BTreeMap<JobId, Option<Arc<Assignment>>>,
     /// How often somebody was told to leave, or got a place that was kept: whoever did not fit before may fit now.
     growth: u64,
@@ -136,10 +137,24 @@ impl<'a> Draft<'a> {
             return self.taken.fit(cluster, node, shape);
         }
         let room = self.room_on(node, reach);
-        fit(cluster, node, shape, spare.map_or(room, |spare| room.common(*spare)), |counter| {
+        let room = spare.map_or(room, |spare| room.common(*spare));
+        let minds = self.taken.minds_devices(node, shape)
+            || claims.is_some_and(|claims| claims.minds_devices(node, shape));
+        let devices = minds.then(|| self.devices_on(node, reach));
+        fit(cluster, node, shape, room, devices.as_ref(), |counter| {
             let claimed = claims.map_or(0, |claims| claims.count(node, counter));
             self.taken.left(cluster, node, counter).saturating_sub(claimed)
         })
+    }
+
+    pub(super) fn devices_on(&self, node: NodeId, reach: Reach) -> Devices<'_> {
+        let devices = self.taken.devices(self.snapshot.cluster, node);
+        match (&self.claims, reach) {
+            (Some(claims), Reach::Unclaimed) => {
+                devices.beside(claims.resources()[node].gpus, claims.shares(node))
+            }
+            _ => devices,
+        }
     }
 
     /// What taking from this node would take away from others.
@@ -169,16 +184,21 @@ impl<'a> Draft<'a> {
         Mark(self.log.len())
     }
 
-    pub(super) fn take(&mut self, node: NodeId, shape: &'a Shape, members: u32) {
+    /// Takes room for members of a shape where the part says.
+    pub(super) fn take(&mut self, part: Part, shape: &'a Shape) {
+        let Part { node, device, members, .. } = part;
         let count = u64::from(members);
         self.change(node, |taken| {
             taken.add(node, shape.each.times(count));
             for (counter, each) in &*shape.counters {
                 taken.add_count(node, *counter, each.saturating_mul(count));
             }
+            if let Some(device) = device {
+                taken.add_share(node, device, shape.each.gpus.times(count));
+            }
         });
         self.counts.add(&shape.groups, node, i64::from(members));
-        self.log.push((node, shape, members));
+        self.log.push((part, shape));
     }
 
     /// The kind of rule that keeps one more member of a shape off a node: its own, or one of a member of the same job
@@ -201,7 +221,7 @@ impl<'a> Draft<'a> {
     fn guards(&self, shape: &Shape) -> impl Iterator<Item = (NodeId, GroupId)> {
         let placed = self.log.iter().filter(|_| !shape.groups.is_empty());
         let rules =
-            placed.flat_map(|(node, other, _)| other.rules.iter().map(move |rule| (*node, other, rule)));
+            placed.flat_map(|(part, other)| other.rules.iter().map(move |rule| (part.node, other, rule)));
         rules.filter_map(|(node, other, rule)| match rule {
             // Who has the same rule finds those by their count who are counted.
             Rule::Apart(group) if other.groups.contains(group) && shape.rules.contains(rule) => None,
@@ -213,12 +233,16 @@ impl<'a> Draft<'a> {
     /// Undoes everything since the mark.
     pub(super) fn rollback(&mut self, mark: Mark) {
         while self.log.len() > mark.0 {
-            let (node, shape, members) = self.log.pop().expect("the log is longer than the mark");
+            let (part, shape) = self.log.pop().expect("the log is longer than the mark");
+            let Part { node, device, members, .. } = part;
             let count = u64::from(members);
             self.change(node, |taken| {
                 taken.remove(node, shape.each.times(count));
                 for (counter, each) in &*shape.counters {
                     taken.remove_count(node, *counter, each.saturating_mul(count));
+                }
+                if let Some(device) = device {
+                    taken.remove_share(node, device, shape.each.gpus.times(count));
                 }
             });
             self.counts.add(&shape.groups, node, -i64::from(members));

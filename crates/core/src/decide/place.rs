@@ -3,13 +3,16 @@
 //! A gang is placed whole or not at all: role by role inside one scope (a domain or the whole cluster), and rolled
 //! back if any role does not fit. `spread` and `pack` choose node by node for each member, as the schedulers they
 //! stand for do; `buckets` packs parameter servers with their workers; `topology` takes the smallest scope that holds
-//! the gang and fills its fewest nodes, with servers and workers where the least crosses links. Roles with rules are
-//! placed one member at a time.
+//! the gang and fills its fewest nodes, with servers and workers where the least crosses links, and where GPUs are
+//! shared the node whose rest is of most use to others. Roles with rules are placed one member at a time. On a node,
+//! shares of GPUs go to the fullest device that has room, whatever the policy.
 
 mod buckets;
+mod fragments;
 mod near;
 mod ruled;
 mod score;
+mod seats;
 mod servers;
 mod why;
 
@@ -28,7 +31,9 @@ use crate::report::Reason;
 use crate::snapshot::Snapshot;
 use crate::units::Resources;
 
+use fragments::{Loss, Requests};
 use score::{fullness, kube_score};
+use seats::Numbered;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placer {
@@ -72,7 +77,8 @@ impl Placer {
         if let Some(reason) = too_little_room(draft, job, sizes) {
             return Err(reason);
         }
-        let search = Search { rule: self.rule, job, sizes, reach };
+        let requests = Requests::around(draft, self.rule);
+        let search = Search { rule: self.rule, job, sizes, reach, requests };
         for range in search.ranges(draft) {
             if let Some(parts) = search.place_in(draft, range) {
                 return Ok(whole(job, parts));
@@ -88,7 +94,7 @@ impl Placer {
             return Vec::new();
         }
         let draft = Draft::beside_the_plan(snapshot);
-        let search = Search { rule: self.rule, job, sizes, reach: Reach::Unclaimed };
+        let search = Search { rule: self.rule, job, sizes, reach: Reach::Unclaimed, requests: None };
         let candidates = search.candidates(&draft, Scope::Everywhere, &role.shape).into_iter();
         let allowed = candidates.filter(|(node, _)| draft.forbid(&role.shape, *node).is_none());
         allowed.map(|(node, _)| node).collect()
@@ -130,10 +136,12 @@ struct Search<'a> {
     job: &'a Job,
     sizes: Sizes,
     reach: Reach,
+    /// Whom to leave room for, where that is looked at.
+    requests: Option<Requests>,
 }
 
-/// Least disturbance, then the policy's own score: greater is better.
-type Score = (Reverse<Resources>, u64);
+/// Least disturbance, least loss to others, then the policy's own score: greater is better.
+type Score = (Reverse<Resources>, Reverse<Loss>, u64);
 
 impl<'a> Search<'a> {
     fn size(&self, role: &Role) -> u32 {
@@ -164,18 +172,19 @@ impl<'a> Search<'a> {
     }
 
     /// The scopes of one level that have room for each role by itself, the tightest first (for `spread`, the
-    /// roomiest).
+    /// roomiest); of nodes, those first on which the gang costs others least.
     fn scopes_at(&self, draft: &Draft<'_>, level: Level) -> Vec<Scope> {
         let cluster = draft.snapshot.cluster;
-        let mut found: Vec<(u64, Scope)> = if level == cluster.depth() {
-            let nodes = cluster.nodes().ids().map(Scope::Node);
-            nodes.filter_map(|scope| Some((self.slack(draft, scope)?, scope))).collect()
+        let mut found: Vec<(Loss, u64, Scope)> = if level == cluster.depth() {
+            let nodes = cluster.nodes().ids().map(|node| (node, Scope::Node(node)));
+            let taking = nodes.filter_map(|(node, scope)| Some((node, self.slack(draft, scope)?, scope)));
+            taking.map(|(node, slack, scope)| (self.loss(draft, node), slack, scope)).collect()
         } else {
             let domains = cluster.domains_at(level).map(Scope::Domain);
-            domains.filter_map(|scope| Some((self.slack(draft, scope)?, scope))).collect()
+            domains.filter_map(|scope| Some((0, self.slack(draft, scope)?, scope))).collect()
         };
         if self.rule == Placement::Spread {
-            found.iter_mut().for_each(|(slack, _)| *slack = u64::MAX - *slack);
+            found.iter_mut().for_each(|(_, slack, _)| *slack = u64::MAX - *slack);
         }
         let kept = found.len().min(MOST_TRIES_PER_LEVEL);
         if kept < found.len() {
@@ -183,7 +192,7 @@ impl<'a> Search<'a> {
             found.truncate(kept);
         }
         found.sort_unstable();
-        found.into_iter().map(|(_, scope)| scope).collect()
+        found.into_iter().map(|(_, _, scope)| scope).collect()
     }
 
     /// How many members more than needed a scope takes; none if some role does not fit.
@@ -247,21 +256,26 @@ impl<'a> Search<'a> {
 
     fn place_within(&self, draft: &mut Draft<'a>, scope: Scope) -> Option<Vec<Part>> {
         let mut parts = Vec::new();
-        for (index, role) in self.in_placing_order() {
-            let chosen = self.place_role(draft, scope, role).ok()?;
-            parts.extend(chosen.into_iter().map(|(node, members)| Part { role: index as u8, node, members }));
+        for role in self.in_placing_order() {
+            parts.extend(self.place_role(draft, scope, role).ok()?);
         }
         Some(parts)
     }
 
     /// Takes room for all members of a role, or says how many found a place where that can be told.
-    fn place_role(&self, draft: &mut Draft<'a>, scope: Scope, role: &'a Role) -> Result<Members, u32> {
+    fn place_role(
+        &self,
+        draft: &mut Draft<'a>,
+        scope: Scope,
+        numbered: Numbered<'a>,
+    ) -> Result<Vec<Part>, u32> {
+        let (_, role) = numbered;
         let (shape, members) = (&role.shape, self.size(role));
         if members == 0 {
             return Ok(Vec::new());
         }
         if draft.is_ruled(shape) {
-            return self.one_at_a_time(draft, scope, shape, members);
+            return self.one_at_a_time(draft, scope, numbered, members);
         }
         let candidates = self.candidates(draft, scope, shape);
         let chosen = match self.rule {
@@ -271,15 +285,12 @@ impl<'a> Search<'a> {
             }
         };
         let chosen = chosen.ok_or(0u32)?;
-        for (node, members) in &chosen {
-            draft.take(*node, shape, *members);
-        }
-        Ok(chosen)
+        Ok(chosen.into_iter().flat_map(|(node, count)| self.seat(draft, numbered, node, count)).collect())
     }
 
     /// Parameter servers, then the chief, then workers; larger members first among equals.
-    fn in_placing_order(&self) -> Vec<(usize, &'a Role)> {
-        let mut roles: Vec<(usize, &'a Role)> = self.job.spec.roles.iter().enumerate().collect();
+    fn in_placing_order(&self) -> Vec<Numbered<'a>> {
+        let mut roles: Vec<Numbered<'a>> = self.job.spec.roles.iter().enumerate().collect();
         roles.sort_by_key(|(index, role)| (role.kind, Reverse(role.shape.each), *index));
         roles
     }
@@ -332,7 +343,8 @@ impl<'a> Search<'a> {
                 fullness(capacity, free, shape.each)
             }
         };
-        (Reverse(self.disturbance(draft, node)), score)
+        let loss = self.loss_by(draft, node, [(shape.each, placed + 1)].into_iter());
+        (Reverse(self.disturbance(draft, node)), Reverse(loss), score)
     }
 
     /// What choosing this node would take from others: the least disruptive place wins.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Engine;
-use crate::check::{Checked, occupied, occupied_counters};
+use crate::check::{Checked, occupied, occupied_counters, occupied_shares};
 use crate::id::{JobId, NodeId};
 use crate::job::{Life, Standing};
 use crate::plan::{Amendment, Assignment};
@@ -142,6 +142,9 @@ impl Engine {
         }
         if occupied_counters(jobs()) != counters {
             return Err("the counters that jobs hold");
+        }
+        if occupied_shares(jobs()) != self.index.occupied.all_shares().collect::<Vec<_>>() {
+            return Err("the devices that jobs share");
         }
         self.groups_are_right().then_some(()).ok_or("who is where")
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Name, NodeSpec};
 use crate::groups::Domain;
-use crate::id::{BudgetId, GroupId, JobId, NodeId, NodeSetId, PartitionId};
+use crate::id::{BudgetId, DeviceId, GroupId, JobId, NodeId, NodeSetId, PartitionId};
 use crate::job::JobSpec;
 use crate::plan::{Part, StepId};
 use crate::policy::Policy;
@@ -38,6 +38,8 @@ pub enum Event {
         job: JobId,
         role: u8,
         node: NodeId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<DeviceId>,
         members: u32,
     },
     JobCancelled(JobId),

@@ -230,6 +230,7 @@ fn outcome(policy: &str, jobs: &[(&str, u64, u32)]) -> Outcome {
         jobs: jobs.iter().map(job).collect(),
         ended: Instant::from_secs(1000),
         gpu_capacity: Gpus::whole(1),
+        gpu_peak: None,
         gpu_busy: GpuTime::default(),
         links: Vec::new(),
         bin: Duration::ZERO,

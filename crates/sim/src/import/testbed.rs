@@ -59,6 +59,7 @@ fn outcome(name: &str, jobs: Vec<JobOutcome>, gpu_capacity: Gpus) -> Outcome {
         ended: jobs.iter().filter_map(|job| job.end).max().unwrap_or_default(),
         jobs,
         gpu_capacity,
+        gpu_peak: None,
         links: Vec::new(),
         bin: Duration::ZERO,
         events: 0,

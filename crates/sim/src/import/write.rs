@@ -24,6 +24,17 @@ pub enum WriteError {
 
 /// Writes `out` and the trace beside it, of the same stem with `.csv`; returns the path of the trace.
 pub fn write(imported: &Imported, out: &Path) -> Result<PathBuf, WriteError> {
+    let sources = std::slice::from_ref(&imported.source);
+    write_both(out, sources, |trace| imported.yaml(trace), |to| imported.write_trace(to))
+}
+
+/// Writes a scenario that names the trace beside it. Neither takes the place of a source.
+pub(super) fn write_both(
+    out: &Path,
+    sources: &[PathBuf],
+    yaml: impl FnOnce(&str) -> String,
+    write_trace: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<PathBuf, WriteError> {
     let trace = out.with_extension("csv");
     let name = trace.file_name().and_then(|name| name.to_str());
     let name = name.ok_or_else(|| WriteError::NoName { file: out.to_owned() })?;
@@ -31,7 +42,7 @@ pub fn write(imported: &Imported, out: &Path) -> Result<PathBuf, WriteError> {
         return Err(WriteError::OntoItself { file: out.to_owned() });
     }
     for file in [&trace, out] {
-        if same_file(file, &imported.source) {
+        if sources.iter().any(|source| same_file(file, source)) {
             return Err(WriteError::OntoSource { file: file.to_owned() });
         }
     }
@@ -41,8 +52,8 @@ pub fn write(imported: &Imported, out: &Path) -> Result<PathBuf, WriteError> {
         move |source| WriteError::Io { file, source }
     };
     let mut writer = BufWriter::new(File::create(&trace).map_err(at(&trace))?);
-    imported.write_trace(&mut writer).and_then(|()| writer.flush()).map_err(at(&trace))?;
-    std::fs::write(out, imported.yaml(name)).map_err(at(out))?;
+    write_trace(&mut writer).and_then(|()| writer.flush()).map_err(at(&trace))?;
+    std::fs::write(out, yaml(name)).map_err(at(out))?;
     Ok(trace)
 }
 
@@ -113,7 +124,7 @@ fn fill(cells: &mut [String], job: &ImportedJob) {
 }
 
 /// Exact: as many decimals as there are.
-fn seconds(time: Duration) -> String {
+pub(super) fn seconds(time: Duration) -> String {
     let (seconds, nanos) = (time.0 / Duration::SECOND.0, time.0 % Duration::SECOND.0);
     match format!("{nanos:09}").trim_end_matches('0') {
         "" => seconds.to_string(),

@@ -15,6 +15,8 @@ pub struct Figures<C> {
     /// Nothing where the network is not modelled.
     pub link_utilisation: Utilisation,
     pub gpu_utilisation: Utilisation,
+    #[serde(default)]
+    pub gpu_allocated: Allocated,
     /// Not modelled yet.
     pub cpu_allocated_utilisation: Utilisation,
     pub deadlines: Deadlines<C>,
@@ -67,6 +69,11 @@ pub struct ExchangeSeconds {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Utilisation {
     pub mean: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Allocated {
+    pub peak: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

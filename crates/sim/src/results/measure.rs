@@ -4,8 +4,8 @@ use metronome_core::job::Priority;
 use metronome_core::units::{Duration, Instant};
 
 use super::figures::{
-    ByPriority, Class, Deadlines, Decisions, ExchangeSeconds, Figures, JctSeconds, Jobs, QueueingSeconds,
-    Slowdown, Utilisation,
+    Allocated, ByPriority, Class, Deadlines, Decisions, ExchangeSeconds, Figures, JctSeconds, Jobs,
+    QueueingSeconds, Slowdown, Utilisation,
 };
 use super::statistics::Sorted;
 use crate::outcome::{Fate, JobOutcome, Outcome};
@@ -32,6 +32,7 @@ pub(super) fn figures(outcome: &Outcome) -> Figures<u64> {
         exchange_s: ExchangeSeconds { mean: exchange.mean(), p99: exchange.percentile(99) },
         link_utilisation: Utilisation { mean: link_utilisation(outcome) },
         gpu_utilisation: Utilisation { mean: gpu_utilisation(outcome) },
+        gpu_allocated: Allocated { peak: gpu_allocated(outcome) },
         cpu_allocated_utilisation: Utilisation::default(),
         deadlines: deadlines(outcome),
         by_priority: by_priority(outcome),
@@ -91,6 +92,12 @@ fn last_end(outcome: &Outcome) -> Option<Instant> {
 fn gpu_utilisation(outcome: &Outcome) -> Option<f64> {
     let offered = outcome.gpu_capacity.0 as f64 * active_time(outcome)?.0 as f64;
     (offered > 0.0).then(|| outcome.gpu_busy.0 as f64 / offered)
+}
+
+fn gpu_allocated(outcome: &Outcome) -> Option<f64> {
+    outcome.jobs.iter().find_map(|job| job.start)?;
+    let (peak, all) = (outcome.gpu_peak?.0, outcome.gpu_capacity.0);
+    (all > 0).then(|| peak as f64 / all as f64)
 }
 
 /// From the first start to the last end.

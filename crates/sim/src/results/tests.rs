@@ -59,6 +59,7 @@ fn outcome(seed: u64, jobs: Vec<JobOutcome>, ended: u64) -> Outcome {
         jobs,
         ended: Instant::from_secs(ended),
         gpu_capacity: Gpus::whole(4),
+        gpu_peak: Some(Gpus(3500)),
         gpu_busy: busy,
         links: Vec::new(),
         bin: Duration::ZERO,
@@ -86,6 +87,7 @@ fn three_jobs_have_the_figures_worked_out_by_hand() {
     assert_eq!(figures.slowdown, Slowdown { mean: Some(1.0), p99: Some(1.0), max: Some(1.0) });
     // 290 GPU-seconds on 4 GPUs, from the first start at 10 to the last end at 95.
     assert_eq!(figures.gpu_utilisation.mean, Some(290.0 / 340.0));
+    assert_eq!(figures.gpu_allocated.peak, Some(0.875), "three GPUs and a half of four");
     assert_eq!(figures.link_utilisation.mean, None);
     assert_eq!(figures.decisions, Decisions { count: 4, p50_ms: Some(2.0), p99_ms: Some(4.0) });
 }

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod fit;
+mod gpu_types;
 mod jobs;
 mod links;
 mod models;
@@ -53,18 +54,19 @@ pub(super) fn scenario(
     let in_file = |problem: Problem| problem.in_file(origin.file);
     let sorted = Sorted::from(documents).map_err(in_file)?;
     let cluster_document = sorted.cluster.ok_or_else(|| in_file(missing_cluster()))?;
-    let (cluster, within_node) = cluster::cluster(&cluster_document.spec).map_err(in_file)?;
+    let (mut cluster, within_node) = cluster::cluster(&cluster_document.spec).map_err(in_file)?;
     let queues = queues::queues(&sorted.queues).map_err(in_file)?;
     let policies = policies::policies(&sorted.policies).map_err(in_file)?;
 
     let workload = sorted.workload.as_ref();
-    let workload::Settings { round, tick, costs, faults } =
+    let workload::Settings { round, tick, costs, faults, departures } =
         workload::settings(workload, &cluster).map_err(in_file)?;
     let noise = noise::noise(workload.and_then(|document| document.spec.noise.as_ref()), origin)?;
     let world = World {
         cluster: &cluster,
         queues: &queues,
         fit: fit::Fit::of(&cluster),
+        gpu_types: gpu_types::GpuTypes::default(),
         ground: Ground { alone: Alone::new(&cluster, within_node), noise },
     };
     let declared = sorted.jobs.iter().map(|document| jobs::declared(document, &world));
@@ -73,7 +75,12 @@ pub(super) fn scenario(
     if let Some(document) = workload {
         sources.extend(workload::source(document, &world, origin)?);
     }
+    let sets = world.gpu_types.into_sets(&cluster);
+    for nodes in sets {
+        cluster.add_set(nodes);
+    }
     check_jobs(&sources).map_err(in_file)?;
+    workload::check_departures(workload, departures, &sources).map_err(in_file)?;
 
     let name = workload.map_or_else(|| stem(origin.file), |document| document.name().to_owned());
     Ok(Scenario {
@@ -86,6 +93,7 @@ pub(super) fn scenario(
         round,
         tick,
         costs,
+        departures,
         faults,
     })
 }
@@ -102,9 +110,17 @@ pub(super) fn one_job(
         cluster: setting.cluster,
         queues: &queues,
         fit: fit::Fit::of(setting.cluster),
+        gpu_types: gpu_types::GpuTypes::default(),
         ground: Ground { alone: Alone::new(setting.cluster, setting.within_node), noise: Noise::None },
     };
-    jobs::submitted(&job, &world, at)
+    let arrival = jobs::submitted(&job, &world, at)?;
+    // The nodes of a mixture are part of a cluster, and this one is there already.
+    match world.gpu_types.is_empty() {
+        true => Ok(arrival),
+        false => Err(job.metadata.name.problem("it asks for several types of GPU").with_hint(
+            "ask for one of them: a cluster that is there already has no name for any of several",
+        )),
+    }
 }
 
 /// What jobs refer to.
@@ -113,6 +129,7 @@ struct World<'a> {
     cluster: &'a metronome_core::cluster::Cluster,
     queues: &'a queues::Queues,
     fit: fit::Fit,
+    gpu_types: gpu_types::GpuTypes,
     ground: Ground,
 }
 

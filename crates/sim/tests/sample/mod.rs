@@ -132,6 +132,7 @@ fn finish(manner: Manner, jobs: Vec<JobOutcome>) -> Outcome {
         jobs,
         ended: if stuck { Instant::from_secs(ENDED) } else { last },
         gpu_capacity: Gpus::whole(4 * NODES as u64),
+        gpu_peak: Some(Gpus::whole(4 * NODES as u64)),
         gpu_busy: busy,
         bin: Duration::from_secs(BIN),
         events: 0,

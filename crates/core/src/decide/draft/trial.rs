@@ -20,7 +20,7 @@ impl<'a> Draft<'a> {
     /// Gives a job a place that was found in a trial.
     pub(in crate::decide) fn settle(&mut self, id: JobId, job: &'a Job, assignment: Assignment) {
         for part in assignment.parts() {
-            self.take(part.node, &job.spec.roles[usize::from(part.role)].shape, part.members);
+            self.take(*part, &job.spec.roles[usize::from(part.role)].shape);
         }
         self.assign(id, &job.spec, assignment);
     }

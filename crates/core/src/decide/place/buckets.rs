@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::score::fullness;
+use super::seats::merged;
 use super::{Scope, Score, Search};
 use crate::decide::draft::Draft;
 use crate::id::NodeId;
@@ -30,7 +31,8 @@ struct Bucket {
 /// Who of a job is where so far.
 #[derive(Default)]
 struct Placed {
-    parts: BTreeMap<(usize, NodeId), u32>,
+    /// One for each member.
+    parts: Vec<Part>,
     servers: BTreeMap<NodeId, u64>,
     /// Of the bucket that is being placed.
     of_bucket: BTreeMap<NodeId, u64>,
@@ -50,12 +52,11 @@ impl<'a> Search<'a> {
                 let score = |node| self.bucket_score(draft, node, role, rest, &placed, largest);
                 let candidates = self.candidates(draft, scope, &role.shape).into_iter();
                 let (node, _) = candidates.max_by_key(|(node, _)| (score(*node), Reverse(*node)))?;
-                draft.take(node, &role.shape, 1);
-                placed.add(*index, role.kind, node);
+                placed.add(role.kind, node);
+                placed.parts.extend(self.seat(draft, (*index, role), node, 1));
             }
         }
-        let part = |((role, node), members)| Part { role: role as u8, node, members };
-        Some(placed.parts.into_iter().map(part).collect())
+        Some(merged(placed.parts))
     }
 
     /// The largest first, older ones among equals.
@@ -96,7 +97,7 @@ impl<'a> Search<'a> {
         };
         let together = here.saturating_sub(apart) * WHOLE / largest;
         let full = fullness(draft.snapshot.cluster.node(node).capacity, free, each) / kinds(each);
-        (Reverse(self.disturbance(draft, node)), together + full)
+        (Reverse(self.disturbance(draft, node)), Reverse(0), together + full)
     }
 
     /// How many of these members fit together, those left out that come last.
@@ -125,8 +126,7 @@ impl Bucket {
 const MEMORY_LIKE_A_CPU: u64 = (1 << 30) / 1000;
 
 impl Placed {
-    fn add(&mut self, index: usize, kind: RoleKind, node: NodeId) {
-        *self.parts.entry((index, node)).or_default() += 1;
+    fn add(&mut self, kind: RoleKind, node: NodeId) {
         *self.of_bucket.entry(node).or_default() += 1;
         *self.servers.entry(node).or_default() += u64::from(kind == RoleKind::Ps);
     }

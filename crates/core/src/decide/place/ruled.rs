@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::{MOST_TRIES_PER_LEVEL, Members, Scope, Score, Search};
+use super::{MOST_TRIES_PER_LEVEL, Numbered, Scope, Score, Search};
 use crate::decide::draft::Draft;
 use crate::groups::Domain;
-use crate::id::{NodeId, PartitionId};
+use crate::id::{DeviceId, NodeId, PartitionId};
 use crate::job::{Role, Rule, Shape};
+use crate::plan::Part;
 
 impl<'a> Search<'a> {
     /// Each member in turn to the best node that the rules allow then, taken in the draft as it is chosen. Says how
@@ -16,23 +17,26 @@ impl<'a> Search<'a> {
         &self,
         draft: &mut Draft<'a>,
         scope: Scope,
-        shape: &'a Shape,
+        numbered: Numbered<'a>,
         members: u32,
-    ) -> Result<Members, u32> {
+    ) -> Result<Vec<Part>, u32> {
+        let shape = &numbered.1.shape;
         let mut choice = Choice::default();
         let candidates = self.candidates(draft, scope, shape);
         choice.open.extend(candidates.iter().map(|(node, _)| self.scored(draft, *node, shape)));
-        let mut placed: BTreeMap<NodeId, u32> = BTreeMap::new();
+        let mut placed: BTreeMap<(NodeId, Option<DeviceId>), Part> = BTreeMap::new();
         for count in 0..members {
             let node = self.next_allowed(draft, shape, &mut choice).ok_or(count)?;
-            draft.take(node, shape, 1);
-            *placed.entry(node).or_default() += 1;
+            for part in self.seat(draft, numbered, node, 1) {
+                let all = placed.entry((node, part.device)).or_insert(Part { members: 0, ..part });
+                all.members += part.members;
+            }
             choice.has_changed = true;
             if self.fit(draft, node, shape) > 0 {
                 choice.open.push(self.scored(draft, node, shape));
             }
         }
-        Ok(placed.into_iter().collect())
+        Ok(placed.into_values().collect())
     }
 
     fn scored(&self, draft: &Draft<'a>, node: NodeId, shape: &Shape) -> (Score, Reverse<NodeId>) {

@@ -14,11 +14,12 @@ mod exact;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::{Members, Scope, Search};
+use super::seats::{Numbered, merged};
+use super::{Scope, Search};
 use crate::cluster::Level;
 use crate::decide::draft::{Draft, Reach};
 use crate::id::{DomainId, NodeId};
-use crate::job::{Role, RoleKind};
+use crate::job::RoleKind;
 use crate::plan::Part;
 use crate::units::Resources;
 
@@ -99,7 +100,7 @@ impl<'a> Search<'a> {
         }
         let (_, parts) = best?;
         for part in &parts {
-            draft.take(part.node, &self.job.spec.roles[usize::from(part.role)].shape, part.members);
+            draft.take(*part, &self.job.spec.roles[usize::from(part.role)].shape);
         }
         Some(parts)
     }
@@ -147,16 +148,17 @@ impl<'a> Search<'a> {
             self.in_placing_order().into_iter().partition(|(_, role)| role.kind == RoleKind::Ps);
         let mut parts = Vec::new();
         let mut nodes: BTreeMap<NodeId, Exchange> = BTreeMap::new();
-        for (index, role) in workers.into_iter().chain(servers) {
-            let chosen = match role.kind {
-                RoleKind::Ps => self.servers_among(draft, scope, role, &nodes, all)?,
-                RoleKind::Chief | RoleKind::Worker => self.place_role(draft, scope, role).ok()?,
+        for numbered in workers.into_iter().chain(servers) {
+            let kind = numbered.1.kind;
+            let chosen = match kind {
+                RoleKind::Ps => self.servers_among(draft, scope, numbered, &nodes, all)?,
+                RoleKind::Chief | RoleKind::Worker => self.place_role(draft, scope, numbered).ok()?,
             };
-            for (node, members) in chosen {
-                let here = nodes.entry(node).or_default();
-                *here = here.with(role.kind, members);
-                parts.push(Part { role: index as u8, node, members });
+            for part in &chosen {
+                let here = nodes.entry(part.node).or_default();
+                *here = here.with(kind, part.members);
             }
+            parts.extend(chosen);
         }
         Some(parts)
     }
@@ -167,30 +169,32 @@ impl<'a> Search<'a> {
         &self,
         draft: &mut Draft<'a>,
         scope: Scope,
-        role: &'a Role,
+        numbered: Numbered<'a>,
         nodes: &BTreeMap<NodeId, Exchange>,
         all: Exchange,
-    ) -> Option<Members> {
-        let (mut chosen, mut left) = (BTreeMap::new(), self.size(role));
+    ) -> Option<Vec<Part>> {
+        let (_, role) = numbered;
+        let (mut parts, mut left) = (Vec::new(), self.size(role));
         if left == 0 {
-            return Some(Members::new());
+            return Some(parts);
         }
         let mut domains = Domains::of(draft, nodes, all);
         while left > 0
             && let Some((node, here)) = domains.take_least()
         {
             if self.fit(draft, node, &role.shape) > 0 {
-                draft.take(node, &role.shape, 1);
-                *chosen.entry(node).or_default() += 1;
+                parts.extend(self.seat(draft, numbered, node, 1));
                 left -= 1;
                 domains.add_server(draft, node, here);
             }
         }
         if left > 0 {
             let others = self.candidates(draft, scope, &role.shape);
-            chosen.extend(self.fewest(draft, Level(0), others, left)?);
+            let others = self.fewest(draft, Level(0), others, left)?;
+            parts
+                .extend(others.into_iter().flat_map(|(node, count)| self.seat(draft, numbered, node, count)));
         }
-        Some(chosen.into_iter().collect())
+        Some(merged(parts))
     }
 }
 

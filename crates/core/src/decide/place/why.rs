@@ -50,8 +50,8 @@ impl<'a> Search<'a> {
             return None;
         }
         let mark = draft.mark();
-        let stuck = self.in_placing_order().into_iter().find_map(|(_, role)| {
-            let placed = self.place_role(draft, Scope::Everywhere, role).err()?;
+        let stuck = self.in_placing_order().into_iter().find_map(|numbered @ (_, role)| {
+            let placed = self.place_role(draft, Scope::Everywhere, numbered).err()?;
             Some((role, placed))
         });
         let reason = stuck.and_then(|(role, fit)| {

@@ -39,6 +39,7 @@ fn outcome(policy: &str, seed: u64, jobs: Vec<JobOutcome>) -> Outcome {
         jobs,
         ended: Instant::from_secs(1000),
         gpu_capacity: Gpus::whole(1),
+        gpu_peak: None,
         gpu_busy: GpuTime::default(),
         links: Vec::new(),
         bin: Duration::ZERO,

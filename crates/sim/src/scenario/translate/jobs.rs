@@ -85,7 +85,7 @@ pub(super) fn spec(
         priority: priority(shape.priority_class_name.as_ref())?,
         user: world.queues.standing(queue, user),
         owner: user.map(Name::from),
-        roles: roles::roles(shape, at)?,
+        roles: roles::roles(shape, at, world)?,
         work: Work::default(),
         deadline: None,
         topology: topology(shape.topology.as_ref(), world.cluster)?,
@@ -97,7 +97,7 @@ pub(super) fn spec(
         budgets: Vec::new(),
         preempts: true,
     };
-    if let Some(why) = world.fit.refusal(&spec) {
+    if let Some(why) = world.fit.refusal(&spec, &world.gpu_types) {
         return Err(at.problem(format!("job {} can never run: it {why}", quoted(name))));
     }
     let training = work.give(&mut spec, pattern, world)?;

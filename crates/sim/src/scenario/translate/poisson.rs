@@ -134,7 +134,7 @@ fn servers(written: &Spanned<ServersShape>, world: &World<'_>) -> Result<Servers
         return Err(to.problem(format!("`from`, {}, is above `to`, {}", servers.from, servers.to)));
     }
     let alone = JobSpec::workers("", servers.role(1).gang, servers.each);
-    match world.fit.refusal(&alone) {
+    match world.fit.refusal(&alone, &world.gpu_types) {
         Some(why) => Err(written.problem(format!("a server can never run: it {why}"))),
         None => Ok(servers),
     }
@@ -155,7 +155,7 @@ fn largest_fits(
     let gang = roles.first().map(|role| role.gang).expect("a size has members");
     let mut job = JobSpec::workers("", gang, Default::default());
     job.roles = roles;
-    let why = match world.fit.refusal(&job) {
+    let why = match world.fit.refusal(&job, &world.gpu_types) {
         Some(why) => format!("such a job {why}"),
         None if world.ground.alone.fewest_nodes(&job).is_none() => "its members do not fit together".into(),
         None => return Ok(()),

@@ -8,15 +8,16 @@ use super::{Named, Origin, World, jobs, links, poisson, trace_jobs};
 use crate::scenario::documents::{FaultShape, JobShape, StepsShape, WorkloadSpec};
 use crate::scenario::error::{InputError, Position, Problem};
 use crate::scenario::values::{
-    Placed, Text, check_name, quantity, quantity_or_none, share, some_quantity, whole,
+    Placed, Text, check_name, quantity, quantity_or_none, share, some_quantity, whole, word,
 };
-use crate::scenario::{Arrival, Costs, Fault, Source};
+use crate::scenario::{Arrival, Costs, Departures, Fault, Source};
 
 #[derive(Debug, Default)]
 pub(super) struct Settings {
     pub(super) round: Duration,
     pub(super) tick: Duration,
     pub(super) costs: Costs,
+    pub(super) departures: Departures,
     pub(super) faults: Vec<Fault>,
 }
 
@@ -33,8 +34,32 @@ pub(super) fn settings(
             start: quantity_or_none(costs.and_then(|costs| costs.start.as_ref()))?,
             stop: quantity_or_none(costs.and_then(|costs| costs.stop.as_ref()))?,
         },
+        departures: spec.departures.as_ref().map_or(Ok(Departures::default()), |text| {
+            word(
+                text,
+                "word for departures",
+                &[("whenDone", Departures::WhenDone), ("never", Departures::Never)],
+            )
+        })?,
         faults: spec.faults.iter().map(|written| fault(written, cluster)).collect::<Result<_, _>>()?,
     })
+}
+
+/// Who never leaves never ends an iteration either: that is for jobs without any.
+pub(super) fn check_departures(
+    workload: Option<&Named<WorkloadSpec>>,
+    departures: Departures,
+    sources: &[Source],
+) -> Result<(), Problem> {
+    let trains = |source: &Source| match source {
+        Source::Listed(arrivals) => arrivals.iter().any(|arrival| arrival.training.is_some()),
+        Source::Drawn(_) => true,
+    };
+    let written = workload.and_then(|document| document.spec.departures.as_ref());
+    match written.filter(|_| departures == Departures::Never && sources.iter().any(trains)) {
+        Some(text) => Err(text.problem("jobs that are drawn or have a model leave when they are done")),
+        None => Ok(()),
+    }
 }
 
 fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Problem> {

@@ -39,10 +39,11 @@ struct Load {
 type Value = (u32, u64, u64, u64);
 
 impl<'a> Search<'a> {
-    /// None where the scope lies in several domains, or where too many nodes are too much to look at. What others claim
-    /// is not looked at: there, least disturbance goes first.
+    /// None where the scope lies in several domains, where too many nodes are too much to look at, or where members
+    /// share devices. What others claim is not looked at: there, least disturbance goes first.
     pub(super) fn exact(&self, draft: &Draft<'a>, scope: Scope, all: Exchange) -> Option<Vec<Part>> {
-        if self.reach != Reach::Unclaimed {
+        let shares = self.job.spec.roles.iter().any(|role| role.shape.each.gpus.is_share());
+        if shares || self.reach != Reach::Unclaimed {
             return None;
         }
         let mut nodes = self.fits_by_node(draft, scope);
@@ -204,7 +205,7 @@ fn read(table: &Table, nodes: &[(NodeId, Vec<u32>)], loads: &[Load], states: usi
         let load = &loads[index as usize];
         state -= load.stride;
         let members = load.members.iter().enumerate().filter(|(_, count)| **count > 0);
-        parts.extend(members.map(|(role, count)| Part { role: role as u8, node: *node, members: *count }));
+        parts.extend(members.map(|(role, count)| Part::of(role as u8, *node, *count)));
     }
     parts
 }
