@@ -6,7 +6,6 @@ mod draw;
 use std::collections::BTreeMap;
 
 use metronome_core::cluster::Name;
-use metronome_core::engine::State;
 use metronome_core::forecast::{Sought, look_ahead};
 use metronome_core::job::Life;
 use metronome_core::policy::Policy;
@@ -44,7 +43,7 @@ impl Told {
     }
 }
 
-/// Everybody who waits at the time of the case, has never run, and is free to.
+/// Everybody who waits at the time of the case, has never started, and is free to.
 pub fn told(case: &Case, policy: &Policy, estimates: Estimates, later: Later) -> Vec<Told> {
     let scenario = match later {
         Later::AsDrawn => case.scenario.clone(),
@@ -56,20 +55,14 @@ pub fn told(case: &Case, policy: &Policy, estimates: Estimates, later: Later) ->
     let outcome = world::run(&scenario, options(), &|_| {});
     let came: BTreeMap<Name, Option<Instant>> =
         outcome.jobs.iter().map(|job| (job.name.clone(), job.start)).collect();
-    let waits = outlook.jobs().filter(|(id, _)| has_never_run(&state, *id));
-    let told = waits.map(|(_, forecast)| Told {
+    let waits = |id| state.jobs.get(id).is_some_and(|job| job.life == Life::Queued);
+    let told = outlook.jobs().filter(|(id, _)| waits(*id)).map(|(_, forecast)| Told {
         at: case.at,
         foreseen: forecast.start,
         came: came.get(&forecast.name).copied().flatten(),
     });
-    told.collect()
-}
-
-fn has_never_run(state: &State, id: metronome_core::id::JobId) -> bool {
-    state
-        .jobs
-        .get(id)
-        .is_some_and(|job| job.life == Life::Queued && job.progress.executed(state.now).is_zero())
+    // Who was stopped and had saved nothing waits as if it had never run, but its first start is past.
+    told.filter(|told| told.came.is_none_or(|came| came >= case.at)).collect()
 }
 
 fn without_later(scenario: &Scenario, at: Instant) -> Scenario {

@@ -5,10 +5,12 @@
 //! whoever looks at others may fit once those are placed, and everybody may once somebody was told to leave. They are
 //! looked at again in the same pass, so that another pass would find nothing to do.
 
+use std::collections::BTreeMap;
+
 use super::admit::Rules;
 use super::draft::{Draft, Reach};
 use super::order::{Line, Rank, Ranker};
-use super::preempt::{Victims, gains};
+use super::preempt::{Grounds, Victims, gains};
 use super::reserve::{MOST_RESERVATIONS, end_if_started, owed_from, reserve};
 use super::share::Rights;
 use crate::id::{ClassId, Id, JobId};
@@ -45,6 +47,8 @@ struct Pass<'a, 'r> {
     victims: Option<Victims<'a>>,
     /// Where queues have shares and those that do not fit make others leave.
     rights: Option<Rights<'a>>,
+    /// Of each class the last who was given a place that was free.
+    last_started: BTreeMap<ClassId, JobId>,
     starts: usize,
     beneficiaries: usize,
     /// How often a time was looked for at which somebody fits.
@@ -88,6 +92,7 @@ impl<'a, 'r> Pass<'a, 'r> {
                 .shares()
                 .filter(|_| rules.preemption.makes_room())
                 .map(|shares| Rights::of(rules.snapshot, shares)),
+            last_started: BTreeMap::new(),
             starts: 0,
             beneficiaries: 0,
             attempts: 0,
@@ -156,7 +161,10 @@ impl<'a, 'r> Pass<'a, 'r> {
     fn admit(&mut self, job: JobId, class: ClassId) -> bool {
         self.looked[class.index()] = true;
         match self.admit_beside_reservations(job, class) {
-            Ok(()) => self.starts += 1,
+            Ok(()) => {
+                self.starts += 1;
+                self.note_start(job, class);
+            }
             Err(reason) => {
                 self.reserve_for(job, &reason);
                 let stamp = self.draft.stamp(self.class(class));
@@ -165,6 +173,15 @@ impl<'a, 'r> Pass<'a, 'r> {
             }
         }
         true
+    }
+
+    /// Whom others may look at stays: they may have been placed by it since.
+    fn note_start(&mut self, job: JobId, class: ClassId) {
+        let roles = &self.rules.snapshot.jobs[job].spec.roles;
+        match roles.iter().all(|role| role.shape.groups.is_empty()) {
+            true => self.last_started.insert(class, job),
+            false => self.last_started.remove(&class),
+        };
     }
 
     /// Places a job where that delays nobody ahead for whom room is kept.
@@ -288,8 +305,9 @@ impl<'a, 'r> Pass<'a, 'r> {
         }
         while let Some((job, class)) = lacking.pop(self.draft.held().by_queue()) {
             let at = self.refused.iter().position(|refused| refused.class == class);
-            if self.make_room_for(at.expect("whoever stands here was refused")) {
+            if let Some(waiting) = self.make_room_for(at.expect("whoever stands here was refused")) {
                 line.step_up(job, class);
+                self.stand_again(waiting, line);
                 return true;
             }
         }
@@ -298,7 +316,7 @@ impl<'a, 'r> Pass<'a, 'r> {
 
     fn make_room_for_the_head(&mut self) -> bool {
         let preempts = self.rules.preemption.makes_room() && !self.is_spent();
-        preempts && self.make_room_for(self.refused.len() - 1)
+        preempts && self.make_room_for(self.refused.len() - 1).is_some()
     }
 
     fn is_spent(&mut self) -> bool {
@@ -317,19 +335,36 @@ impl<'a, 'r> Pass<'a, 'r> {
         self.draft.counts.changes(&self.class(class).watches) + of_queues
     }
 
-    /// Tells those to leave whose place a refused job may take, and gives it to it.
-    fn make_room_for(&mut self, at: usize) -> bool {
+    /// Tells those to leave whose place a refused job may take, and gives it to it. Returns who had just been given a
+    /// place and has none any more; nothing if nobody can be told.
+    fn make_room_for(&mut self, at: usize) -> Option<Vec<JobId>> {
         let Refused { job, class, .. } = self.refused[at];
-        let victims = self.victims.get_or_insert_with(|| Victims::of(self.rules));
-        if !victims.make_room(self.rules, self.ranker, self.rights.as_ref(), &mut self.draft, job) {
+        // Those ahead in its own class stay ahead.
+        let others = self.last_started.iter().filter(|(other, _)| **other != class && !self.in_order());
+        let starting = others.map(|(_, started)| *started).collect();
+        let (rules, ranker, rights) = (self.rules, self.ranker, self.rights.as_ref());
+        let grounds = Grounds { rules, ranker, rights, starting: &starting };
+        let victims = self.victims.get_or_insert_with(|| Victims::of(rules));
+        let Some(waiting) = victims.make_room(&grounds, &mut self.draft, job) else {
             self.refused[at].tried = Some(self.changes_for(class));
-            return false;
-        }
+            return None;
+        };
         self.refused.remove(at);
+        self.last_started.remove(&class);
         self.draft.keep_nothing_for(job);
         self.beneficiaries += 1;
         self.starts += 1;
-        true
+        Some(waiting)
+    }
+
+    /// Those who had a place and have none any more are the first of their classes again.
+    fn stand_again(&mut self, waiting: Vec<JobId>, line: &mut Line<'a>) {
+        let jobs = self.rules.snapshot.jobs;
+        for (job, class) in waiting.into_iter().filter_map(|job| Some((job, jobs[job].class?))) {
+            self.last_started.remove(&class);
+            self.refused.retain(|refused| refused.class != class);
+            line.stand(job, class);
+        }
     }
 
     fn finish(mut self) -> Draft<'a> {

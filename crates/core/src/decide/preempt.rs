@@ -54,14 +54,23 @@ pub(super) struct Victims<'a> {
     in_vain: usize,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Victim<'a> {
     priority: Priority,
     /// It makes room though its priority is no lower: because it has so much more left to do.
     for_gain: bool,
     id: JobId,
     job: &'a Job,
-    assignment: &'a Arc<Assignment>,
+    assignment: Arc<Assignment>,
+}
+
+/// By what it is decided who makes room for whom.
+pub(super) struct Grounds<'s, 'a> {
+    pub(super) rules: &'s Rules<'a>,
+    pub(super) ranker: &'s Ranker<'a>,
+    pub(super) rights: Option<&'s Rights<'a>>,
+    /// Who was given a place in this pass and may have to wait instead: it loses nothing yet.
+    pub(super) starting: &'s BTreeSet<JobId>,
 }
 
 impl<'a> Victims<'a> {
@@ -69,15 +78,8 @@ impl<'a> Victims<'a> {
         let snapshot = rules.snapshot;
         let planned = snapshot.plan.iter().map(|(id, assignment)| (id, &snapshot.jobs[id], assignment));
         let settled = planned.filter(|(_, job, assignment)| may_be_stopped(snapshot, job, assignment));
-        let mut running: Vec<Victim<'a>> = settled
-            .map(|(id, job, assignment)| Victim {
-                priority: job.spec.priority,
-                for_gain: false,
-                id,
-                job,
-                assignment,
-            })
-            .collect();
+        let mut running: Vec<Victim<'a>> =
+            settled.map(|(id, job, assignment)| Victim::of(id, job, assignment)).collect();
         running.sort_unstable_by_key(|victim| (victim.priority, victim.job.spec.user, Reverse(victim.id)));
         let mut left = snapshot.budgets.clone();
         for job in snapshot.displaced.keys().filter_map(|id| snapshot.jobs.get(*id)) {
@@ -87,45 +89,47 @@ impl<'a> Victims<'a> {
         Self { preemption: rules.preemption, running, left, without_all: None, in_vain: 0 }
     }
 
-    /// Tells those to leave whose place a job may take, and gives it to it; false if there are none.
+    /// Tells those to leave whose place a job may take, and gives it to it. Returns who had a place in this draft and has
+    /// none any more; nothing if nobody can be told.
     pub(super) fn make_room(
         &mut self,
-        rules: &Rules<'a>,
-        ranker: &Ranker<'a>,
-        rights: Option<&Rights<'a>>,
+        grounds: &Grounds<'_, 'a>,
         draft: &mut Draft<'a>,
         id: JobId,
-    ) -> bool {
+    ) -> Option<Vec<JobId>> {
+        let Grounds { rules, starting, .. } = grounds;
         let job = &rules.snapshot.jobs[id];
         // Those who left for it already may yet be enough.
         let awaited = rules.snapshot.displaced.values().any(|beneficiary| *beneficiary == id);
         if !job.spec.preempts || awaited || rules.quota_allows(draft, job).is_err() {
-            return false;
+            return None;
         }
-        let Some((victims, assignment)) = self.choose(rules, ranker, rights, draft, job) else {
-            return false;
-        };
-        for victim in &victims {
-            draft.evict(victim.id, &victim.job.spec, victim.assignment);
+        let (victims, assignment) = self.choose(grounds, draft, job)?;
+        let (waiting, leaving): (Vec<_>, Vec<_>) =
+            victims.into_iter().partition(|victim| starting.contains(&victim.id));
+        for victim in &waiting {
+            draft.take_back(victim.id, victim.job, &victim.assignment);
+        }
+        for victim in &leaving {
+            draft.evict(victim.id, &victim.job.spec, &victim.assignment);
             draft.report.displaced.push((victim.id, id));
             spend(&mut self.left, victim.job, victim.assignment.members());
         }
-        let gone: BTreeSet<JobId> = victims.iter().map(|victim| victim.id).collect();
+        let gone: BTreeSet<JobId> = leaving.iter().map(|victim| victim.id).collect();
         self.running.retain(|victim| !gone.contains(&victim.id));
         self.without_all = None;
         draft.settle(id, job, assignment);
-        true
+        Some(waiting.iter().map(|victim| victim.id).collect())
     }
 
     fn choose(
         &mut self,
-        rules: &Rules<'a>,
-        ranker: &Ranker<'a>,
-        rights: Option<&Rights<'a>>,
+        grounds: &Grounds<'_, 'a>,
         draft: &Draft<'a>,
         job: &'a Job,
     ) -> Option<(Vec<Victim<'a>>, Assignment)> {
-        let all = self.candidates(rules, ranker, rights, draft, job);
+        let rules = grounds.rules;
+        let all = self.candidates(grounds, draft, job);
         if !self.would_all_do(rules, draft, job, &all) {
             return None;
         }
@@ -133,7 +137,7 @@ impl<'a> Victims<'a> {
         for _ in 0..MOST_CHOICES {
             let search = Search { rules, draft, job };
             let unspared: Vec<Victim<'a>> =
-                all.iter().filter(|victim| !spared.contains(&victim.id)).copied().collect();
+                all.iter().filter(|victim| !spared.contains(&victim.id)).cloned().collect();
             let wide = search.widen(&unspared)?;
             let (victims, assignment) = search.prune(wide)?;
             match self.past_budget(&victims) {
@@ -160,7 +164,7 @@ impl<'a> Victims<'a> {
         let ids = || all.iter().map(|victim| victim.id);
         if self.without_all.as_ref().is_none_or(|(shared, _)| !ids().eq(shared.iter().copied())) {
             let mut trial = draft.trial();
-            all.iter().for_each(|victim| trial.release(victim.job, victim.assignment));
+            all.iter().for_each(|victim| trial.release(victim.job, &victim.assignment));
             self.without_all = Some((ids().collect(), trial));
         }
         let (_, trial) = self.without_all.as_mut().expect("it was just made");
@@ -176,34 +180,31 @@ impl<'a> Victims<'a> {
     }
 
     /// Those whose place the job may take and whom no budget protects.
-    fn candidates(
-        &self,
-        rules: &Rules<'a>,
-        ranker: &Ranker<'a>,
-        rights: Option<&Rights<'a>>,
-        draft: &Draft<'a>,
-        job: &Job,
-    ) -> Vec<Victim<'a>> {
+    fn candidates(&self, grounds: &Grounds<'_, 'a>, draft: &Draft<'a>, job: &Job) -> Vec<Victim<'a>> {
+        let Grounds { rules, ranker, rights, starting } = *grounds;
         let mut surplus = rights.map(|rights| Surplus::of(rights, draft, job));
         let allowed = self.running.iter().filter(|victim| {
             let members = victim.assignment.members();
             let budgets = victim.job.spec.budgets.iter();
             budgets.map(|budget| self.left(*budget)).all(|left| members <= left)
         });
+        let jobs = rules.snapshot.jobs;
+        let placed = starting.iter().filter_map(|id| Some(Victim::of(*id, &jobs[*id], draft.assigned(*id)?)));
         let mut yielding: Vec<Victim<'a>> = Vec::new();
-        for victim in allowed {
+        for victim in placed.chain(allowed.cloned()) {
             let (lower, gain) = match &mut surplus {
-                Some(surplus) if victim.job.spec.queue != job.spec.queue => (surplus.claim(victim), false),
+                Some(surplus) if victim.job.spec.queue != job.spec.queue => (surplus.claim(&victim), false),
                 _ => (
                     is_below(victim.job, job),
                     self.looks_for_gain() && gains(rules, ranker, job, victim.job),
                 ),
             };
             if lower || gain {
-                yielding.push(Victim { for_gain: !lower, ..*victim });
+                yielding.push(Victim { for_gain: !lower, ..victim });
             }
         }
-        // Whoever has most left to do is the first of those who make room for gain.
+        // Those first who lose nothing yet, then by priority; whoever has most left to do is the first of those who make
+        // room for gain.
         let left = |victim: &Victim<'_>| victim.job.remaining(rules.snapshot.now);
         yielding.sort_by_key(|victim| (victim.for_gain, victim.for_gain.then(|| Reverse(left(victim)))));
         yielding
@@ -227,6 +228,13 @@ impl<'a> Victims<'a> {
             spend(&mut left, victim.job, members);
             short.then_some(victim.id)
         })
+    }
+}
+
+impl<'a> Victim<'a> {
+    fn of(id: JobId, job: &'a Job, assignment: &Arc<Assignment>) -> Self {
+        let assignment = Arc::clone(assignment);
+        Self { priority: job.spec.priority, for_gain: false, id, job, assignment }
     }
 }
 
@@ -319,9 +327,9 @@ impl<'a> Search<'_, 'a> {
         let mut gone = 0;
         for level in candidates.chunk_by(|one, next| !next.for_gain && one.priority == next.priority) {
             for victim in level {
-                let before = counted.map_or(0, |fits| fits.around(&trial, victim.assignment));
-                trial.release(victim.job, victim.assignment);
-                let after = counted.map_or(0, |fits| fits.around(&trial, victim.assignment));
+                let before = counted.map_or(0, |fits| fits.around(&trial, &victim.assignment));
+                trial.release(victim.job, &victim.assignment);
+                let after = counted.map_or(0, |fits| fits.around(&trial, &victim.assignment));
                 fit = fit.map(|fit| fit - before + after);
             }
             gone += level.len();
@@ -329,7 +337,7 @@ impl<'a> Search<'_, 'a> {
             if let Some(assignment) = may_fit.then(|| self.place(&mut trial)).flatten() {
                 let gone = candidates[..gone].iter();
                 return Some(
-                    gone.filter(|victim| self.is_in_the_way(victim, &assignment)).copied().collect(),
+                    gone.filter(|victim| self.is_in_the_way(victim, &assignment)).cloned().collect(),
                 );
             }
         }
@@ -362,7 +370,7 @@ impl<'a> Search<'_, 'a> {
     /// Gives back whom the job can do without, and places it with the rest gone.
     fn prune(&self, mut victims: Vec<Victim<'a>>) -> Option<(Vec<Victim<'a>>, Assignment)> {
         let mut trial = self.draft.trial();
-        victims.iter().for_each(|victim| trial.release(victim.job, victim.assignment));
+        victims.iter().for_each(|victim| trial.release(victim.job, &victim.assignment));
         // Those are left that lose least, few large gangs rather than many small ones, those that have most left to do.
         let snapshot = self.rules.snapshot;
         victims.sort_unstable_by_key(|victim| {
@@ -373,16 +381,16 @@ impl<'a> Search<'_, 'a> {
         let counted = Fits::of(self.job);
         let mut fit = counted.map(|fits| fits.everywhere(&trial));
         victims.retain(|victim| {
-            let before = counted.map_or(0, |fits| fits.around(&trial, victim.assignment));
-            trial.reclaim(victim.job, victim.assignment);
-            let after = counted.map_or(0, |fits| fits.around(&trial, victim.assignment));
+            let before = counted.map_or(0, |fits| fits.around(&trial, &victim.assignment));
+            trial.reclaim(victim.job, &victim.assignment);
+            let after = counted.map_or(0, |fits| fits.around(&trial, &victim.assignment));
             let needed = match (fit, counted) {
                 _ if !self.leaves_what_is_kept(&trial) => true,
                 (Some(fit), Some(fits)) => fit - before + after < fits.wanted,
                 _ => self.place(&mut trial).is_none(),
             };
             if needed {
-                trial.release(victim.job, victim.assignment);
+                trial.release(victim.job, &victim.assignment);
             } else {
                 fit = fit.map(|fit| fit - before + after);
             }

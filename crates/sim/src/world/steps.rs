@@ -159,7 +159,7 @@ impl World<'_> {
 
     fn start_cost(&self, index: usize) -> Duration {
         let training = &self.trainings[index];
-        let restart = training.checkpointing.filter(|_| training.has_run()).map(|costs| costs.restart);
+        let restart = training.checkpointing.filter(|_| training.goes_on()).map(|costs| costs.restart);
         self.scenario.costs.start + restart.unwrap_or_default()
     }
 

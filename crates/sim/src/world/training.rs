@@ -112,8 +112,9 @@ impl Training {
         self.since.is_some()
     }
 
-    pub(super) fn has_run(&self) -> bool {
-        self.start.is_some()
+    /// Whether it goes on from work that was saved, rather than from the beginning.
+    pub(super) fn goes_on(&self) -> bool {
+        self.done != Work::default()
     }
 
     pub(super) fn is_complete(&self) -> bool {

@@ -17,6 +17,13 @@ impl<'a> Draft<'a> {
         self.unassign(job);
     }
 
+    /// Somebody who was given a place in this draft waits instead.
+    pub(in crate::decide) fn take_back(&mut self, id: JobId, job: &Job, assignment: &Assignment) {
+        self.evict(id, &job.spec, assignment);
+        self.count(job, assignment, -1);
+        self.changes.remove(&id);
+    }
+
     /// Gives a job a place that was found in a trial.
     pub(in crate::decide) fn settle(&mut self, id: JobId, job: &'a Job, assignment: Assignment) {
         for part in assignment.parts() {
