@@ -67,7 +67,7 @@ fn an_unknown_field_is_named_with_the_nearest_known() {
         ),
         (
             beside_a_cluster("Queue", "  weihgt: 2"),
-            ":11:3: unknown field `weihgt`; known here are parent, weight, quota, lends, borrows, users",
+            ":11:3: unknown field `weihgt`; known here are parent, weight, quota, limit, lends, borrows, users, order",
             Some("did you mean `weight`?"),
         ),
         (
@@ -274,7 +274,7 @@ fn a_member_has_whole_gpus_or_a_share_of_one() {
         (job("gpuType: a100, resources: {cpu: 0}"), ":11:35: `gpuType` is for members that take GPUs", None),
         (
             workload("  {arrivals: {at: [0s]}, job: {work: {duration: 1s}}, departures: nevr}"),
-            ":11:69: unknown word for departures `nevr`",
+            ":11:67: unknown word for departures `nevr`",
             Some("did you mean `never`?"),
         ),
     ]);
@@ -353,6 +353,32 @@ fn queues_lead_to_the_root() {
 }
 
 #[test]
+fn a_queue_has_a_weight_and_bounds_that_go_together() {
+    let queue = |spec: &str| beside_a_cluster("Queue", &format!("  {spec}"));
+    let inside = |gpus: u32| {
+        let child = document("Queue", &format!("  {{parent: it, quota: {{nvidia.com/gpu: {gpus}}}}}"));
+        child.replace("name: it", &format!("name: of-{gpus}"))
+    };
+    let crowded = format!("{}---\n{}---\n{}", queue("quota: {nvidia.com/gpu: 8}"), inside(6), inside(4));
+    check(&[
+        (queue("weight: 0"), ":11:11: `0` is not a whole number from 1 to 1000000", None),
+        (queue("weight: heavy"), ":11:11: `heavy` is not a whole number from 1 to 1000000", None),
+        (
+            queue("{quota: {nvidia.com/gpu: 8}, limit: {nvidia.com/gpu: 4}}"),
+            ":9:18: queue `it` may hold less than its quota",
+            Some("the limit is at least the quota"),
+        ),
+        (crowded, ":9:18: the quotas inside `it` exceed its own", Some("they come to 10 GPUs")),
+        (queue("order: {user: 0.5, task: 0.6}"), ":11:10: the weights sum to 1.1 instead of 1", None),
+        (
+            queue("users: [{name: lab7, priority: highest}]"),
+            ":11:34: unknown priority `highest`",
+            Some("did you mean `high`?"),
+        ),
+    ]);
+}
+
+#[test]
 fn a_policy_changes_one_that_is_built_in() {
     let policy = |spec: &str| beside_a_cluster("Policy", spec);
     check(&[
@@ -376,7 +402,11 @@ fn a_policy_changes_one_that_is_built_in() {
             ":11:42: the limits rise from level to level",
             None,
         ),
-        (policy("  queueing: jump"), ":11:13: unknown queueing `jump`", Some("known are headBlocks, skip")),
+        (
+            policy("  queueing: jump"),
+            ":11:13: unknown queueing `jump`",
+            Some("known are headBlocks, skip, reserve"),
+        ),
     ]);
 }
 

@@ -142,7 +142,7 @@ mod tests {
             jobs: vec![job],
             ended: minute,
             gpu_capacity: Gpus::whole(1),
-            gpu_peak: Gpus::whole(1),
+            gpu_peak: None,
             gpu_busy: GpuTime::gpu_seconds(60),
             links: Vec::new(),
             bin: Duration::ZERO,

@@ -69,7 +69,7 @@ pub(super) struct Grounds<'s, 'a> {
     pub(super) rules: &'s Rules<'a>,
     pub(super) ranker: &'s Ranker<'a>,
     pub(super) rights: Option<&'s Rights<'a>>,
-    /// Who was given a place in this pass and may have to wait instead: it loses nothing yet.
+    /// Who was given a place in this pass and may have to wait instead for one of its own queue: it loses nothing yet.
     pub(super) starting: &'s BTreeSet<JobId>,
 }
 
@@ -189,7 +189,8 @@ impl<'a> Victims<'a> {
             budgets.map(|budget| self.left(*budget)).all(|left| members <= left)
         });
         let jobs = rules.snapshot.jobs;
-        let placed = starting.iter().filter_map(|id| Some(Victim::of(*id, &jobs[*id], draft.assigned(*id)?)));
+        let own = starting.iter().filter(|id| jobs[**id].spec.queue == job.spec.queue);
+        let placed = own.filter_map(|id| Some(Victim::of(*id, &jobs[*id], draft.assigned(*id)?)));
         let mut yielding: Vec<Victim<'a>> = Vec::new();
         for victim in placed.chain(allowed.cloned()) {
             let (lower, gain) = match &mut surplus {
@@ -335,10 +336,11 @@ impl<'a> Search<'_, 'a> {
             gone += level.len();
             let may_fit = counted.is_none_or(|fits| fit.is_some_and(|fit| fit >= fits.wanted));
             if let Some(assignment) = may_fit.then(|| self.place(&mut trial)).flatten() {
-                let gone = candidates[..gone].iter();
-                return Some(
-                    gone.filter(|victim| self.is_in_the_way(victim, &assignment)).cloned().collect(),
-                );
+                // Where others keep what is free, it may not be the place that is lacking.
+                let lacks_a_place = self.leaves_what_is_kept(self.draft);
+                let in_the_way =
+                    |victim: &&Victim<'a>| !lacks_a_place || self.is_in_the_way(victim, &assignment);
+                return Some(candidates[..gone].iter().filter(in_the_way).cloned().collect());
             }
         }
         None

@@ -312,6 +312,8 @@ impl Engine {
     fn stays_on(&mut self, id: JobId, held: Arc<Assignment>) {
         self.set_life(id, Life::Running(held.clone()));
         self.back_off(id, self.state.now + self.state.settings.cool_down);
+        // With it others may hold more than they are allowed to.
+        self.state.dirty = true;
         // Whoever it was to make room for may need more of it gone than its room.
         if let Some(beneficiary) = self.has_made_room(id).filter(|id| self.is_planned_elsewhere(*id)) {
             self.back_to_where_it_is(beneficiary);
