@@ -212,7 +212,10 @@ pub fn sentence(reason: &Reason, names: &impl Names) -> String {
         }
         Reason::WaitingForVictims => "its place is chosen, and others have yet to leave it".into(),
         Reason::ReservedUntil { ahead, .. } => {
-            format!("there is room for it, but {} ahead of it is about to need it", job(*ahead, names))
+            format!(
+                "there is room for it, but that is kept for {}, which is ahead of it and has waited long",
+                job(*ahead, names)
+            )
         }
         Reason::BehindHigherPriority { ahead } => {
             format!("the line is served in order, and {} ahead of it still waits", job(*ahead, names))

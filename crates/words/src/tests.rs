@@ -92,7 +92,7 @@ fn every_reason_is_a_sentence() {
         (Reason::WaitingForVictims, "its place is chosen, and others have yet to leave it"),
         (
             Reason::ReservedUntil { ahead: JobId(3), until: Instant::from_secs(60) },
-            "there is room for it, but `job-3` ahead of it is about to need it",
+            "there is room for it, but that is kept for `job-3`, which is ahead of it and has waited long",
         ),
         (
             Reason::BehindHigherPriority { ahead: JobId(3) },

@@ -128,7 +128,7 @@ pub(crate) fn reserved_until() -> Stage {
     stage.submit(taking(Duration::from_secs(7200), gang("first", 14)));
     stage.wait(1);
     stage.submit(taking(Duration::from_secs(600), gang("wide", 16)));
-    stage.wait(3600);
+    stage.wait(60);
     stage.submit(taking(Duration::from_secs(7200), gang("narrow", 1)));
     stage.asking("narrow")
 }
