@@ -206,6 +206,9 @@ impl<'a> World<'a> {
     fn next_instant(&mut self) -> Option<Instant> {
         let happens = self.agenda.next_at();
         let wakes = self.engine.next_wake().map(|wake| wake.max(self.now));
+        // Where nobody ever leaves, waiting changes nothing.
+        let may_change = happens.is_some() || self.scenario.departures == Departures::WhenDone;
+        let wakes = wakes.filter(|wake| may_change || *wake == self.now);
         let foreseen = [happens, wakes].into_iter().flatten().min();
         if self.wires.run_until(foreseen) {
             self.idle_wakes = 0;

@@ -134,7 +134,7 @@ fn imported(trace: &Import, part: &Part, args: &Experiment) -> Result<Scenario, 
     let folder = args.folder.join("imported");
     fs::create_dir_all(&folder).map_err(|error| input::cannot_write(&folder, &error))?;
     let file = folder.join(format!("{}.yaml", part.name));
-    import::write(&imported, &file).map_err(|error| Failure::from_world(&error))?;
+    imported.write(&file).map_err(|error| Failure::from_world(&error))?;
     Ok(Scenario::read(&file)?)
 }
 

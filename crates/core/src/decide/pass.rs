@@ -175,10 +175,13 @@ impl<'a, 'r> Pass<'a, 'r> {
         true
     }
 
-    /// Whom others may look at stays: they may have been placed by it since.
+    /// Remembers who would be told to leave as soon as it runs: it may as well not start. Whoever cannot be stopped keeps
+    /// its turn, and so does whom others may look at: they may have been placed by it since.
     fn note_start(&mut self, job: JobId, class: ClassId) {
-        let roles = &self.rules.snapshot.jobs[job].spec.roles;
-        match roles.iter().all(|role| role.shape.groups.is_empty()) {
+        let Snapshot { jobs, min_run, .. } = self.rules.snapshot;
+        let spec = &jobs[job].spec;
+        let unseen = spec.roles.iter().all(|role| role.shape.groups.is_empty());
+        match spec.capabilities.makes_room() && min_run.is_zero() && unseen {
             true => self.last_started.insert(class, job),
             false => self.last_started.remove(&class),
         };

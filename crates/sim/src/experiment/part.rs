@@ -2,15 +2,17 @@
 
 use std::fmt;
 use std::num::NonZeroU32;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use metronome_core::units::{Duration, QuantityError};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 
-use crate::import::{self, ImportOptions, Imported, MuriOptions, TimeFrom};
-use crate::scenario::InputError;
+use crate::import::{
+    self, Fill, ImportOptions, Imported, MuriOptions, Openb, OpenbOptions, TimeFrom, WriteError,
+};
+use crate::scenario::{Departures, InputError};
 
 /// As it is written: `"load-0.8.yaml"`, `{"file": "load-0.8.yaml", "policies": […]}` or `{"name": "muri", "import": …}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +41,32 @@ pub enum Import {
         #[serde(default)]
         time: TimeFrom,
     },
+    /// Pods drawn until they ask for that share of the GPUs, who stay.
+    Openb {
+        /// The folder of its lists.
+        file: String,
+        /// In thousandths.
+        #[serde(deserialize_with = "thousandths")]
+        fill: u32,
+        seed: u64,
+    },
+}
+
+/// A trace that was read and can be written as a scenario.
+#[derive(Clone, Debug)]
+pub enum Trace {
+    Jobs(Imported),
+    Pods(Openb),
+}
+
+impl Trace {
+    /// Writes `out` and the trace beside it.
+    pub fn write(&self, out: &Path) -> Result<PathBuf, WriteError> {
+        match self {
+            Self::Jobs(jobs) => import::write(jobs, out),
+            Self::Pods(pods) => import::write_openb(pods, out),
+        }
+    }
 }
 
 /// The outcome of one policy on a testbed: a row for each job, as Muri's authors publish theirs.
@@ -64,18 +92,22 @@ impl Part {
 impl Import {
     pub fn file(&self) -> &str {
         match self {
-            Self::Muri { file, .. } => file,
+            Self::Muri { file, .. } | Self::Openb { file, .. } => file,
         }
     }
 
     /// Reads the trace from the folder of data.
-    pub fn read(&self, data: &Path) -> Result<Imported, InputError> {
+    pub fn read(&self, data: &Path) -> Result<Trace, InputError> {
         match *self {
-            Self::Muri { ref file, nodes, gpus_per_node, limit, round, time } => import::muri(
-                &data.join(file),
-                ImportOptions { nodes, gpus_per_node, limit },
-                MuriOptions { round, time },
-            ),
+            Self::Muri { ref file, nodes, gpus_per_node, limit, round, time } => {
+                let options = ImportOptions { nodes, gpus_per_node, limit };
+                import::muri(&data.join(file), options, MuriOptions { round, time }).map(Trace::Jobs)
+            }
+            Self::Openb { ref file, fill, seed } => {
+                let fill = Some(Fill { thousandths: fill, seed });
+                let options = OpenbOptions { fill, limit: None, departures: Departures::Never };
+                import::openb(&data.join(file), options).map(Trace::Pods)
+            }
         }
     }
 }
@@ -87,6 +119,11 @@ fn published_round() -> Duration {
 fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(from)?;
     text.parse().map_err(|error: QuantityError| de::Error::custom(error))
+}
+
+fn thousandths<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    let fill = Fill::parse(&String::deserialize(from)?, 0);
+    fill.map(|fill| fill.thousandths).map_err(de::Error::custom)
 }
 
 #[derive(Deserialize)]

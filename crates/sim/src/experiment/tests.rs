@@ -179,6 +179,21 @@ fn a_scenario_may_be_a_trace_with_policies_and_observations_of_its_own() {
 }
 
 #[test]
+fn pods_are_drawn_from_a_folder_of_lists() {
+    let openb = |import: &str| {
+        TRACES.replace("\"format\": \"muri\", \"file\": \"muri/jobs.csv\", \"nodes\": 8, \"gpusPerNode\": 4, \"time\": \"iterations\"", import)
+    };
+    let sound = Definition::parse(&openb(r#""format": "openb", "file": "openb", "fill": "130%", "seed": 3"#))
+        .unwrap();
+    let import = sound.scenarios[2].import.clone().unwrap();
+    assert_eq!(import, Import::Openb { file: "openb".to_owned(), fill: 1300, seed: 3 });
+    let missing = import.read(Path::new("nowhere")).unwrap_err();
+    assert!(missing.to_string().contains("it is not a folder"), "{missing}");
+    let vague = Definition::parse(&openb(r#""format": "openb", "file": "openb", "fill": "full", "seed": 3"#));
+    assert!(vague.unwrap_err().to_string().contains("definition of the experiment"));
+}
+
+#[test]
 fn a_trace_that_makes_no_sense_is_refused_with_the_reason() {
     for (good, bad, reason) in [
         ("\"muri/jobs.csv\"", "\"../jobs.csv\"", "read `../jobs.csv`: a trace lies in the folder of data"),

@@ -151,12 +151,14 @@ fn named<T: Copy>(words: &[(&str, T)], word: &str) -> Option<T> {
     words.iter().find(|(known, _)| *known == word).map(|(_, meaning)| *meaning)
 }
 
-/// The table in words, the head first: each kind of job, then all of a user, of an urgency, of a width, and all.
+/// The table in words, the head first: each kind of job that there is, then all of a user, of an urgency, of a width, and
+/// all.
 pub fn rows(waits: &[PolicyWaits]) -> Vec<Vec<String>> {
     let head = ["user", "urgency", "width"].map(str::to_owned);
     let policies = waits.iter().map(|of| of.policy.clone());
     let mut rows: Vec<Vec<String>> = vec![head.into_iter().chain(policies).collect()];
-    rows.extend(slices().into_iter().map(|slice| row(slice, waits)));
+    let has_jobs = |slice: &Slice| waits.iter().any(|of| slice.mean(&of.cells).is_some());
+    rows.extend(slices().into_iter().filter(has_jobs).map(|slice| row(slice, waits)));
     rows
 }
 
