@@ -1,11 +1,11 @@
 //! Room kept for large gangs: under a stream of small jobs they start no later than they were promised.
 
 use metronome_core::id::Id;
-use metronome_core::job::{Gang, JobSpec};
+use metronome_core::job::{Gang, JobSpec, Priority};
 use metronome_core::units::{Duration, Instant};
 use metronome_sim::scenario::Scenario;
 use metronome_sim::world::{self, RunOptions};
-use metronome_testkit::build::{gpus, policy, racks, scenario};
+use metronome_testkit::build::{gpus, job, policy, racks, scenario};
 use rand::{Rng, RngExt};
 use rand_pcg::Pcg64;
 
@@ -58,4 +58,22 @@ fn a_gang_under_a_stream_of_small_jobs_starts_no_later_than_was_promised() {
         promised += 1;
     }
     assert!(promised > 20, "most gangs wait until room is kept for them: {promised}");
+}
+
+/// Two urgent jobs at a time fill the cluster, and the next is there before one ends.
+#[test]
+fn a_stream_of_urgent_jobs_does_not_keep_one_that_can_be_stopped_from_ending() {
+    let urgent = |index: u64| {
+        let spec = JobSpec { priority: Priority::HIGH, ..job(&format!("urgent-{index}"), 4, 300) };
+        (index * 150, spec)
+    };
+    let meek = JobSpec { priority: Priority::LOW, ..job("meek", 4, 600) };
+    let crowd = scenario(racks(1, 1, 8), (0..400).map(urgent).chain([(60, meek)]));
+    let outcome = world::run(&crowd, RunOptions::new(policy("metronome")), &|_| {});
+    let meek = outcome.jobs.iter().find(|job| &*job.name == "meek").expect("it was submitted");
+    let last = outcome.jobs.iter().filter_map(|job| job.end).max();
+    // Thirty times its length, its length, and as long as somebody urgent runs.
+    let bound = Instant::START + Duration::from_secs(60 + 30 * 600 + 600 + 300);
+    assert!(meek.end.is_some_and(|end| end <= bound), "{:?}", meek.end);
+    assert!(last > Some(bound), "the stream goes on: {last:?}");
 }

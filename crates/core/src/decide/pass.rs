@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::admit::Rules;
 use super::draft::{Draft, Reach};
 use super::order::{Line, Rank, Ranker};
-use super::preempt::{Grounds, Victims, gains};
+use super::preempt::{Grounds, Victims, gains, is_spared};
 use super::reserve::{MOST_RESERVATIONS, end_if_started, owed_from, reserve};
 use super::share::Rights;
 use crate::id::{ClassId, Id, JobId};
@@ -211,9 +211,10 @@ impl<'a, 'r> Pass<'a, 'r> {
 
     /// Whether somebody ahead, once started, would make room for a job again: then there is no point in waiting for it.
     fn would_make_room(&self, ahead: JobId, job: JobId) -> bool {
-        let jobs = self.rules.snapshot.jobs;
+        let Snapshot { jobs, now, .. } = self.rules.snapshot;
         self.rules.preemption == Preemption::ByGain
-            && gains(self.rules, self.ranker, &jobs[job], &jobs[ahead])
+            && !is_spared(&jobs[ahead], self.ranker, *now)
+            && gains(self.rules, &jobs[job], &jobs[ahead])
     }
 
     fn rank(&self, job: JobId, class: ClassId) -> Rank {

@@ -40,7 +40,7 @@ const MOST_CHOICES: usize = 8;
 /// for and the disturbance together.
 const TIMES_THE_COST: u128 = 15;
 
-/// Who has waited for so many times its own length makes no more room for gain.
+/// Who has waited for so many times its own length makes no more room.
 pub(super) const LENGTHS_BEFORE_SPARED: u64 = 30;
 
 pub(super) struct Victims<'a> {
@@ -195,10 +195,8 @@ impl<'a> Victims<'a> {
         for victim in placed.chain(allowed.cloned()) {
             let (lower, gain) = match &mut surplus {
                 Some(surplus) if victim.job.spec.queue != job.spec.queue => (surplus.claim(&victim), false),
-                _ => (
-                    is_below(victim.job, job),
-                    self.looks_for_gain() && gains(rules, ranker, job, victim.job),
-                ),
+                _ if is_spared(victim.job, ranker, rules.snapshot.now) => (false, false),
+                _ => (is_below(victim.job, job), self.looks_for_gain() && gains(rules, job, victim.job)),
             };
             if lower || gain {
                 yielding.push(Victim { for_gain: !lower, ..victim });
@@ -239,20 +237,25 @@ impl<'a> Victim<'a> {
     }
 }
 
+/// Whether somebody has waited for so long that it makes no more room for others of its queue: neither a stream of short
+/// jobs nor one of urgent ones keeps it from ending. Of a job whose length is unknown nobody can say what is long.
+pub(super) fn is_spared(job: &Job, ranker: &Ranker<'_>, now: Instant) -> bool {
+    let waited = now.since(job.submitted) - job.progress.executed(now);
+    let enough = |alone: Duration| ranker.window(job.spec.queue).max(alone.times(LENGTHS_BEFORE_SPARED));
+    job.spec.work.alone.is_some_and(|alone| waited >= enough(alone))
+}
+
 /// Whether a job had better go first, and somebody of no higher priority who has far more left to do, and loses only
-/// time by it, later. Who has waited too long is spared: a stream of short jobs does not keep a long one from ending.
-pub(super) fn gains(rules: &Rules<'_>, ranker: &Ranker<'_>, first: &Job, later: &Job) -> bool {
+/// time by it, later.
+pub(super) fn gains(rules: &Rules<'_>, first: &Job, later: &Job) -> bool {
     let now = rules.snapshot.now;
     let (Some(short), Some(long)) = (first.remaining(now), later.remaining(now)) else { return false };
     let service = |job: &Job, time: Duration| GpuTime::of(job.spec.gpus(), time).0;
     let cost = service(first, short) + service(later, loss(later, now));
-    let waited = now.since(later.submitted) - later.progress.executed(now);
-    let alone = later.spec.work.alone.unwrap_or(Duration::ZERO);
     later.spec.capabilities.suspend
         && later.spec.priority <= first.spec.priority
         && later.spec.user <= first.spec.user
         && service(later, long) * 10 > cost * TIMES_THE_COST
-        && waited < ranker.window(later.spec.queue).max(alone.times(LENGTHS_BEFORE_SPARED))
 }
 
 /// Time that stopping a job costs: what it did since it last could go on from, and what it takes to save and resume.
