@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::cluster::{Cluster, NodeState};
 use crate::id::{CounterId, IdVec, JobId, NodeId, QueueId};
-use crate::job::{Capabilities, Exit, Job, JobSpec, Life, Topology};
+use crate::job::{Capabilities, Exit, Job, JobSpec, Life, RoleKind, Teams, Topology};
 use crate::plan::{Amendment, Assignment};
 use crate::queue::{Queue, lineage};
 use crate::snapshot::Snapshot;
@@ -351,6 +351,9 @@ fn keeps_topology(
     assignment: &Assignment,
     cluster: &Cluster,
 ) -> Result<(), Violation> {
+    if spec.teams.is_some_and(|teams| splits_a_team(spec, teams, assignment, cluster)) {
+        return Err(Violation::TopologyBroken(id));
+    }
     let Topology::Required(level) = spec.topology else { return Ok(()) };
     let domain = |node: NodeId| cluster.node(node).domains.get(usize::from(level.0)).copied();
     let apart = if level == cluster.depth() {
@@ -359,6 +362,17 @@ fn keeps_topology(
         assignment.parts().iter().map(|part| domain(part.node)).collect::<BTreeSet<_>>().len()
     };
     if apart > 1 { Err(Violation::TopologyBroken(id)) } else { Ok(()) }
+}
+
+/// Whether a domain has a part of a group.
+fn splits_a_team(spec: &JobSpec, teams: Teams, assignment: &Assignment, cluster: &Cluster) -> bool {
+    let mut members: BTreeMap<_, u64> = BTreeMap::new();
+    let works = |role: u8| spec.roles[usize::from(role)].kind == RoleKind::Worker;
+    for part in assignment.parts().iter().filter(|part| works(part.role)) {
+        let domain = cluster.node(part.node).domains.get(usize::from(teams.within.0)).copied();
+        *members.entry((part.role, domain.ok_or(part.node))).or_default() += u64::from(part.members);
+    }
+    members.into_values().any(|members| teams.whole(members) < members)
 }
 
 /// A job that makes room may be planned elsewhere already; one that leaves for any other reason may not.

@@ -4,6 +4,7 @@ mod gang;
 mod life;
 mod shape;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,21 @@ pub struct Role {
     pub kind: RoleKind,
     pub gang: Gang,
     pub shape: Shape,
+}
+
+/// Workers in groups that exchange far more among themselves than with others, as those do that hold one model together:
+/// each group of `size` is inside one domain of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Teams {
+    pub size: NonZeroU32,
+    pub within: Level,
+}
+
+impl Teams {
+    /// How many of so many members stand in whole groups.
+    pub const fn whole(self, members: u64) -> u64 {
+        members - members % (self.size.get() as u64)
+    }
 }
 
 /// Whether members want to be near each other.
@@ -136,6 +152,9 @@ pub struct JobSpec {
     pub deadline: Option<Instant>,
     #[serde(default)]
     pub topology: Topology,
+    /// How its workers stand in groups, where they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub teams: Option<Teams>,
     pub capabilities: Capabilities,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpointing: Option<Checkpointing>,
@@ -173,6 +192,7 @@ impl JobSpec {
             work: Work::default(),
             deadline: None,
             topology: Topology::Anywhere,
+            teams: None,
             capabilities: Capabilities::START_ONLY,
             checkpointing: None,
             profile: None,

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use crate::cluster::{Cluster, Name};
 use crate::groups::{Groups, Tallies};
 use crate::id::{BudgetId, ClassId, GroupId, IdVec, JobId, QueueId, ShapeId, Window};
-use crate::job::{Gang, Job, Priority, RoleKind, Standing, Topology};
+use crate::job::{Gang, Job, Priority, RoleKind, Standing, Teams, Topology};
 use crate::plan::{Plan, Reservation};
 use crate::queue::{Holdings, Queue};
 use crate::report::Reason;
@@ -66,6 +66,7 @@ pub struct ClassKey {
     pub user: Share,
     pub owner: Option<Name>,
     pub topology: Topology,
+    pub teams: Option<Teams>,
     pub preempts: bool,
     pub is_to_be_repaired: bool,
     /// How much is left to do, roughly, where the policy looks at that.

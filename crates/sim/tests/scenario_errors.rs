@@ -194,6 +194,16 @@ fn a_job_says_what_can_be_done() {
             ":9:18: job `it` can never run: it needs 5 GPUs within one node, and none is that large",
             None,
         ),
+        (
+            job("  {members: 6, work: {duration: 10m}, topology: {teams: {size: 4, within: node}}}"),
+            ":11:65: 6 workers do not make up groups of 4",
+            None,
+        ),
+        (
+            job("  {members: 8, work: {duration: 10m}, topology: {teams: {size: 8, within: node}}}"),
+            ":9:18: job `it` can never run: it needs groups of 8 workers within one node, and none holds one",
+            None,
+        ),
         (job("  {}"), ":9:18: missing field `work`", how_long),
         (job("  work: {}"), ":11:9: there is no work in it", how_long),
         (

@@ -1,11 +1,13 @@
 //! Truths about every decision, over random sequences of events.
 
+use std::num::NonZeroU32;
+
 use metronome_core::check::{occupied, occupied_shares};
 use metronome_core::cluster::Level;
 use metronome_core::decide::decide;
 use metronome_core::engine::{Engine, State};
 use metronome_core::id::{IdVec, QueueId};
-use metronome_core::job::{Gang, JobSpec, Life, Priority, Role, RoleKind, Topology};
+use metronome_core::job::{Gang, JobSpec, Life, Priority, Role, RoleKind, Teams, Topology};
 use metronome_core::policy::{Order, Policy, Weights};
 use metronome_core::queue::{Queue, QueueUser};
 use metronome_core::units::{Duration, Gpus, Share};
@@ -64,6 +66,11 @@ fn jobs() -> impl Strategy<Value = JobSpec> {
             spec.topology = topology;
             spec.priority = Priority(urgency * 100);
             spec.user = Share(user * 500_000);
+            // Some stand in pairs: on a node, or in a rack where those with servers do.
+            if spec.roles[0].gang.min().is_multiple_of(2) && stays {
+                let within = Level(u8::from(!servers));
+                spec.teams = Some(Teams { size: NonZeroU32::new(2).unwrap(), within });
+            }
             if servers {
                 let mut server: Role = spec.roles[0].clone();
                 server.kind = RoleKind::Ps;

@@ -14,7 +14,7 @@ impl<'a> Fits<'a> {
     /// `None` for jobs of several roles, with rules, or bound to a level: more decides about those.
     pub(super) fn of(job: &'a Job) -> Option<Self> {
         let [role] = &job.spec.roles[..] else { return None };
-        let anywhere = !matches!(job.spec.topology, Topology::Required(_));
+        let anywhere = !matches!(job.spec.topology, Topology::Required(_)) && job.spec.teams.is_none();
         let wanted = u64::from(job.spec.members());
         (anywhere && role.shape.rules.is_empty()).then_some(Self { shape: &role.shape, wanted })
     }

@@ -17,7 +17,7 @@ use crate::id::{ClassId, Id, JobId};
 use crate::policy::{Preemption, Queueing};
 use crate::report::Reason;
 use crate::snapshot::{Class, Snapshot};
-use crate::units::Instant;
+use crate::units::{Instant, Resources};
 
 /// A cycle starts at most so many jobs; the next goes on from there.
 const MOST_STARTS_PER_CYCLE: usize = 10_000;
@@ -45,10 +45,12 @@ struct Pass<'a, 'r> {
     /// Whether each class was looked at.
     looked: Vec<bool>,
     victims: Option<Victims<'a>>,
-    /// Where queues have shares and those that do not fit make others leave.
+    /// Where queues have shares and those that do not fit make others leave; as of what queues hold now.
     rights: Option<Rights<'a>>,
     /// Of each class the last who was given a place that was free.
     last_started: BTreeMap<ClassId, JobId>,
+    /// What all who started and could be taken back have taken.
+    started: Resources,
     starts: usize,
     beneficiaries: usize,
     /// How often a time was looked for at which somebody fits.
@@ -93,6 +95,7 @@ impl<'a, 'r> Pass<'a, 'r> {
                 .filter(|_| rules.preemption.makes_room())
                 .map(|shares| Rights::of(rules.snapshot, shares)),
             last_started: BTreeMap::new(),
+            started: Resources::NONE,
             starts: 0,
             beneficiaries: 0,
             attempts: 0,
@@ -164,6 +167,7 @@ impl<'a, 'r> Pass<'a, 'r> {
             Ok(()) => {
                 self.starts += 1;
                 self.note_start(job, class);
+                self.note_holdings();
             }
             Err(reason) => {
                 self.reserve_for(job, &reason);
@@ -175,6 +179,11 @@ impl<'a, 'r> Pass<'a, 'r> {
         true
     }
 
+    fn note_holdings(&mut self) {
+        let held = self.draft.held().by_queue();
+        self.rights.iter_mut().for_each(|rights| rights.note(held));
+    }
+
     /// Remembers who would be told to leave as soon as it runs: it may as well not start. Whoever cannot be stopped keeps
     /// its turn, and so does whom others may look at: they may have been placed by it since.
     fn note_start(&mut self, job: JobId, class: ClassId) {
@@ -182,7 +191,10 @@ impl<'a, 'r> Pass<'a, 'r> {
         let spec = &jobs[job].spec;
         let unseen = spec.roles.iter().all(|role| role.shape.groups.is_empty());
         match spec.capabilities.makes_room() && min_run.is_zero() && unseen {
-            true => self.last_started.insert(class, job),
+            true => {
+                self.started = self.started + spec.least();
+                self.last_started.insert(class, job)
+            }
             false => self.last_started.remove(&class),
         };
     }
@@ -304,12 +316,13 @@ impl<'a, 'r> Pass<'a, 'r> {
             return false;
         }
         let mut lacking = Line::empty(self.ranker);
-        for refused in self.refused.iter().filter(|refused| self.is_untried(refused)) {
+        let mut places: BTreeMap<ClassId, usize> = BTreeMap::new();
+        for (at, refused) in self.refused.iter().enumerate().filter(|(_, refused)| self.is_untried(refused)) {
             lacking.stand(refused.job, refused.class);
+            places.insert(refused.class, at);
         }
         while let Some((job, class)) = lacking.pop(self.draft.held().by_queue()) {
-            let at = self.refused.iter().position(|refused| refused.class == class);
-            if let Some(waiting) = self.make_room_for(at.expect("whoever stands here was refused")) {
+            if let Some(waiting) = self.make_room_for(places[&class]) {
                 line.step_up(job, class);
                 self.stand_again(waiting, line);
                 return true;
@@ -343,18 +356,24 @@ impl<'a, 'r> Pass<'a, 'r> {
     /// place and has none any more; nothing if nobody can be told.
     fn make_room_for(&mut self, at: usize) -> Option<Vec<JobId>> {
         let Refused { job, class, .. } = self.refused[at];
+        let (rules, ranker, rights, in_order) =
+            (self.rules, self.ranker, self.rights.as_ref(), self.in_order());
+        let victims = self.victims.get_or_insert_with(|| Victims::of(rules, ranker));
+        if !victims.may_help(rules, rights, &self.draft, job, self.started) {
+            self.refused[at].tried = Some(self.changes_for(class));
+            return None;
+        }
         // Those ahead in its own class stay ahead.
-        let others = self.last_started.iter().filter(|(other, _)| **other != class && !self.in_order());
+        let others = self.last_started.iter().filter(|(other, _)| **other != class && !in_order);
         let starting = others.map(|(_, started)| *started).collect();
-        let (rules, ranker, rights) = (self.rules, self.ranker, self.rights.as_ref());
         let grounds = Grounds { rules, ranker, rights, starting: &starting };
-        let victims = self.victims.get_or_insert_with(|| Victims::of(rules));
         let Some(waiting) = victims.make_room(&grounds, &mut self.draft, job) else {
             self.refused[at].tried = Some(self.changes_for(class));
             return None;
         };
         self.refused.remove(at);
         self.last_started.remove(&class);
+        self.note_holdings();
         self.draft.keep_nothing_for(job);
         self.beneficiaries += 1;
         self.starts += 1;

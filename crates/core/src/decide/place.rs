@@ -14,6 +14,7 @@ mod ruled;
 mod score;
 mod seats;
 mod servers;
+mod teams;
 mod why;
 
 use std::cmp::Reverse;
@@ -197,13 +198,16 @@ impl<'a> Search<'a> {
 
     /// How many members more than needed a scope takes; none if some role does not fit.
     fn slack(&self, draft: &Draft<'_>, scope: Scope) -> Option<u64> {
-        self.slack_by(|shape| self.fit_in(draft, scope, shape))
+        self.slack_by(|role| match self.teams_of(role) {
+            Some(teams) => self.fit_in_teams(draft, scope, role, teams),
+            None => self.fit_in(draft, scope, &role.shape),
+        })
     }
 
-    fn slack_by(&self, fit: impl Fn(&Shape) -> u64) -> Option<u64> {
+    fn slack_by(&self, fit: impl Fn(&Role) -> u64) -> Option<u64> {
         let mut slack = 0;
         for role in &self.job.spec.roles {
-            slack += fit(&role.shape).checked_sub(u64::from(self.size(role)))?;
+            slack += fit(role).checked_sub(u64::from(self.size(role)))?;
         }
         Some(slack)
     }
@@ -277,8 +281,12 @@ impl<'a> Search<'a> {
         if draft.is_ruled(shape) {
             return self.one_at_a_time(draft, scope, numbered, members);
         }
-        let candidates = self.candidates(draft, scope, shape);
+        let candidates = match self.teams_of(role) {
+            Some(teams) => self.candidates_for_teams(draft, scope, role, teams),
+            None => self.candidates(draft, scope, shape),
+        };
         let chosen = match self.rule {
+            _ if self.teams_of(role).is_some() => self.fewest(draft, Level(0), candidates, members),
             Placement::Topology => self.fewest(draft, Level(0), candidates, members),
             Placement::Spread | Placement::Pack | Placement::Buckets => {
                 self.one_by_one(draft, candidates, shape, members)

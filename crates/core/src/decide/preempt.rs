@@ -12,6 +12,8 @@
 //! do: with any one of them back, the job would not fit. None of the three relations has a circle, so two jobs never
 //! take each other's place in turn.
 
+mod bounds;
+
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,6 +31,7 @@ use crate::policy::Preemption;
 use crate::queue::{Queue, lineage};
 use crate::snapshot::Snapshot;
 use crate::units::{Duration, GpuTime, Instant, Resources};
+use bounds::Bounds;
 
 /// A cycle gives up after so many searches that found nobody: each looks at every node.
 const MOST_SEARCHES_IN_VAIN: usize = 100;
@@ -47,6 +50,7 @@ pub(super) struct Victims<'a> {
     preemption: Preemption,
     /// The lowest priority first.
     running: Vec<Victim<'a>>,
+    bounds: Bounds,
     /// How many members may still be evicted on account of each budget.
     left: IdVec<BudgetId, u32>,
     /// The draft without all of these: what does not fit there needs no closer look.
@@ -74,19 +78,41 @@ pub(super) struct Grounds<'s, 'a> {
 }
 
 impl<'a> Victims<'a> {
-    pub(super) fn of(rules: &Rules<'a>) -> Self {
+    pub(super) fn of(rules: &Rules<'a>, ranker: &Ranker<'a>) -> Self {
         let snapshot = rules.snapshot;
         let planned = snapshot.plan.iter().map(|(id, assignment)| (id, &snapshot.jobs[id], assignment));
         let settled = planned.filter(|(_, job, assignment)| may_be_stopped(snapshot, job, assignment));
         let mut running: Vec<Victim<'a>> =
             settled.map(|(id, job, assignment)| Victim::of(id, job, assignment)).collect();
         running.sort_unstable_by_key(|victim| (victim.priority, victim.job.spec.user, Reverse(victim.id)));
+        let bounds = Bounds::of(&running, ranker.shares().is_some(), snapshot.now);
         let mut left = snapshot.budgets.clone();
         for job in snapshot.displaced.keys().filter_map(|id| snapshot.jobs.get(*id)) {
             let members = job.life.holds().iter().map(|held| held.members()).sum();
             spend(&mut left, job, members);
         }
-        Self { preemption: rules.preemption, running, left, without_all: None, in_vain: 0 }
+        Self { preemption: rules.preemption, running, bounds, left, without_all: None, in_vain: 0 }
+    }
+
+    /// Whether a job might fit if others left: those who run, or who were given what `starting` comes to in this pass.
+    pub(super) fn may_help(
+        &self,
+        rules: &Rules<'a>,
+        rights: Option<&Rights<'a>>,
+        draft: &Draft<'a>,
+        id: JobId,
+        starting: Resources,
+    ) -> bool {
+        let (job, now) = (&rules.snapshot.jobs[id], rules.snapshot.now);
+        let (queue, need) = (job.spec.queue, job.spec.least());
+        let held = draft.held().by_queue();
+        let takes_back = rights.is_some_and(|rights| rights.may_take_back(held, queue, need));
+        let theirs = match takes_back {
+            true => self.bounds.total(),
+            false => self.bounds.most(job, self.looks_for_gain(), now),
+        };
+        let theirs = theirs + starting;
+        theirs != Resources::NONE && need.fits_in(draft.total() + theirs)
     }
 
     /// Tells those to leave whose place a job may take, and gives it to it. Returns who had a place in this draft and has
@@ -249,13 +275,24 @@ pub(super) fn is_spared(job: &Job, ranker: &Ranker<'_>, now: Instant) -> bool {
 /// time by it, later.
 pub(super) fn gains(rules: &Rules<'_>, first: &Job, later: &Job) -> bool {
     let now = rules.snapshot.now;
-    let (Some(short), Some(long)) = (first.remaining(now), later.remaining(now)) else { return false };
-    let service = |job: &Job, time: Duration| GpuTime::of(job.spec.gpus(), time).0;
-    let cost = service(first, short) + service(later, loss(later, now));
-    later.spec.capabilities.suspend
-        && later.spec.priority <= first.spec.priority
+    let (Some(left), Some(margin)) = (first.remaining(now), margin(later, now)) else { return false };
+    later.spec.priority <= first.spec.priority
         && later.spec.user <= first.spec.user
-        && service(later, long) * 10 > cost * TIMES_THE_COST
+        && margin > service(first, left) as Margin * TIMES_THE_COST as Margin
+}
+
+/// How much more a job has left to do than stopping it costs, as far as that counts: whose service, times the cost, is less
+/// gains if the job goes later. None of a job that loses more than time, or of which nobody knows.
+type Margin = i128;
+
+fn margin(later: &Job, now: Instant) -> Option<Margin> {
+    let left = later.remaining(now).filter(|_| later.spec.capabilities.suspend)?;
+    let cost = service(later, loss(later, now)) * TIMES_THE_COST;
+    Some(service(later, left) as Margin * 10 - cost as Margin)
+}
+
+fn service(job: &Job, time: Duration) -> u128 {
+    GpuTime::of(job.spec.gpus(), time).0
 }
 
 /// Time that stopping a job costs: what it did since it last could go on from, and what it takes to save and resume.

@@ -136,6 +136,8 @@ impl<'a> Shares<'a> {
 pub(super) struct Rights<'a> {
     shares: &'a Shares<'a>,
     owned: IdVec<QueueId, Own>,
+    /// Two of those that hold more than their own, or as many as there are.
+    beyond: Vec<QueueId>,
 }
 
 impl<'a> Rights<'a> {
@@ -146,7 +148,16 @@ impl<'a> Rights<'a> {
         }
         let held = snapshot.held.by_queue().iter().filter(|(_, held)| **held != Resources::NONE);
         active.extend(held.map(|(queue, _)| queue));
-        Self { shares, owned: shares.owned(|queue| active.contains(&queue)) }
+        let owned = shares.owned(|queue| active.contains(&queue));
+        let mut rights = Self { shares, owned, beyond: Vec::new() };
+        rights.note(snapshot.held.by_queue());
+        rights
+    }
+
+    /// Queues hold so much from now on.
+    pub(super) fn note(&mut self, held: &IdVec<QueueId, Resources>) {
+        let beyond = held.iter().filter(|(queue, held)| !self.covers(*queue, **held));
+        self.beyond = beyond.map(|(queue, _)| queue).take(2).collect();
     }
 
     fn covers(&self, queue: QueueId, held: Resources) -> bool {
@@ -161,8 +172,7 @@ impl<'a> Rights<'a> {
         queue: QueueId,
         need: Resources,
     ) -> bool {
-        let beyond = |other: QueueId| other != queue && !self.covers(other, held[other]);
-        self.covers(queue, held[queue] + need) && held.ids().any(beyond)
+        self.beyond.iter().any(|other| *other != queue) && self.covers(queue, held[queue] + need)
     }
 
     /// Whether what one queue holds beyond its own, as of `held`, includes something for another to take back.

@@ -194,6 +194,7 @@ fn class_key(policy: &Policy, job: &Job, now: Instant) -> ClassKey {
         user: job.spec.user,
         owner: job.spec.owner.clone(),
         topology: job.spec.topology,
+        teams: job.spec.teams,
         preempts: job.spec.preempts,
         is_to_be_repaired: job.is_to_be_repaired,
         length: if policy.looks_at_lengths() { length(job, now) } else { 0 },

@@ -304,6 +304,7 @@ impl World {
             work: Work::default(),
             deadline: None,
             topology: Topology::Anywhere,
+            teams: None,
             capabilities: Capabilities { evict: true, ..Capabilities::START_ONLY },
             checkpointing: None,
             profile: None,

@@ -20,8 +20,8 @@ use crate::near::{did_you_mean, listed};
 
 pub(crate) use cluster::{Cable, ClusterSpec, Links, NodeGroup};
 pub(crate) use job::{
-    CheckpointShape, DeadlineShape, GpuTypesShape, JobShape, ResourcesShape, RoleShape, TopologyShape,
-    TrafficShape, WorkShape,
+    CheckpointShape, DeadlineShape, GpuTypesShape, JobShape, ResourcesShape, RoleShape, TeamsShape,
+    TopologyShape, TrafficShape, WorkShape,
 };
 pub(crate) use policy::{OrderShape, PolicySpec, WeightsShape};
 pub(crate) use queue::QueueSpec;

@@ -142,6 +142,7 @@ impl Drawn {
             work: Work::default(),
             deadline: None,
             topology: Topology::Anywhere,
+            teams: None,
             capabilities: capabilities(self.checkpointing),
             checkpointing: self.checkpointing,
             profile: None,

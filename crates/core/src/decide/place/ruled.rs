@@ -71,7 +71,8 @@ impl<'a> Search<'a> {
             domains.entry(domain).or_default().push(node);
         }
         let slack = |(domain, nodes): (Domain, Vec<NodeId>)| {
-            let fit = |shape: &Shape| nodes.iter().map(|node| u64::from(self.fit(draft, *node, shape))).sum();
+            let fit =
+                |role: &Role| nodes.iter().map(|node| u64::from(self.fit(draft, *node, &role.shape))).sum();
             Some((self.slack_by(fit)?, domain))
         };
         let mut found: Vec<(u64, Domain)> = domains.into_iter().filter_map(slack).collect();

@@ -71,11 +71,11 @@ struct Cost {
 }
 
 impl<'a> Search<'a> {
-    /// Who exchanges, where the gang has servers and workers and no rules say where they go.
+    /// Who exchanges, where the gang has servers and workers and neither rules nor teams say where they go.
     pub(super) fn exchange(&self, draft: &Draft<'_>) -> Option<Exchange> {
         let roles = self.job.spec.roles.iter();
         let all = roles.clone().fold(Exchange::default(), |sum, role| sum.with(role.kind, self.size(role)));
-        let exchanges = all.servers > 0 && all.workers > 0;
+        let exchanges = all.servers > 0 && all.workers > 0 && self.job.spec.teams.is_none();
         (exchanges && !roles.into_iter().any(|role| draft.is_ruled(&role.shape))).then_some(all)
     }
 

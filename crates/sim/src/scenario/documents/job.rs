@@ -123,6 +123,14 @@ pub(crate) struct DeadlineShape {
 pub(crate) struct TopologyShape {
     pub(crate) preferred: Option<Text>,
     pub(crate) required: Option<Text>,
+    pub(crate) teams: Option<TeamsShape>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct TeamsShape {
+    pub(crate) size: Text,
+    pub(crate) within: Text,
 }
 
 #[derive(Debug, Deserialize)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use metronome_core::cluster::{Cluster, Level, Node};
 use metronome_core::id::GpuTypeId;
-use metronome_core::job::{JobSpec, Topology};
+use metronome_core::job::{JobSpec, Role, RoleKind, Topology};
 use metronome_core::units::Resources;
 
 use super::gpu_types::GpuTypes;
@@ -37,6 +37,17 @@ impl Fit {
     pub(super) fn refusal(&self, job: &JobSpec, types: &GpuTypes) -> Option<String> {
         if let Some(why) = refusal(job, &self.whole, types) {
             return Some(format!("{why}, the cluster has {}", total(&self.whole)));
+        }
+        if let Some(teams) = job.teams {
+            let (size, level) = (teams.size.get(), usize::from(teams.within.0));
+            let holds = |role: &Role, place: &Sizes| room(role, place, types) >= u64::from(size);
+            let mut workers = job.roles.iter().filter(|role| role.kind == RoleKind::Worker);
+            if workers.any(|role| !self.places[level].iter().any(|place| holds(role, place))) {
+                let level = &self.levels[level];
+                return Some(format!(
+                    "needs groups of {size} workers within one {level}, and none holds one"
+                ));
+            }
         }
         let Topology::Required(level) = job.topology else { return None };
         let places = &self.places[usize::from(level.0)];
@@ -76,11 +87,16 @@ fn refusal(job: &JobSpec, sizes: &Sizes, types: &GpuTypes) -> Option<String> {
         return Some(format!("needs {}", job.least()));
     }
     job.roles.iter().find_map(|role| {
-        let each = role.shape.each;
-        let allowed = sizes.iter().filter(|((_, gpu_type), _)| types.allow(role.shape.on, *gpu_type));
-        let room = allowed.map(|((size, _), count)| u64::from(each.count_on(*size)).saturating_mul(*count));
-        let room = room.fold(0u64, u64::saturating_add);
+        let (each, room) = (role.shape.each, room(role, sizes, types));
         let needed = u64::from(role.gang.min());
         (room < needed).then(|| format!("needs {needed} members of {each} each, of which {room} have room"))
     })
+}
+
+/// How many members of a role fit on nodes of these sizes.
+fn room(role: &Role, sizes: &Sizes, types: &GpuTypes) -> u64 {
+    let allowed = sizes.iter().filter(|((_, gpu_type), _)| types.allow(role.shape.on, *gpu_type));
+    let fits =
+        allowed.map(|((size, _), count)| u64::from(role.shape.each.count_on(*size)).saturating_mul(*count));
+    fits.fold(0u64, u64::saturating_add)
 }

@@ -1,10 +1,11 @@
 //! A TrainingJob as the engine takes it.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use metronome_core::cluster::{Cluster, Name};
+use metronome_core::cluster::{Cluster, Level, Name};
 use metronome_core::id::QueueId;
-use metronome_core::job::{Checkpointing, JobSpec, Priority, Topology, Work};
+use metronome_core::job::{Checkpointing, JobSpec, Members, Priority, Role, RoleKind, Teams, Topology, Work};
 use metronome_core::units::{Duration, Instant};
 use serde_saphyr::Spanned;
 
@@ -13,7 +14,7 @@ use super::work::Written;
 use super::{Named, World, full_name, pattern, roles};
 use crate::model::TrainingModel;
 use crate::near::meant_or_known;
-use crate::scenario::documents::{CheckpointShape, DeadlineShape, JobShape, TopologyShape};
+use crate::scenario::documents::{CheckpointShape, DeadlineShape, JobShape, TeamsShape, TopologyShape};
 use crate::scenario::error::{Position, Problem, quoted};
 use crate::scenario::values::{Placed, Text, name, quantity, quantity_or_none, some_quantity, whole, word};
 use crate::scenario::{Arrival, capabilities};
@@ -79,16 +80,18 @@ pub(super) fn spec(
     let checkpointing = shape.checkpoint.as_ref().map(checkpointing).transpose()?;
     let pattern = pattern::pattern(shape, world.cluster)?;
     let work = Written::of(shape.work.as_ref(), at)?;
+    let roles = roles::roles(shape, at, world)?;
     let mut spec = JobSpec {
         name: Name::from(name),
         queue,
         priority: priority(shape.priority_class_name.as_ref())?,
         user: world.queues.standing(queue, user),
         owner: user.map(Name::from),
-        roles: roles::roles(shape, at, world)?,
         work: Work::default(),
         deadline: None,
         topology: topology(shape.topology.as_ref(), world.cluster)?,
+        teams: teams(shape.topology.as_ref(), &roles, world.cluster)?,
+        roles,
         capabilities: capabilities(checkpointing),
         checkpointing,
         profile: None,
@@ -177,17 +180,43 @@ fn deadline(written: &Spanned<DeadlineShape>) -> Result<Duration, Problem> {
 }
 
 fn topology(written: Option<&Spanned<TopologyShape>>, cluster: &Cluster) -> Result<Topology, Problem> {
-    let level = |text: &Text| {
-        cluster.find_level(&text.value).ok_or_else(|| {
-            let known = super::cluster::known_levels(cluster);
-            text.problem(format!("the topology has no level {}", quoted(&text.value)))
-                .with_hint(format!("known are {known}"))
-        })
-    };
     let Some(written) = written else { return Ok(Topology::Anywhere) };
     match &written.value {
-        TopologyShape { preferred: Some(text), required: None } => level(text).map(Topology::Preferred),
-        TopologyShape { required: Some(text), preferred: None } => level(text).map(Topology::Required),
+        TopologyShape { preferred: Some(text), required: None, .. } => {
+            level(text, cluster).map(Topology::Preferred)
+        }
+        TopologyShape { required: Some(text), preferred: None, .. } => {
+            level(text, cluster).map(Topology::Required)
+        }
+        TopologyShape { preferred: None, required: None, teams: Some(_) } => Ok(Topology::Anywhere),
         _ => Err(written.problem("a topology is either `preferred` or `required`")),
     }
+}
+
+fn level(text: &Text, cluster: &Cluster) -> Result<Level, Problem> {
+    cluster.find_level(&text.value).ok_or_else(|| {
+        let known = super::cluster::known_levels(cluster);
+        text.problem(format!("the topology has no level {}", quoted(&text.value)))
+            .with_hint(format!("known are {known}"))
+    })
+}
+
+/// Groups of workers that make up all of them, at the least and at the most.
+fn teams(
+    written: Option<&Spanned<TopologyShape>>,
+    roles: &[Role],
+    cluster: &Cluster,
+) -> Result<Option<Teams>, Problem> {
+    let Some(TeamsShape { size: text, within }) = written.and_then(|written| written.value.teams.as_ref())
+    else {
+        return Ok(None);
+    };
+    let size = whole(text, 1..=u64::from(Members::MOST))?;
+    let size = NonZeroU32::new(size as u32).expect("at least one");
+    let workers = || roles.iter().filter(|role| role.kind == RoleKind::Worker).map(|role| role.gang);
+    let counts = workers().flat_map(|gang| [gang.min(), gang.max()]);
+    if let Some(count) = counts.into_iter().find(|count| !count.is_multiple_of(size.get())) {
+        return Err(text.problem(format!("{count} workers do not make up groups of {size}")));
+    }
+    Ok(Some(Teams { size, within: level(within, cluster)? }))
 }

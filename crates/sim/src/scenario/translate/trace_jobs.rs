@@ -104,6 +104,7 @@ fn job(row: &Row<'_>, settings: &mut Settings<'_>) -> Result<Arrival, Problem> {
         work: Work::default(),
         deadline: row.deadline.map(|within| at + within),
         topology: Topology::Anywhere,
+        teams: None,
         capabilities: capabilities(settings.checkpointing),
         checkpointing: settings.checkpointing,
         profile: None,
