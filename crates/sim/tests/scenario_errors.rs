@@ -196,7 +196,7 @@ fn a_job_says_what_can_be_done() {
         ),
         (
             job("  {members: 6, work: {duration: 10m}, topology: {teams: {size: 4, within: node}}}"),
-            ":11:65: 6 workers do not make up groups of 4",
+            ":11:64: 6 workers do not make up groups of 4",
             None,
         ),
         (
