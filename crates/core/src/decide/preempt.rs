@@ -217,15 +217,16 @@ impl<'a> Victims<'a> {
         let jobs = rules.snapshot.jobs;
         let own = starting.iter().filter(|id| jobs[**id].spec.queue == job.spec.queue);
         let placed = own.filter_map(|id| Some(Victim::of(*id, &jobs[*id], draft.assigned(*id)?)));
+        let placed: Vec<Victim<'a>> = placed.collect();
         let mut yielding: Vec<Victim<'a>> = Vec::new();
-        for victim in placed.chain(allowed.cloned()) {
+        for victim in placed.iter().chain(allowed) {
             let (lower, gain) = match &mut surplus {
-                Some(surplus) if victim.job.spec.queue != job.spec.queue => (surplus.claim(&victim), false),
+                Some(surplus) if victim.job.spec.queue != job.spec.queue => (surplus.claim(victim), false),
                 _ if is_spared(victim.job, ranker, rules.snapshot.now) => (false, false),
                 _ => (is_below(victim.job, job), self.looks_for_gain() && gains(rules, job, victim.job)),
             };
             if lower || gain {
-                yielding.push(Victim { for_gain: !lower, ..victim });
+                yielding.push(Victim { for_gain: !lower, ..victim.clone() });
             }
         }
         // Those first who lose nothing yet, then by priority; whoever has most left to do is the first of those who make

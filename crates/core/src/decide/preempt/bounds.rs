@@ -4,6 +4,7 @@
 //! those who run are added up once a pass: by priority, and by what they have left to do. What a job might get is then
 //! found by two searches, and only if that is enough for it the victims themselves are looked at.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::{Margin, TIMES_THE_COST, Victim, margin, service};
@@ -23,8 +24,8 @@ pub(super) struct Bounds {
 struct Bound {
     /// From the lowest priority up: the least user so far, and what all so far hold.
     lower: Vec<(Priority, Share, Resources)>,
-    /// From the most left to do down: what all so far hold.
-    gain: Vec<(Margin, Resources)>,
+    /// Of each priority, from the most left to do down: what all so far hold.
+    gain: BTreeMap<Priority, Vec<(Margin, Resources)>>,
 }
 
 impl Bounds {
@@ -36,9 +37,11 @@ impl Bounds {
             bounds.total = bounds.total + held;
             let bound = bounds.by_queue.entry(apart.then_some(victim.job.spec.queue)).or_default();
             bound.add(victim, held);
-            bound.gain.extend(margin(victim.job, now).map(|margin| (margin, held)));
+            let gain = bound.gain.entry(victim.priority).or_default();
+            gain.extend(margin(victim.job, now).map(|margin| (margin, held)));
         }
-        bounds.by_queue.values_mut().for_each(Bound::add_up_gains);
+        let gains = bounds.by_queue.values_mut().flat_map(|bound| bound.gain.values_mut());
+        gains.for_each(|gain| add_up(gain));
         bounds
     }
 
@@ -70,15 +73,6 @@ impl Bound {
         }
     }
 
-    fn add_up_gains(&mut self) {
-        self.gain.sort_unstable_by_key(|(margin, _)| std::cmp::Reverse(*margin));
-        let mut total = Resources::NONE;
-        for (_, held) in &mut self.gain {
-            total = total + *held;
-            *held = total;
-        }
-    }
-
     fn lower(&self, job: &Job) -> Resources {
         let (priority, user) = (job.spec.priority, job.spec.user);
         let up_to = |end: usize| end.checked_sub(1).map(|last| self.lower[last]);
@@ -94,7 +88,20 @@ impl Bound {
     fn gained(&self, job: &Job, now: Instant) -> Resources {
         let Some(left) = job.remaining(now) else { return Resources::NONE };
         let cost = service(job, left) as Margin * TIMES_THE_COST as Margin;
-        let end = self.gain.partition_point(|(margin, _)| *margin > cost);
-        end.checked_sub(1).map_or(Resources::NONE, |last| self.gain[last].1)
+        let no_higher = self.gain.range(..=job.spec.priority).map(|(_, gain)| gain);
+        let held = no_higher.filter_map(|gain| {
+            let end = gain.partition_point(|(margin, _)| *margin > cost);
+            end.checked_sub(1).map(|last| gain[last].1)
+        });
+        held.sum()
+    }
+}
+
+fn add_up(gain: &mut [(Margin, Resources)]) {
+    gain.sort_unstable_by_key(|(margin, _)| Reverse(*margin));
+    let mut total = Resources::NONE;
+    for (_, held) in gain {
+        total = total + *held;
+        *held = total;
     }
 }
