@@ -53,7 +53,11 @@ impl Engine {
         (self.state.jobs.len() >= most).then_some(Reason::TooManyJobs { most })
     }
 
+    /// Why its queue could never hold this job, where such a job is refused.
     pub(super) fn exceeds_quota(&self, spec: &JobSpec) -> Option<Reason> {
+        if self.state.settings.keeps_hopeless {
+            return None;
+        }
         let need = spec.least();
         let queues = &self.state.queues;
         let bounds = lineage(queues, spec.queue).filter_map(|queue| Some((queue, queues[queue].bound()?)));
