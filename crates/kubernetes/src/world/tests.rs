@@ -404,6 +404,7 @@ fn volcano_groups_are_let_in_so_that_their_pods_are_made() {
     let group = Group::read(GroupKind::Volcano, &api, read(object)).remove(0);
     let mut world = world(2, vec![]);
     world.apply(at(0), Change::Group(GroupKind::Volcano, Delta::Applied(group)));
-    let phases = world.turn(at(0)).into_iter().filter(|deed| matches!(deed.kind, Kind::Phase { .. })).count();
+    let phases =
+        world.turn(at(0)).into_iter().filter(|deed| matches!(deed.kind, Kind::Status { .. })).count();
     assert_eq!(phases, 1);
 }
