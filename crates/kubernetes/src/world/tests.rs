@@ -1,5 +1,7 @@
 //! Hand-made objects in, deeds out: no API server, no clock.
 
+mod queues;
+
 use serde_json::{Value, json};
 
 use metronome_core::units::{Duration, Instant};
