@@ -23,8 +23,8 @@ pub use pod::{
     PodStatus, RestartRule, SchedulingGroup, Volume, WorkloadRef,
 };
 pub use queue::{
-    Amounts, Described, Doors, OwnQueue, Queue, QueueKind, QueueSpec, QueueStatus, ROOT, UserPriority,
-    UserSpec, definition,
+    Amounts, Described, Doors, OwnQueue, Quantity, Queue, QueueKind, QueueSpec, QueueStatus, ROOT,
+    UserPriority, UserSpec, definition,
 };
 pub use storage::{
     Attachment, AttachmentSource, AttachmentSpec, Budget, BudgetStatus, Claim, ClaimSpec, ClaimStatus,

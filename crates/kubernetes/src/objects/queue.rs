@@ -20,7 +20,9 @@ use super::meta::reference;
 use crate::deed::ObjectRef;
 use crate::rules::load::GPU;
 
-pub use own::{Amounts, OwnQueue, QueueSpec, QueueStatus, UserPriority, UserSpec, definition};
+pub use own::{
+    Amounts, Quantity, Queue as OwnQueue, QueueSpec, QueueStatus, UserPriority, UserSpec, definition,
+};
 
 /// What is above all queues. It needs no object; Volcano makes one, which says nothing that counts here.
 pub const ROOT: &str = "root";

@@ -1,12 +1,12 @@
 //! Queues by objects: what is lent is taken back by whole gangs, limits hold, and what makes no sense breaks nothing.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams};
-use metronome_kubernetes::objects::definition;
 use metronome_testcluster::control_plane::Shared;
 use metronome_testcluster::{ControlPlane, Options, Volcano};
 use serde_json::{Value, json};
@@ -30,7 +30,8 @@ async fn with_queues() -> Option<&'static ControlPlane> {
 /// Volcano's own definitions, and ours.
 async fn define(plane: &ControlPlane) {
     Volcano::define(plane).await.unwrap();
-    plane.apply_yaml(&serde_json::to_string(&definition()).unwrap()).await.unwrap();
+    let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/crds/queue.yaml");
+    plane.apply_file(Path::new(ours)).await.unwrap();
 }
 
 async fn declare(plane: &ControlPlane, api_version: &str, name: &str, spec: Value) {
@@ -233,8 +234,6 @@ async fn a_queue_that_makes_no_sense_is_refused_and_nothing_is_lost() {
     corner.until_verdict("beyond-0", |_, said| said.contains("of its quota")).await;
     corner.declare(OWN, "outer", json!({"limit": gpus(4)})).await;
     corner.until_bound(3).await;
-    let root = json!({"apiVersion": OWN, "kind": "Queue", "metadata": {"name": "root"}});
-    assert!(plane.apply_yaml(&root.to_string()).await.is_err(), "the schema refuses what it can");
     corner.judge();
 }
 
@@ -265,4 +264,22 @@ async fn a_restart_knows_the_queues_before_it_decides() {
     let (a, b) = (running(&gangs, "a"), running(&gangs, "b"));
     assert_eq!((a, b), (vec![3], vec![2, 2]), "{gangs:?}");
     corner.judge();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_schema_refuses_what_it_can() {
+    let Some(plane) = with_queues().await else { return };
+    let refusal = async |name: &str, spec: Value| {
+        let queue = json!({"apiVersion": OWN, "kind": "Queue", "metadata": {"name": name}, "spec": spec});
+        let error = plane.apply_yaml(&queue.to_string()).await.unwrap_err();
+        std::error::Error::source(&error).unwrap().to_string()
+    };
+    assert!(refusal("root", json!({})).await.contains("root is above all queues"));
+    assert!(refusal("self", json!({"parent": "self"})).await.contains("does not lie in itself"));
+    assert!(refusal("weightless", json!({"weight": 0})).await.contains("spec.weight"));
+    assert!(refusal("negative", json!({"quota": {"cpu": -1}})).await.contains("spec.quota.cpu"));
+    assert!(refusal("wordy", json!({"limit": {"memory": "much"}})).await.contains("spec.limit.memory"));
+    assert!(
+        refusal("top", json!({"users": [{"name": "ann", "priority": "top"}]})).await.contains("priority")
+    );
 }

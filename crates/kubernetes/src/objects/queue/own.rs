@@ -1,15 +1,15 @@
 //! Our own `Queue`: its schema, and what it says.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::{CustomResource, CustomResourceExt, KubeSchema};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use metronome_core::cluster::Name;
-use metronome_core::queue::{Queue, QueueUser};
+use metronome_core::queue::{self, QueueUser};
 use metronome_core::units::Share;
 
 use super::{Described, Doors, amounts, parent};
@@ -21,7 +21,6 @@ use crate::objects::fields::{Complaint, Fields};
     group = "metronome.dev",
     version = "v1alpha1",
     kind = "Queue",
-    root = "OwnQueue",
     doc = "Whose work it is, how much it counts, and how much it may hold",
     shortname = "mq",
     category = "metronome",
@@ -65,11 +64,31 @@ pub struct QueueSpec {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Amounts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu: Option<IntOrString>,
+    pub cpu: Option<Quantity>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<IntOrString>,
+    pub memory: Option<Quantity>,
     #[serde(rename = "nvidia.com/gpu", default, skip_serializing_if = "Option::is_none")]
-    pub gpus: Option<IntOrString>,
+    pub gpus: Option<Quantity>,
+}
+
+/// A number, or a text such as `500m` or `32Gi`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Quantity(pub IntOrString);
+
+impl JsonSchema for Quantity {
+    fn schema_name() -> Cow<'static, str> {
+        "Quantity".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A number, or a text such as 500m or 32Gi",
+            "minimum": 0,
+            "pattern": r"^[0-9]+(\.[0-9]+)?(m|k|[KMGTPE]i|[MGTPE]|[eE][0-9]+)?$",
+            "x-kubernetes-int-or-string": true,
+        })
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -116,9 +135,11 @@ fn yes() -> bool {
     true
 }
 
-/// What tells an API server that there are such objects.
-pub fn definition() -> CustomResourceDefinition {
-    OwnQueue::crd()
+/// What tells an API server that there are such objects, as a file to apply.
+pub fn definition() -> String {
+    let yaml =
+        serde_saphyr::to_string(&Queue::crd()).expect("a definition is plain data, which always serialises");
+    format!("# Written by `cargo xtask codegen`: do not edit.\n{yaml}")
 }
 
 /// Standing of a user that a queue does not name, or of whom it says nothing.
@@ -129,14 +150,14 @@ const STANDINGS: [(&str, Share); 3] = [("high", Share::WHOLE), ("normal", NORMAL
 /// Read field by field, so that a complaint names the place: the schema may have been edited, too.
 pub(super) fn read(name: &str, body: &Fields<'_>) -> Result<Described, Complaint> {
     let spec = body.at("spec");
-    let queue = Queue {
+    let queue = queue::Queue {
         weight: spec.at("weight").weight()?,
         quota: amounts(&spec.at("quota"))?,
         limit: amounts(&spec.at("limit"))?,
         lends: spec.at("lends").flag()?.unwrap_or(true),
         borrows: spec.at("borrows").flag()?.unwrap_or(true),
         users: spec.at("users").items().iter().map(user).collect::<Result<_, _>>()?,
-        ..Queue::open(name)
+        ..queue::Queue::open(name)
     };
     Ok(Described { parent: parent(spec.at("parent").text()?), doors: Doors::Open, queue })
 }

@@ -99,3 +99,20 @@ fn what_makes_no_sense_is_said_with_its_place() {
     let less = json!({"quota": {"nvidia.com/gpu": 8}, "limit": {"nvidia.com/gpu": 4}});
     assert_eq!(said(less), "its limit is less than what it may call its own");
 }
+
+#[test]
+fn the_definition_that_people_apply_is_up_to_date() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/crds/queue.yaml");
+    let committed = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(committed == definition(), "{path} is out of date: run `cargo xtask codegen`");
+}
+
+/// What the schema lets through unsaid is what is read where nothing is said.
+#[test]
+fn the_schemas_defaults_are_those_that_are_read() {
+    let spec: QueueSpec = serde_json::from_value(json!({})).unwrap();
+    assert_eq!(read(QueueKind::Own, &json!({"spec": spec})), Ok(Described::open("research")));
+    let user: UserSpec = serde_json::from_value(json!({"name": "ann"})).unwrap();
+    let queue = read(QueueKind::Own, &json!({"spec": {"users": [user]}})).unwrap().queue;
+    assert_eq!(queue.users[0].priority, Share(500_000));
+}
