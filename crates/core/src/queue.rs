@@ -31,7 +31,7 @@ pub struct Queue {
     /// Whether it may hold more than its quota while others leave room.
     pub borrows: bool,
     /// Whether others may take back what it holds beyond its own.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub gives_back: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<QueueUser>,
@@ -86,10 +86,6 @@ impl Queue {
 
 fn yes() -> bool {
     true
-}
-
-fn is_yes(yes: &bool) -> bool {
-    *yes
 }
 
 /// What a quota says: what it does not name it does not bound, nor keep.

@@ -315,6 +315,7 @@ impl World {
             suspended: false,
             budgets: self.budgets.of(&pods),
             preempts: first.spec.preemption_policy.as_deref() != Some("Never"),
+            repairs: urgency == Urgency::Repair,
         };
         let (roles, casts) = parts.into_values().map(|part| (part.uids, part.cast)).unzip();
         Ok(Description { spec, roles, casts })

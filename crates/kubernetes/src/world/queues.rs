@@ -99,10 +99,7 @@ impl World {
             Urgency::Usual => self.queues.admits(&name).map_err(HeldUp::NoQueue)?,
             Urgency::Runs | Urgency::Repair => self.queues.holds(&mut self.engine, now, &name),
         };
-        let user = match urgency {
-            Urgency::Repair => Share::WHOLE,
-            Urgency::Runs | Urgency::Usual => self.queues.standing(&name, owner.as_deref()),
-        };
+        let user = self.queues.standing(&name, owner.as_deref());
         Ok(Enrolment { queue, owner, user })
     }
 

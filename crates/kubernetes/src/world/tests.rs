@@ -243,6 +243,16 @@ fn a_replacement_completes_half_a_gang() {
 }
 
 #[test]
+fn a_replacement_goes_first_but_takes_nobodys_place() {
+    let gang = |name: &str| member(name, "g", 2);
+    let mut world = world(2, vec![on(gang("g-0"), "n"), on(pod("x"), "n"), gang("g-1"), pod("a"), pod("b")]);
+    let hours: Vec<Deed> = (0..24).flat_map(|hour| world.turn(at(3600 * hour))).collect();
+    assert_eq!((binds(&hours), evictions(&hours)), (Vec::new(), Vec::new()), "x is of the same priority");
+    delete(&mut world, at(90_000), on(pod("x"), "n"));
+    assert_eq!(binds(&world.turn(at(90_000)))[0].1, ["g-1@n"]);
+}
+
+#[test]
 fn what_ends_one_by_one_is_not_taken_for_broken() {
     let gang = |name: &str| on(owned(member(name, "g", 2)), "n");
     let mut world = world(2, vec![gang("g-0"), gang("g-1")]);

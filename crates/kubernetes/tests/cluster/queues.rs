@@ -283,3 +283,13 @@ async fn the_schema_refuses_what_it_can() {
         refusal("top", json!({"users": [{"name": "ann", "priority": "top"}]})).await.contains("priority")
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_queues_in_the_guide_are_taken() {
+    let Some(plane) = with_queues().await else { return };
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/kubernetes.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let shown = guide.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    assert!(shown.contains("kind: Queue"));
+    plane.apply_yaml(shown).await.unwrap();
+}

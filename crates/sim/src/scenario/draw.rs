@@ -149,6 +149,7 @@ impl Drawn {
             suspended: false,
             budgets: Vec::new(),
             preempts: true,
+            repairs: false,
         }
     }
 }
