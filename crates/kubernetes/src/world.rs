@@ -17,6 +17,7 @@ mod rebuild;
 mod roster;
 mod steps;
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "`json!` borrows what reads best as it is given")]
 mod tests;
 mod verdicts;
 mod words;
@@ -206,7 +207,9 @@ impl World {
                 self.stirred = !(self.write_queue_statuses(now) && said);
             }
         }
-        std::mem::take(&mut self.deeds)
+        let deeds = std::mem::take(&mut self.deeds);
+        // Whoever only observes also says nothing: the pods are another's.
+        if self.settings.mode == Mode::Bind { deeds } else { Vec::new() }
     }
 
     /// When `turn` has something to do even if nothing comes in.

@@ -116,7 +116,7 @@ impl World {
     /// Volcano's own controllers make pods only once their group is let into the queue, and show its phase to users.
     pub(super) fn write_phase(&mut self, key: &GangKey) {
         let Some(Gang { declared: Some(group), was_whole, .. }) = self.gangs.get(key) else { return };
-        if group.kind != GroupKind::Volcano {
+        if group.kind != GroupKind::Volcano || !(*was_whole || self.is_let_in(key)) {
             return;
         }
         let phase = if *was_whole { "Running" } else { "Inqueue" };

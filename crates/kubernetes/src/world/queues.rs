@@ -11,9 +11,9 @@ use metronome_core::job::Job;
 use metronome_core::queue::lineage;
 use metronome_core::units::{Duration, Instant, Resources, Share};
 
+use super::World;
 use super::gangs::{GangKey, HeldUp};
 use super::muster::Urgency;
-use super::{Mode, World};
 use crate::border::DEFAULT_QUEUE;
 use crate::deed::{About, EventReason, Kind, ObjectRef, Telling};
 use crate::objects::{Pod, Queue, QueueKind, QueueStatus};
@@ -73,6 +73,9 @@ impl World {
         let without = |held_up: &Option<HeldUp>| matches!(held_up, Some(HeldUp::NoQueue(_)));
         let held_up = self.gangs.iter().filter(|(_, gang)| without(&gang.held_up));
         self.changed.extend(held_up.map(|(key, _)| key.clone()));
+        let declared = self.gangs.iter().filter(|(_, gang)| gang.declared.is_some());
+        let declared: Vec<GangKey> = declared.map(|(key, _)| key.clone()).collect();
+        declared.iter().for_each(|key| self.write_phase(key));
     }
 
     /// What waits of a gang is described to the engine anew.
@@ -93,8 +96,8 @@ impl World {
         pod: &Pod,
         urgency: Urgency,
     ) -> Result<Enrolment, HeldUp> {
-        let name = self.queue_of(key, pod);
-        let owner = self.said(key, pod, USER).map(Name::from);
+        let name = self.queue_of(key, Some(pod));
+        let owner = self.said(key, Some(pod), USER).map(Name::from);
         let queue = match urgency {
             Urgency::Usual => self.queues.admits(&name).map_err(HeldUp::NoQueue)?,
             Urgency::Runs | Urgency::Repair => self.queues.holds(&mut self.engine, now, &name),
@@ -103,8 +106,13 @@ impl World {
         Ok(Enrolment { queue, owner, user })
     }
 
+    /// Whether the queue of a declared gang takes it in, by the word of its object alone: it may have no pods yet.
+    pub(super) fn is_let_in(&self, key: &GangKey) -> bool {
+        self.queues.admits(&self.queue_of(key, None)).is_ok()
+    }
+
     /// Kueue holds back what is its own by itself: its queues count only where there is one of that name here, too.
-    fn queue_of(&self, key: &GangKey, pod: &Pod) -> Name {
+    fn queue_of(&self, key: &GangKey, pod: Option<&Pod>) -> Name {
         let group = self.gangs.get(key).and_then(|gang| gang.declared.as_ref());
         let named = self.said(key, pod, QUEUE);
         let named = named.or_else(|| group.and_then(|group| group.queue.as_deref()));
@@ -115,14 +123,14 @@ impl World {
     }
 
     /// What the object that declares a gang says, or else its pod.
-    fn said<'a>(&'a self, gang: &GangKey, pod: &'a Pod, key: &str) -> Option<&'a str> {
+    fn said<'a>(&'a self, gang: &GangKey, pod: Option<&'a Pod>, key: &str) -> Option<&'a str> {
         let group = self.gangs.get(gang).and_then(|gang| gang.declared.as_ref());
-        group.and_then(|group| said_by(&group.metadata, key)).or_else(|| said_by(&pod.metadata, key))
+        group.and_then(|group| said_by(&group.metadata, key)).or_else(|| said_by(&pod?.metadata, key))
     }
 
     /// Whether all was written that there is to write.
     pub(super) fn write_queue_statuses(&mut self, now: Instant) -> bool {
-        let statuses = if self.settings.mode == Mode::Bind { self.queue_statuses() } else { Vec::new() };
+        let statuses = self.queue_statuses();
         let is_there = |uid: &Name| statuses.iter().any(|(object, _)| object.uid == *uid);
         self.written.retain(|uid, _| is_there(uid));
         let mut all = true;

@@ -306,13 +306,6 @@ fn ids_of_queues_that_are_gone_are_used_again() {
 
 #[test]
 fn what_a_queue_holds_is_written_when_it_changes_and_not_too_often() {
-    let statuses = |deeds: &[Deed]| {
-        let status = |deed: &Deed| match &deed.kind {
-            Kind::Status { status, .. } => Some(status.clone()),
-            _ => None,
-        };
-        deeds.iter().filter_map(status).collect::<Vec<_>>()
-    };
     let mut world =
         sharing(1, vec![own("lab", json!({}))], vec![in_queue(pod("x"), "lab"), in_queue(pod("y"), "lab")]);
     let deeds = world.turn(at(0));
@@ -323,4 +316,13 @@ fn what_a_queue_holds_is_written_when_it_changes_and_not_too_often() {
     assert_eq!(statuses(&world.turn(at(2))), [json!(null); 0], "it was just written");
     let later: Vec<Deed> = (3..60).flat_map(|seconds| world.turn(at(seconds))).collect();
     assert_eq!(statuses(&later), [json!({"held": held, "running": 1, "waiting": 0})]);
+}
+
+#[test]
+fn a_group_of_volcano_is_let_in_once_its_queue_is_there() {
+    let mut world = sharing(4, Vec::new(), Vec::new());
+    world.apply(at(0), volcano_group(json!({"minMember": 2, "queue": "lab"})));
+    assert_eq!(statuses(&world.turn(at(0))), [json!(null); 0]);
+    declare(&mut world, at(1), queue_object(QueueKind::Volcano, "lab", json!({})));
+    assert_eq!(statuses(&world.turn(at(1))), [json!({"phase": "Inqueue"})]);
 }
