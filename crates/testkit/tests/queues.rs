@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use metronome_core::decide::decide;
 use metronome_core::engine::{Ending, Engine, Event, Settings};
 use metronome_core::id::{IdVec, JobId, QueueId};
 use metronome_core::job::{JobSpec, Life};
 use metronome_core::journal::{Record, Replay};
-use metronome_core::queue::Queue;
-use metronome_core::units::{Duration, Gpus, Instant, Resources};
-use metronome_testkit::build::{gpu_member, gpu_node, job, policy, racks};
+use metronome_core::queue::{Queue, QueueUser};
+use metronome_core::units::{Duration, Gpus, Instant, Resources, Share};
+use metronome_testkit::build::{gpu_member, gpu_node, job, policy, preemptible, racks};
+use metronome_testkit::drive::{Driver, Op};
 use metronome_testkit::lines::Lines;
 
 /// An engine whose steps succeed at once.
@@ -244,4 +246,21 @@ fn queues_that_come_and_change_are_replayed() {
         replay.feed(Record::from_line(line).unwrap()).unwrap();
     }
     assert!(replay.decisions > 1 && replay.mismatches.is_empty(), "{:?}", replay.mismatches);
+}
+
+#[test]
+fn who_would_not_leave_counts_again_before_the_next_is_decided() {
+    let ann = QueueUser { name: "ann".into(), priority: Share::WHOLE, limit: Some(gpu_member(6)) };
+    let queues = IdVec::from_iter([Queue { users: vec![ann], ..Queue::open("default") }]);
+    let mut driver = Driver::sharing(racks(1, 2, 8), policy("srtf"), queues);
+    let of_ann = |members, seconds| JobSpec { owner: Some("ann".into()), ..job("job", members, seconds) };
+    driver.submit(preemptible(of_ann(4, 1000)));
+    driver.settle();
+    driver.submit(preemptible(of_ann(3, 1)));
+    driver.poll();
+    driver.apply(&Op::StepFails(0));
+    driver.poll();
+    let again = decide(&driver.engine.snapshot(), driver.engine.policy());
+    assert_eq!(again.amendment.changes.len(), 0, "{:?}", again.amendment);
+    assert_eq!(driver.engine.state().alarms, 0);
 }

@@ -321,6 +321,8 @@ impl Engine {
             self.back_to_where_it_is(beneficiary);
         }
         self.put_back_into_plan(id, held);
+        // With it back, its queue or user may hold too much for others who are planned and not there yet.
+        self.state.dirty = true;
     }
 
     /// Nothing is to be tried with a job before then. A back-off that was under way is void.
