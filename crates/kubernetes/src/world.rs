@@ -203,6 +203,7 @@ impl World {
             if self.stirred || self.next_sweep_at_rest <= now {
                 self.next_sweep_at_rest = now + SWEEP_AT_REST_EVERY;
                 self.forget_what_is_left_over(now);
+                self.complain_of_queues();
                 let said = self.say_what_waits(now);
                 self.stirred = !(self.write_queue_statuses(now) && said);
             }

@@ -50,6 +50,10 @@ impl World {
         if self.queues.settle(&mut self.engine, now) {
             self.enrol_anew(now);
         }
+    }
+
+    /// A moment after a change: a queue that came just before its parent makes sense by then.
+    pub(super) fn complain_of_queues(&mut self) {
         for (object, message) in self.queues.complaints() {
             tracing::warn!(queue = %object.name, message, "a queue is refused");
             let about = About::Object(object);

@@ -235,10 +235,16 @@ fn a_queue_in_itself_is_refused_and_what_it_said_before_holds() {
 #[test]
 fn a_queue_waits_for_its_parent_in_whatever_order_they_come() {
     let mut world = sharing(4, Vec::new(), vec![in_queue(pod("p"), "leaf")]);
+    declare(&mut world, at(0), own("inner", json!({"parent": "outer"})));
+    declare(&mut world, at(0), own("outer", json!({})));
     declare(&mut world, at(0), own("leaf", json!({"parent": "twig"})));
     declare(&mut world, at(0), own("twig", json!({"parent": "branch"})));
     let deeds = world.turn(at(0));
-    assert_eq!((complaints(&deeds).len(), seats(&deeds).len()), (2, 0));
+    assert_eq!(
+        (complaints(&deeds).len(), seats(&deeds).len()),
+        (2, 0),
+        "not of those that were there a moment later"
+    );
     declare(&mut world, at(1), own("branch", json!({})));
     assert_eq!(seats(&world.turn(at(1))), ["p@n"]);
 }
