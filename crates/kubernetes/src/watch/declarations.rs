@@ -1,7 +1,8 @@
 //! Kinds that declare gangs and queues. Which of them a cluster has is found out by asking, and asked again now and
 //! then: custom resources may be installed later, or removed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
@@ -53,7 +54,11 @@ pub(super) async fn follow(client: Client, settings: Settings, outlet: Outlet) {
 }
 
 /// How soon to look again where the first look failed.
-const FIRST_LOOK: std::time::Duration = std::time::Duration::from_secs(2);
+const FIRST_LOOK: Duration = Duration::from_secs(2);
+
+/// How often an API server is asked about one API in one look, and how soon it is asked again.
+const MOST_QUESTIONS: usize = 5;
+const BEFORE_THE_NEXT: Duration = Duration::from_millis(100);
 
 struct Kinds {
     client: Client,
@@ -71,24 +76,30 @@ struct Followed {
 impl Kinds {
     /// The kinds that are served now; nothing where the API server did not say.
     async fn discover(&self) -> Option<BTreeMap<Declares, ApiResource>> {
+        let mut served: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         let mut found = BTreeMap::new();
         for (kind, api_version, name, plural) in PLACES {
-            if !found.contains_key(&kind) && self.serves(api_version, plural).await? {
+            if !served.contains_key(api_version) {
+                served.insert(api_version, self.served(api_version).await?);
+            }
+            if !found.contains_key(&kind) && served[api_version].contains(plural) {
                 found.insert(kind, api_resource(api_version, name, plural));
             }
         }
         Some(found)
     }
 
-    async fn serves(&self, api_version: &str, plural: &str) -> Option<bool> {
-        match self.client.list_api_group_resources(api_version).await {
-            Ok(list) => Some(list.resources.iter().any(|resource| resource.name == plural)),
-            Err(kube::Error::Api(status)) if status.code == 404 => Some(false),
-            Err(error) => {
-                tracing::warn!(api_version, %error, "cannot tell whether an API is served");
-                None
+    /// The plurals that an API has. All APIs must have answered for any answer to count, so each is asked a few times.
+    async fn served(&self, api_version: &str) -> Option<BTreeSet<String>> {
+        for _ in 0..MOST_QUESTIONS {
+            match self.client.list_api_group_resources(api_version).await {
+                Ok(list) => return Some(list.resources.into_iter().map(|resource| resource.name).collect()),
+                Err(kube::Error::Api(status)) if status.code == 404 => return Some(BTreeSet::new()),
+                Err(error) => tracing::warn!(api_version, %error, "cannot tell whether an API is served"),
             }
+            tokio::time::sleep(BEFORE_THE_NEXT).await;
         }
+        None
     }
 
     /// Follows what is served and nothing else.
