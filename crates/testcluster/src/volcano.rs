@@ -37,7 +37,9 @@ impl Volcano {
     /// Applies its definitions, starts it and waits until it works. Pods name it by `schedulerName: volcano`.
     pub async fn start(plane: &ControlPlane, options: &Options) -> Result<Self> {
         let sources = binaries::sources(Program::VolcanoScheduler)?;
-        Self::define(plane).await?;
+        for definition in definitions(&sources)? {
+            plane.apply_file(&definition).await?;
+        }
         let configuration = configuration(plane, &sources, options)?;
         let mut scheduler = command(plane, Program::VolcanoScheduler)?;
         scheduler.arg(format!("--scheduler-conf={}", configuration.display()));
@@ -50,14 +52,6 @@ impl Volcano {
         let volcano = Self { scheduler, controllers };
         volcano.until_ready(&plane.client().await?).await?;
         Ok(volcano)
-    }
-
-    /// Applies its definitions alone: for who reads its objects without it.
-    pub async fn define(plane: &ControlPlane) -> Result<()> {
-        for definition in definitions(&binaries::sources(Program::VolcanoScheduler)?)? {
-            plane.apply_file(&definition).await?;
-        }
-        Ok(())
     }
 
     async fn until_ready(&self, client: &Client) -> Result<()> {

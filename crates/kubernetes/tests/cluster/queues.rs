@@ -7,8 +7,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams};
+use metronome_testcluster::binaries::{self, Program};
 use metronome_testcluster::control_plane::Shared;
-use metronome_testcluster::{ControlPlane, Options, Volcano};
+use metronome_testcluster::{ControlPlane, Options};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -29,9 +30,17 @@ async fn with_queues() -> Option<&'static ControlPlane> {
 
 /// Volcano's own definitions, and ours.
 async fn define(plane: &ControlPlane) {
-    Volcano::define(plane).await.unwrap();
+    define_volcanos(plane).await;
     let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/crds/queue.yaml");
     plane.apply_file(Path::new(ours)).await.unwrap();
+}
+
+/// From its module: the real ones.
+async fn define_volcanos(plane: &ControlPlane) {
+    let folder = binaries::sources(Program::VolcanoScheduler).unwrap().join("config/crd/volcano/bases");
+    for kind in ["podgroups", "queues"] {
+        plane.apply_file(&folder.join(format!("scheduling.volcano.sh_{kind}.yaml"))).await.unwrap();
+    }
 }
 
 async fn declare(plane: &ControlPlane, api_version: &str, name: &str, spec: Value) {
@@ -119,7 +128,7 @@ fn running(gangs: &BTreeMap<String, usize>, queue: &str) -> Vec<usize> {
 async fn volcanos_queues_share_by_weight_and_take_back_whole_gangs() {
     static PLANE: Shared = Shared::new(Options::from_env);
     let Some(plane) = PLANE.get().await else { return };
-    Volcano::define(plane).await.unwrap();
+    define_volcanos(plane).await;
     let mut corner = Scheduled::not_yet(plane, "weights", 4).await;
     corner.declare(VOLCANO, "a", json!({"weight": 3})).await;
     corner.declare(VOLCANO, "b", json!({"weight": 1})).await;
