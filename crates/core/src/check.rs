@@ -11,7 +11,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::cluster::{Cluster, NodeState};
-use crate::id::{CounterId, IdVec, JobId, NodeId, QueueId};
+use crate::id::{CounterId, IdVec, JobId, NodeId, QueueId, Window};
 use crate::job::{Capabilities, Exit, Job, JobSpec, Life, RoleKind, Teams, Topology};
 use crate::plan::{Amendment, Assignment};
 use crate::queue::{Queue, lineage};
@@ -247,6 +247,22 @@ impl Checker {
             add_shares(&mut self.shares, spec, new);
             self.held.insert(id, (spec.queue, new.clone()));
         }
+    }
+
+    /// Where queues lie has changed, and with that what they hold.
+    pub(crate) fn queues_changed(&mut self, queues: &IdVec<QueueId, Queue>, jobs: &Window<JobId, Job>) {
+        self.queues = IdVec::filled(Resources::NONE, queues.len());
+        for (id, (queue, assignment)) in &self.held {
+            for (_, amount) in amounts(&jobs[*id].spec, assignment) {
+                for queue in lineage(queues, *queue) {
+                    self.queues[queue] = self.queues[queue] + amount;
+                }
+            }
+        }
+    }
+
+    pub(crate) fn queues(&self) -> &IdVec<QueueId, Resources> {
+        &self.queues
     }
 
     pub(crate) fn add_node(&mut self) {

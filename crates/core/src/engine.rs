@@ -9,6 +9,7 @@ mod groups;
 mod index;
 mod nodes;
 mod outcomes;
+mod queues;
 mod settings;
 mod state;
 mod steps;
@@ -112,6 +113,12 @@ impl Engine {
         group
     }
 
+    pub fn add_queue(&mut self, now: Instant, described: Queue) -> QueueId {
+        let queue = self.state.queues.next_id();
+        self.observe(now, Event::Queue { queue, described });
+        queue
+    }
+
     pub fn add_budget(&mut self, now: Instant, allowed: u32) -> BudgetId {
         let budget = self.state.budgets.next_id();
         self.observe(now, Event::Budget { budget, allowed });
@@ -157,6 +164,7 @@ impl Engine {
                 self.group(group, partition, others, &members);
             }
             Event::OthersChanged { group, node, count } => self.others_changed(group, node, count),
+            Event::Queue { queue, described } => self.queue(queue, described),
             Event::Budget { budget, allowed } => self.budget(budget, allowed),
         }
     }

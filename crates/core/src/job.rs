@@ -171,6 +171,9 @@ pub struct JobSpec {
     /// Whether others may be stopped for its sake.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub preempts: bool,
+    /// It completes a gang of which others hold nodes and wait for it: it goes first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repairs: bool,
 }
 
 fn yes() -> bool {
@@ -200,6 +203,7 @@ impl JobSpec {
             suspended: false,
             budgets: Vec::new(),
             preempts: true,
+            repairs: false,
         }
     }
 
@@ -249,6 +253,11 @@ impl Job {
     /// What is left to do, as time alone; unknown where the work is.
     pub fn remaining(&self, now: Instant) -> Option<Duration> {
         self.spec.work.alone.map(|alone| alone - self.progress.executed(now))
+    }
+
+    /// Whether nodes are held in vain until it runs.
+    pub fn goes_first(&self) -> bool {
+        self.is_to_be_repaired || self.spec.repairs
     }
 
     /// When it has run for `least`, if it runs.

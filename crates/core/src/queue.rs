@@ -8,7 +8,7 @@ use crate::cluster::Name;
 use crate::id::{IdVec, QueueId};
 use crate::job::JobSpec;
 use crate::policy::Weights;
-use crate::units::{Resources, Share};
+use crate::units::{Cpu, Gpus, Memory, Resources, Share};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -25,8 +25,14 @@ pub struct Queue {
     pub limit: Option<Resources>,
     /// Whether others may use what is left of its quota until it wants it back.
     pub lends: bool,
+    /// What it never lends, of a quota that it lends otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Resources>,
     /// Whether it may hold more than its quota while others leave room.
     pub borrows: bool,
+    /// Whether others may take back what it holds beyond its own.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub gives_back: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<QueueUser>,
     /// How its jobs are ordered, where that is not as everywhere.
@@ -54,7 +60,9 @@ impl Queue {
             quota: None,
             limit: None,
             lends: true,
+            kept: None,
             borrows: true,
+            gives_back: true,
             users: Vec::new(),
             order: None,
         }
@@ -65,10 +73,36 @@ impl Queue {
         self.quota.filter(|_| !self.borrows).or(self.limit)
     }
 
+    /// What it leaves to nobody, used or not.
+    pub fn keeps(&self) -> Option<Resources> {
+        self.quota.filter(|_| !self.lends).or(self.kept).map(named)
+    }
+
     /// What a user may never exceed there.
     pub fn bound_of(&self, user: &Name) -> Option<Resources> {
         self.users.iter().find(|known| known.name == *user)?.limit
     }
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What a quota says: what it does not name it does not bound, nor keep.
+pub(crate) fn named(quota: Resources) -> Resources {
+    let named = |amount: u64| if amount == u64::MAX { 0 } else { amount };
+    Resources {
+        cpu: Cpu(named(quota.cpu.0)),
+        memory: Memory(named(quota.memory.0)),
+        gpus: Gpus(named(quota.gpus.0)),
+    }
+}
+
+/// Whether a queue may lie where it says: in one that there is, and not in itself.
+pub fn has_its_place(queues: &IdVec<QueueId, Queue>, id: QueueId, queue: &Queue) -> bool {
+    queue
+        .parent
+        .is_none_or(|parent| queues.get(parent).is_some() && lineage(queues, parent).all(|above| above != id))
 }
 
 /// A queue, the one it lies in, and so on to the outermost.
@@ -117,8 +151,12 @@ impl Holdings {
         }
         let bounded = spec.owner.as_ref().filter(|owner| queues[spec.queue].bound_of(owner).is_some());
         if let Some(owner) = bounded {
-            let held = self.by_user.entry((spec.queue, owner.clone())).or_default();
-            *held = changed(*held);
+            let user = (spec.queue, owner.clone());
+            // Who holds nothing is not kept: then what was counted on the way and what is counted anew are equal.
+            let held = changed(self.by_user.remove(&user).unwrap_or_default());
+            if held != Resources::NONE {
+                self.by_user.insert(user, held);
+            }
         }
     }
 }

@@ -295,6 +295,8 @@ fn zero_gpus(amount: &Gpus) -> bool {
 
 impl Resources {
     pub const NONE: Self = Self { cpu: Cpu::ZERO, memory: Memory::ZERO, gpus: Gpus::ZERO };
+    /// What a quota says that names nothing.
+    pub const UNBOUNDED: Self = Self { cpu: Cpu(u64::MAX), memory: Memory(u64::MAX), gpus: Gpus(u64::MAX) };
 
     pub const fn times(self, count: u64) -> Self {
         Self { cpu: self.cpu.times(count), memory: self.memory.times(count), gpus: self.gpus.times(count) }

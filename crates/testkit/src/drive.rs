@@ -45,6 +45,8 @@ pub enum Op {
     /// A job's first role belongs to a group from now on.
     Joins(u32, usize),
     BudgetChanges(u32, u32),
+    /// A queue comes, or is described anew.
+    QueueChanges(u32, Box<Queue>),
 }
 
 #[derive(Debug)]
@@ -130,6 +132,9 @@ impl Driver {
             Op::Joins(group, which) => self.joins(*group, *which),
             Op::BudgetChanges(budget, allowed) => {
                 Some(Event::Budget { budget: BudgetId(*budget), allowed: *allowed })
+            }
+            Op::QueueChanges(queue, described) => {
+                Some(Event::Queue { queue: QueueId(*queue), described: (**described).clone() })
             }
         };
         if let Some(event) = event {

@@ -84,6 +84,35 @@ fn jobs() -> impl Strategy<Value = JobSpec> {
     )
 }
 
+/// Also inside itself, or in one that there is not: then nothing happens.
+fn changed_queues() -> impl Strategy<Value = Op> {
+    let amount = || prop::option::of((0u64..20).prop_map(gpu_member));
+    let amounts = (amount(), amount(), amount(), amount());
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    (0u32..9, prop::option::of(0u32..9), 0u32..4, amounts, flags).prop_map(
+        |(queue, parent, weight, (quota, limit, kept, of_ann), (lends, borrows, gives_back))| {
+            let users = of_ann.map(|limit| QueueUser {
+                name: "ann".into(),
+                priority: Share::NONE,
+                limit: Some(limit),
+            });
+            let described = Queue {
+                parent: parent.map(QueueId),
+                weight,
+                quota,
+                limit,
+                kept,
+                lends,
+                borrows,
+                gives_back,
+                users: users.into_iter().collect(),
+                ..Queue::open("changed")
+            };
+            Op::QueueChanges(queue, Box::new(described))
+        },
+    )
+}
+
 fn ops() -> impl Strategy<Value = Op> {
     let which = 0usize..8;
     prop_oneof![
@@ -97,6 +126,7 @@ fn ops() -> impl Strategy<Value = Op> {
         1 => which.clone().prop_map(Op::NodeGoes),
         2 => which.prop_map(Op::NodeComes),
         4 => (0u64..120).prop_map(|seconds| Op::Pass(Duration::from_secs(seconds))),
+        1 => changed_queues(),
     ]
 }
 

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
+use metronome_core::decide::decide;
 use metronome_core::engine::{Ending, Engine, Event, Settings};
 use metronome_core::id::{IdVec, JobId, QueueId};
 use metronome_core::job::{JobSpec, Life};
-use metronome_core::queue::Queue;
-use metronome_core::units::{Duration, Gpus, Instant};
-use metronome_testkit::build::{gpu_member, gpu_node, job, policy, racks};
+use metronome_core::journal::{Record, Replay};
+use metronome_core::queue::{Queue, QueueUser};
+use metronome_core::units::{Duration, Gpus, Instant, Resources, Share};
+use metronome_testkit::build::{gpu_member, gpu_node, job, policy, preemptible, racks};
+use metronome_testkit::drive::{Driver, Op};
+use metronome_testkit::lines::Lines;
 
 /// An engine whose steps succeed at once.
 struct World {
@@ -132,4 +136,131 @@ fn a_limit_holds_also_for_those_who_borrow() {
     world.submit_many(64, (0, 1, 1000));
     world.settle();
     assert_eq!(world.held(0), 3);
+}
+
+impl World {
+    fn describe(&mut self, queue: u32, described: Queue) {
+        self.engine.observe(self.now, Event::Queue { queue: QueueId(queue), described });
+        self.settle();
+    }
+
+    /// The books agree with a count from nothing, and no plan has broken a rule.
+    fn is_right(&self) {
+        let state = self.engine.state();
+        assert_eq!(state.alarms, 0, "{:?}", state.last_alarm);
+        let restored = Engine::restore(state.clone());
+        assert_eq!(restored.snapshot().held, self.engine.snapshot().held);
+    }
+}
+
+#[test]
+fn a_queue_that_may_hold_more_starts_who_waited_for_that() {
+    let bounded = |gpus| Queue { limit: Some(gpu_node(gpus)), ..Queue::open("bounded") };
+    let mut world = World::new(64, vec![Queue::open("default")]);
+    world.describe(1, bounded(8));
+    world.submit_many(4, (1, 8, 1000));
+    world.settle();
+    assert_eq!(world.held(1), 8);
+    world.describe(1, bounded(24));
+    assert_eq!(world.held(1), 24);
+    world.describe(1, bounded(8));
+    assert_eq!(world.held(1), 24, "what runs goes on");
+    world.is_right();
+}
+
+#[test]
+fn what_is_held_moves_with_its_queue() {
+    let inside = |name, parent| Queue { parent: Some(QueueId(parent)), ..Queue::open(name) };
+    let mut world = World::new(64, vec![Queue::open("a"), Queue::open("b"), inside("c", 0)]);
+    world.submit_many(2, (2, 8, 1000));
+    world.settle();
+    let holds = |world: &World, queue| world.engine.snapshot().held.by_queue()[QueueId(queue)].gpus;
+    assert_eq!([0, 1, 2].map(|queue| holds(&world, queue)), [16, 0, 16].map(Gpus::whole));
+    world.describe(2, inside("c", 1));
+    assert_eq!([0, 1, 2].map(|queue| holds(&world, queue)), [0, 16, 16].map(Gpus::whole));
+    world.is_right();
+}
+
+#[test]
+fn a_queue_inside_itself_or_in_none_changes_nothing() {
+    let inside = |name, parent| Queue { parent: Some(QueueId(parent)), ..Queue::open(name) };
+    let mut world = World::new(64, vec![Queue::open("a"), inside("b", 0), inside("c", 1)]);
+    let before = world.engine.state().queues.clone();
+    world.describe(0, inside("a", 2));
+    world.describe(0, inside("a", 0));
+    world.describe(1, inside("b", 9));
+    world.describe(7, Queue::open("beyond"));
+    assert_eq!(world.engine.state().queues, before);
+    world.is_right();
+}
+
+#[test]
+fn a_quota_leaves_the_rest_of_what_it_names_to_those_without() {
+    let named_only = Resources { gpus: Gpus::whole(32), ..Resources::UNBOUNDED };
+    let lab = Queue { quota: Some(named_only), ..Queue::open("lab") };
+    let mut world = World::new(64, vec![Queue::open("default"), lab]);
+    world.submit_many(8, (1, 8, 10_000));
+    world.settle();
+    assert_eq!(world.held(1), 64);
+    world.submit_many(8, (0, 8, 10_000));
+    world.settle();
+    assert_eq!([world.held(0), world.held(1)], [32, 32], "half is left to the other");
+}
+
+#[test]
+fn who_does_not_give_back_keeps_what_it_borrowed() {
+    let quota = Some(gpu_member(32));
+    let keeper = Queue { quota, gives_back: false, ..Queue::open("keeper") };
+    let mut world = World::new(64, vec![Queue { quota, ..Queue::open("lender") }, keeper]);
+    world.submit_many(8, (1, 8, 10_000));
+    world.settle();
+    world.submit_many(8, (0, 8, 10_000));
+    world.settle();
+    assert_eq!([world.held(0), world.held(1)], [0, 64]);
+    world.end_one(0);
+    assert_eq!([world.held(0), world.held(1)], [8, 56], "what comes free goes to whom it belongs");
+}
+
+#[test]
+fn a_part_of_a_quota_may_be_kept_and_the_rest_lent() {
+    let (quota, kept) = (Some(gpu_member(32)), Some(gpu_member(16)));
+    let mut world =
+        World::new(64, vec![Queue { quota, kept, ..Queue::open("keeper") }, Queue::open("other")]);
+    world.submit_many(64, (1, 1, 1000));
+    world.settle();
+    assert_eq!(world.held(1), 48);
+}
+
+#[test]
+fn queues_that_come_and_change_are_replayed() {
+    let lines = Lines::default();
+    let mut world = World::new(64, vec![Queue::open("default")]);
+    world.engine.keep_journal(Box::new(lines.clone()));
+    world.describe(1, Queue { quota: Some(gpu_member(16)), ..Queue::open("lab") });
+    world.submit_many(8, (0, 8, 1000));
+    world.submit_many(8, (1, 8, 1000));
+    world.settle();
+    world.describe(1, Queue { quota: Some(gpu_member(40)), ..Queue::open("lab") });
+    let mut replay = Replay::default();
+    for line in lines.text().lines() {
+        replay.feed(Record::from_line(line).unwrap()).unwrap();
+    }
+    assert!(replay.decisions > 1 && replay.mismatches.is_empty(), "{:?}", replay.mismatches);
+}
+
+#[test]
+fn who_would_not_leave_counts_again_before_the_next_is_decided() {
+    let ann = QueueUser { name: "ann".into(), priority: Share::WHOLE, limit: Some(gpu_member(6)) };
+    let queues = IdVec::from_iter([Queue { users: vec![ann], ..Queue::open("default") }]);
+    let mut driver = Driver::sharing(racks(1, 2, 8), policy("srtf"), queues);
+    let of_ann = |members, seconds| JobSpec { owner: Some("ann".into()), ..job("job", members, seconds) };
+    driver.submit(preemptible(of_ann(4, 1000)));
+    driver.settle();
+    driver.submit(preemptible(of_ann(3, 1)));
+    driver.poll();
+    driver.apply(&Op::StepFails(0));
+    driver.poll();
+    let again = decide(&driver.engine.snapshot(), driver.engine.policy());
+    assert_eq!(again.amendment.changes.len(), 0, "{:?}", again.amendment);
+    assert_eq!(driver.engine.state().alarms, 0);
 }

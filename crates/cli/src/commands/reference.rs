@@ -1,5 +1,5 @@
-//! `metronome reference`, hidden: pages of `docs/reference/` made from the definitions themselves, so that they
-//! cannot disagree. `cargo xtask codegen` writes them.
+//! `metronome reference`, hidden: pages of `docs/reference/` and the definitions in `deploy/crds/`, made from the
+//! types themselves, so that they cannot disagree. `cargo xtask codegen` writes them.
 
 use std::fmt::Write;
 
@@ -20,12 +20,16 @@ pub(crate) struct Reference {
 enum Page {
     Cli,
     Policies,
+    #[cfg(feature = "kubernetes")]
+    Queue,
 }
 
 pub(crate) fn run(args: &Reference) -> Reply {
     Reply::text(match args.page {
         Page::Cli => cli_page(),
         Page::Policies => policies_page(),
+        #[cfg(feature = "kubernetes")]
+        Page::Queue => metronome_kubernetes::objects::definition(),
     })
 }
 

@@ -18,7 +18,7 @@ use crate::policy::{Policy, Preemption, Queueing, Sharing};
 use crate::queue::lineage;
 use crate::report::Reason;
 use crate::snapshot::Snapshot;
-use crate::units::{Cpu, Gpus, Memory, Resources};
+use crate::units::Resources;
 
 pub(super) fn admit<'a>(
     snapshot: &'a Snapshot<'a>,
@@ -170,23 +170,16 @@ impl<'a> Rules<'a> {
     }
 
     fn kept_for_others(&self, draft: &Draft<'_>, queue: QueueId) -> Resources {
-        let fair = self.sharing == Sharing::Fair;
-        let keeping = draft.queues().iter().filter(|(_, other)| fair && !other.lends);
-        let unused = keeping.filter_map(|(id, other)| Some((id, other.quota?))).filter_map(|(id, quota)| {
-            let related = lineage(draft.queues(), queue).any(|above| above == id)
-                || lineage(draft.queues(), id).any(|above| above == queue);
-            (!related).then(|| named(quota) - draft.held().by_queue()[id])
-        });
-        unused.sum()
-    }
-}
-
-/// What a quota does not name it does not bound, nor keep.
-fn named(quota: Resources) -> Resources {
-    let named = |amount: u64| if amount == u64::MAX { 0 } else { amount };
-    Resources {
-        cpu: Cpu(named(quota.cpu.0)),
-        memory: Memory(named(quota.memory.0)),
-        gpus: Gpus(named(quota.gpus.0)),
+        let queues = draft.queues();
+        let within = |inner: QueueId, outer: QueueId| lineage(queues, inner).any(|above| above == outer);
+        let unrelated = |other: QueueId| !within(queue, other) && !within(other, queue);
+        let keeps = |other: QueueId| queues[other].keeps().filter(|_| unrelated(other));
+        // What is kept inside a queue that keeps something is part of that.
+        let is_outermost =
+            |other: QueueId| lineage(queues, other).skip(1).all(|above| keeps(above).is_none());
+        let keeping = queues.ids().filter(|_| self.sharing == Sharing::Fair);
+        let kept = keeping.filter_map(|other| Some((other, keeps(other)?)));
+        let outermost = kept.filter(|(other, _)| is_outermost(*other));
+        outermost.map(|(other, kept)| kept - draft.held().by_queue()[other]).sum()
     }
 }

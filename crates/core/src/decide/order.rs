@@ -95,7 +95,7 @@ impl<'a> Ranker<'a> {
         let (key, section) = match self.order {
             Order::Fifo => (0, 0),
             Order::Priority => (greater_first(job.spec.priority), 0),
-            Order::Weighted(_) if job.is_to_be_repaired => (0, 0),
+            Order::Weighted(_) if job.goes_first() => (0, 0),
             Order::Weighted(weights) => (u128::from(u64::MAX - self.score(weights, job, class)), 0),
             Order::Srtf | Order::Srsf if newcomer => (place.key, u64::MAX),
             Order::Srtf | Order::Srsf => (place.key, 1),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::id::{Id, IdVec, QueueId};
-use crate::queue::{Queue, lineage};
+use crate::queue::{Queue, lineage, named};
 use crate::snapshot::Snapshot;
 use crate::units::Resources;
 
@@ -87,7 +87,7 @@ impl<'a> Shares<'a> {
         let mut levels = vec![(&self.outermost, WHOLE)];
         while let Some((level, whole)) = levels.pop() {
             let quotas = level.iter().filter_map(|queue| self.queues[*queue].quota);
-            let rest = whole.saturating_sub(quotas.map(|quota| self.dominant(quota)).sum());
+            let rest = whole.saturating_sub(quotas.map(|quota| self.dominant(named(quota))).sum());
             let sharing = || {
                 level.iter().copied().filter(|queue| self.queues[*queue].quota.is_none() && active(*queue))
             };
@@ -102,7 +102,7 @@ impl<'a> Shares<'a> {
                     owned[*queue] = Own::Quota(quota);
                 }
                 let whole = match owned[*queue] {
-                    Own::Quota(quota) => self.dominant(quota),
+                    Own::Quota(quota) => self.dominant(named(quota)),
                     Own::Part(part) => part,
                 };
                 levels.push((&self.inside[*queue], whole));
@@ -183,7 +183,8 @@ impl<'a> Rights<'a> {
         holder: QueueId,
     ) -> bool {
         let (ours, theirs) = self.shares.apart(claimant, holder);
-        ours.iter().all(|queue| self.covers(*queue, held[*queue] + need))
+        self.shares.queues[holder].gives_back
+            && ours.iter().all(|queue| self.covers(*queue, held[*queue] + need))
             && theirs.last().is_some_and(|queue| !self.covers(*queue, held[*queue]))
     }
 }

@@ -146,6 +146,9 @@ impl Engine {
         if occupied_shares(jobs()) != self.index.occupied.all_shares().collect::<Vec<_>>() {
             return Err("the devices that jobs share");
         }
+        if !self.queues_are_right() {
+            return Err("what queues hold");
+        }
         self.groups_are_right().then_some(()).ok_or("who is where")
     }
 }

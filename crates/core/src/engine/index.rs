@@ -196,7 +196,7 @@ fn class_key(policy: &Policy, job: &Job, now: Instant) -> ClassKey {
         topology: job.spec.topology,
         teams: job.spec.teams,
         preempts: job.spec.preempts,
-        is_to_be_repaired: job.is_to_be_repaired,
+        is_to_be_repaired: job.goes_first(),
         length: if policy.looks_at_lengths() { length(job, now) } else { 0 },
         roles: roles.collect(),
     }

@@ -53,7 +53,11 @@ impl Engine {
         (self.state.jobs.len() >= most).then_some(Reason::TooManyJobs { most })
     }
 
+    /// Why its queue could never hold this job, where such a job is refused.
     pub(super) fn exceeds_quota(&self, spec: &JobSpec) -> Option<Reason> {
+        if self.state.settings.keeps_hopeless {
+            return None;
+        }
         let need = spec.least();
         let queues = &self.state.queues;
         let bounds = lineage(queues, spec.queue).filter_map(|queue| Some((queue, queues[queue].bound()?)));
@@ -312,13 +316,13 @@ impl Engine {
     fn stays_on(&mut self, id: JobId, held: Arc<Assignment>) {
         self.set_life(id, Life::Running(held.clone()));
         self.back_off(id, self.state.now + self.state.settings.cool_down);
-        // With it others may hold more than they are allowed to.
-        self.state.dirty = true;
         // Whoever it was to make room for may need more of it gone than its room.
         if let Some(beneficiary) = self.has_made_room(id).filter(|id| self.is_planned_elsewhere(*id)) {
             self.back_to_where_it_is(beneficiary);
         }
         self.put_back_into_plan(id, held);
+        // With it back, its queue or user may hold too much for others who are planned and not there yet.
+        self.state.dirty = true;
     }
 
     /// Nothing is to be tried with a job before then. A back-off that was under way is void.

@@ -26,7 +26,8 @@ pub struct Settings {
     pub state_record_every: u64,
     /// More live jobs than this are refused.
     pub most_jobs: usize,
-    /// A job that would not fit if every node were well and free is not refused but waits: nodes may come.
+    /// A job that would not fit if every node were well and free, or that is larger than its queue may ever hold, is
+    /// not refused but waits: nodes may come, and queues change.
     #[serde(default)]
     pub keeps_hopeless: bool,
     /// A job is not stopped for another's sake before it has run for so long.

@@ -150,6 +150,7 @@ impl Drawn {
             suspended: false,
             budgets: Vec::new(),
             preempts: true,
+            repairs: false,
         }
     }
 }

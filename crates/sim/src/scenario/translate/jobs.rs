@@ -99,6 +99,7 @@ pub(super) fn spec(
         suspended: shape.suspend.unwrap_or(false),
         budgets: Vec::new(),
         preempts: true,
+        repairs: false,
     };
     if let Some(why) = world.fit.refusal(&spec, &world.gpu_types) {
         return Err(at.problem(format!("job {} can never run: it {why}", quoted(name))));

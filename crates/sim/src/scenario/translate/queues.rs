@@ -109,7 +109,9 @@ fn queue(document: &Named<QueueSpec>, queues: &Queues) -> Result<Queue, Problem>
         quota: spec.quota.as_ref().map(quota).transpose()?,
         limit: limit(document)?,
         lends: spec.lends.unwrap_or(true),
+        kept: None,
         borrows: spec.borrows.unwrap_or(true),
+        gives_back: true,
         users: spec
             .users
             .iter()
@@ -162,11 +164,11 @@ fn standing(
 
 /// What a quota does not name is not bounded by it.
 fn quota(shape: &ResourcesShape) -> Result<Resources, Problem> {
-    const UNBOUNDED: u64 = u64::MAX;
+    let Resources { cpu, memory, gpus } = Resources::UNBOUNDED;
     Ok(Resources {
-        cpu: shape.cpu.as_ref().map_or(Ok(Cpu(UNBOUNDED)), quantity)?,
-        memory: shape.memory.as_ref().map_or(Ok(Memory(UNBOUNDED)), quantity)?,
-        gpus: shape.gpus.as_ref().map_or(Ok(Gpus(UNBOUNDED)), quantity)?,
+        cpu: shape.cpu.as_ref().map_or(Ok(cpu), quantity)?,
+        memory: shape.memory.as_ref().map_or(Ok(memory), quantity)?,
+        gpus: shape.gpus.as_ref().map_or(Ok(gpus), quantity)?,
     })
 }
 

@@ -112,6 +112,7 @@ fn job(row: &Row<'_>, settings: &mut Settings<'_>) -> Result<Arrival, Problem> {
         suspended: false,
         budgets: Vec::new(),
         preempts: true,
+        repairs: false,
     };
     let training = work(row, &size, model, &mut spec, settings)?;
     Ok(Arrival { at, spec: Arc::new(spec), training })
