@@ -1,8 +1,10 @@
 //! How many members of a job fit, for whom that number alone decides whether it does.
 
 use super::draft::{Draft, Reach};
+use crate::id::NodeId;
 use crate::job::{Job, Shape, Topology};
 use crate::plan::Assignment;
+use crate::units::Resources;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fits<'a> {
@@ -22,6 +24,12 @@ impl<'a> Fits<'a> {
     pub(super) fn everywhere(self, trial: &Draft<'_>) -> u64 {
         let nodes = trial.snapshot.cluster.nodes().ids();
         nodes.map(|node| u64::from(trial.fit_on(node, self.shape, Reach::Claimed))).sum()
+    }
+
+    /// How many more a node would take at most, if so much were given back there.
+    pub(super) fn at_most_more(self, draft: &Draft<'_>, node: NodeId, freed: Resources) -> u64 {
+        let then = self.shape.each.count_in(draft.room_on(node, Reach::Claimed) + freed);
+        u64::from(then.saturating_sub(draft.fit_on(node, self.shape, Reach::Claimed)))
     }
 
     /// On the nodes of somebody.

@@ -12,10 +12,10 @@
 //! do: with any one of them back, the job would not fit. None of the three relations has a circle, so two jobs never
 //! take each other's place in turn.
 
-mod bounds;
+mod field;
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::admit::Rules;
@@ -24,14 +24,14 @@ use super::fits::Fits;
 use super::order::Ranker;
 use super::place::too_little_room;
 use super::share::Rights;
-use crate::id::{BudgetId, IdVec, JobId, QueueId};
+use crate::id::{BudgetId, IdVec, JobId, NodeId, QueueId, ShapeId};
 use crate::job::{Job, Life, Priority, Rule};
 use crate::plan::Assignment;
 use crate::policy::Preemption;
 use crate::queue::{Queue, lineage};
 use crate::snapshot::Snapshot;
-use crate::units::{Duration, GpuTime, Instant, Resources};
-use bounds::Bounds;
+use crate::units::{Duration, GpuTime, Instant, Resources, Share};
+use field::Field;
 
 /// A cycle gives up after so many searches that found nobody: each looks at every node.
 const MOST_SEARCHES_IN_VAIN: usize = 100;
@@ -48,14 +48,25 @@ pub(super) const LENGTHS_BEFORE_SPARED: u64 = 30;
 
 pub(super) struct Victims<'a> {
     preemption: Preemption,
-    /// The lowest priority first.
-    running: Vec<Victim<'a>>,
-    bounds: Bounds,
+    field: Field<'a>,
     /// How many members may still be evicted on account of each budget.
     left: IdVec<BudgetId, u32>,
     /// The draft without all of these: what does not fit there needs no closer look.
     without_all: Option<(Vec<JobId>, Draft<'a>)>,
+    /// Who was found not to fit whoever left.
+    failures: Vec<Failure>,
     in_vain: usize,
+}
+
+/// A job that would not fit if all who may make room for it left. Neither would one that asks for as many members of that
+/// shape or more, for whom no others make room.
+struct Failure {
+    queue: QueueId,
+    priority: Priority,
+    user: Share,
+    service: u128,
+    shape: ShapeId,
+    members: u64,
 }
 
 #[derive(Clone)]
@@ -82,16 +93,21 @@ impl<'a> Victims<'a> {
         let snapshot = rules.snapshot;
         let planned = snapshot.plan.iter().map(|(id, assignment)| (id, &snapshot.jobs[id], assignment));
         let settled = planned.filter(|(_, job, assignment)| may_be_stopped(snapshot, job, assignment));
-        let mut running: Vec<Victim<'a>> =
-            settled.map(|(id, job, assignment)| Victim::of(id, job, assignment)).collect();
-        running.sort_unstable_by_key(|victim| (victim.priority, victim.job.spec.user, Reverse(victim.id)));
-        let bounds = Bounds::of(&running, ranker.shares().is_some(), snapshot.now);
+        let running = settled.map(|(id, job, assignment)| Victim::of(id, job, assignment)).collect();
+        let field = Field::of(running, ranker.shares().is_some(), snapshot.now);
         let mut left = snapshot.budgets.clone();
         for job in snapshot.displaced.keys().filter_map(|id| snapshot.jobs.get(*id)) {
             let members = job.life.holds().iter().map(|held| held.members()).sum();
             spend(&mut left, job, members);
         }
-        Self { preemption: rules.preemption, running, bounds, left, without_all: None, in_vain: 0 }
+        Self {
+            preemption: rules.preemption,
+            field,
+            left,
+            without_all: None,
+            failures: Vec::new(),
+            in_vain: 0,
+        }
     }
 
     /// Whether a job might fit if others left: those who run, or who were given what `starting` comes to in this pass.
@@ -103,16 +119,26 @@ impl<'a> Victims<'a> {
         id: JobId,
         starting: Resources,
     ) -> bool {
+        if self.in_vain >= MOST_SEARCHES_IN_VAIN {
+            return false;
+        }
         let (job, now) = (&rules.snapshot.jobs[id], rules.snapshot.now);
         let (queue, need) = (job.spec.queue, job.spec.least());
         let held = draft.held().by_queue();
         let takes_back = rights.is_some_and(|rights| rights.may_take_back(held, queue, need));
         let theirs = match takes_back {
-            true => self.bounds.total(),
-            false => self.bounds.most(job, self.looks_for_gain(), now),
+            true => self.field.total(),
+            false => self.field.most(job, self.looks_for_gain(), now),
         };
         let theirs = theirs + starting;
-        theirs != Resources::NONE && need.fits_in(draft.total() + theirs)
+        theirs != Resources::NONE
+            && need.fits_in(draft.total() + theirs)
+            && (takes_back || !self.has_failed(job, now))
+    }
+
+    fn has_failed(&self, job: &Job, now: Instant) -> bool {
+        let Some(new) = Failure::of(job, now) else { return false };
+        self.failures.iter().any(|failure| failure.covers(&new))
     }
 
     /// Tells those to leave whose place a job may take, and gives it to it. Returns who had a place in this draft and has
@@ -141,9 +167,8 @@ impl<'a> Victims<'a> {
             draft.report.displaced.push((victim.id, id));
             spend(&mut self.left, victim.job, victim.assignment.members());
         }
-        let gone: BTreeSet<JobId> = leaving.iter().map(|victim| victim.id).collect();
-        self.running.retain(|victim| !gone.contains(&victim.id));
         self.without_all = None;
+        self.failures.clear();
         draft.settle(id, job, assignment);
         Some(waiting.iter().map(|victim| victim.id).collect())
     }
@@ -157,6 +182,8 @@ impl<'a> Victims<'a> {
         let rules = grounds.rules;
         let all = self.candidates(grounds, draft, job);
         if !self.would_all_do(rules, draft, job, &all) {
+            let alone = all.iter().all(|victim| victim.job.spec.queue == job.spec.queue);
+            self.failures.extend(Failure::of(job, rules.snapshot.now).filter(|_| alone));
             return None;
         }
         let mut spared = BTreeSet::new();
@@ -184,7 +211,7 @@ impl<'a> Victims<'a> {
     ) -> bool {
         let theirs: Resources = all.iter().map(|victim| victim.assignment.total()).sum();
         let enough = job.spec.least().fits_in(draft.total() + theirs);
-        if self.in_vain >= MOST_SEARCHES_IN_VAIN || all.is_empty() || !enough {
+        if all.is_empty() || !enough || has_too_few_places(draft, job, all) {
             return false;
         }
         let ids = || all.iter().map(|victim| victim.id);
@@ -208,21 +235,24 @@ impl<'a> Victims<'a> {
     /// Those whose place the job may take and whom no budget protects.
     fn candidates(&self, grounds: &Grounds<'_, 'a>, draft: &Draft<'a>, job: &Job) -> Vec<Victim<'a>> {
         let Grounds { rules, ranker, rights, starting } = *grounds;
-        let mut surplus = rights.map(|rights| Surplus::of(rights, draft, job));
-        let allowed = self.running.iter().filter(|victim| {
-            let members = victim.assignment.members();
-            let budgets = victim.job.spec.budgets.iter();
-            budgets.map(|budget| self.left(*budget)).all(|left| members <= left)
-        });
-        let jobs = rules.snapshot.jobs;
-        let own = starting.iter().filter(|id| jobs[**id].spec.queue == job.spec.queue);
+        let Snapshot { jobs, now, .. } = *rules.snapshot;
+        let (queue, need, held) = (job.spec.queue, job.spec.least(), draft.held().by_queue());
+        let reclaims = rights.filter(|rights| rights.may_take_back(held, queue, need));
+        let mut surplus = reclaims.map(|rights| Surplus::of(rights, draft, job));
+        let running: Vec<&Victim<'a>> = match surplus {
+            Some(_) => self.field.all().iter().collect(),
+            None => self.field.may_yield(job, self.looks_for_gain(), now),
+        };
+        let stays = |victim: &Victim<'a>| !draft.is_leaving(victim.id) && self.budgets_allow(victim);
+        let running = running.into_iter().filter(|victim| stays(victim));
+        let own = starting.iter().filter(|id| jobs[**id].spec.queue == queue);
         let placed = own.filter_map(|id| Some(Victim::of(*id, &jobs[*id], draft.assigned(*id)?)));
         let placed: Vec<Victim<'a>> = placed.collect();
         let mut yielding: Vec<Victim<'a>> = Vec::new();
-        for victim in placed.iter().chain(allowed) {
+        for victim in placed.iter().chain(running) {
             let (lower, gain) = match &mut surplus {
-                Some(surplus) if victim.job.spec.queue != job.spec.queue => (surplus.claim(victim), false),
-                _ if is_spared(victim.job, ranker, rules.snapshot.now) => (false, false),
+                Some(surplus) if victim.job.spec.queue != queue => (surplus.claim(victim), false),
+                _ if is_spared(victim.job, ranker, now) => (false, false),
                 _ => (is_below(victim.job, job), self.looks_for_gain() && gains(rules, job, victim.job)),
             };
             if lower || gain {
@@ -231,9 +261,14 @@ impl<'a> Victims<'a> {
         }
         // Those first who lose nothing yet, then by priority; whoever has most left to do is the first of those who make
         // room for gain.
-        let left = |victim: &Victim<'_>| victim.job.remaining(rules.snapshot.now);
+        let left = |victim: &Victim<'_>| victim.job.remaining(now);
         yielding.sort_by_key(|victim| (victim.for_gain, victim.for_gain.then(|| Reverse(left(victim)))));
         yielding
+    }
+
+    fn budgets_allow(&self, victim: &Victim<'_>) -> bool {
+        let members = victim.assignment.members();
+        victim.job.spec.budgets.iter().all(|budget| members <= self.left(*budget))
     }
 
     fn looks_for_gain(&self) -> bool {
@@ -254,6 +289,37 @@ impl<'a> Victims<'a> {
             spend(&mut left, victim.job, members);
             short.then_some(victim.id)
         })
+    }
+}
+
+/// Whether the nodes of these, were they gone, take too few members: told by amounts alone, without a trial.
+fn has_too_few_places(draft: &Draft<'_>, job: &Job, gone: &[Victim<'_>]) -> bool {
+    let (Some(fits), Some(shape)) = (Fits::of(job), job.shapes.first()) else { return false };
+    let mut freed: BTreeMap<NodeId, Resources> = BTreeMap::new();
+    for (node, held) in gone.iter().flat_map(|victim| victim.assignment.takes()) {
+        let sum = freed.entry(*node).or_default();
+        *sum = *sum + *held;
+    }
+    let more = freed.into_iter().map(|(node, freed)| fits.at_most_more(draft, node, freed));
+    draft.fits(*shape).saturating_add(more.sum()) < fits.wanted
+}
+
+impl Failure {
+    /// None for jobs about which more decides than how many members fit.
+    fn of(job: &Job, now: Instant) -> Option<Self> {
+        let members = Fits::of(job)?.wanted;
+        let service = job.remaining(now).map_or(u128::MAX, |left| service(job, left));
+        let (queue, priority, user) = (job.spec.queue, job.spec.priority, job.spec.user);
+        Some(Self { queue, priority, user, service, shape: *job.shapes.first()?, members })
+    }
+
+    fn covers(&self, other: &Self) -> bool {
+        self.queue == other.queue
+            && self.shape == other.shape
+            && self.priority >= other.priority
+            && self.user >= other.user
+            && self.service <= other.service
+            && self.members <= other.members
     }
 }
 
