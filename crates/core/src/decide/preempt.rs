@@ -43,6 +43,10 @@ const MOST_CHOICES: usize = 8;
 /// for and the disturbance together.
 const TIMES_THE_COST: u128 = 15;
 
+/// Among so many victims at least one is chosen, and among such as hold so many times what is needed.
+const FEW: usize = 256;
+const ENOUGH_TO_CHOOSE_FROM: u64 = 8;
+
 /// Who has waited for so many times its own length makes no more room.
 pub(super) const LENGTHS_BEFORE_SPARED: u64 = 30;
 
@@ -180,12 +184,26 @@ impl<'a> Victims<'a> {
         job: &'a Job,
     ) -> Option<(Vec<Victim<'a>>, Assignment)> {
         let rules = grounds.rules;
+        let few = self.few_of_many(grounds, draft, job);
+        if let Some(found) = few.and_then(|few| self.choose_among(&few, rules, draft, job)) {
+            return Some(found);
+        }
         let all = self.candidates(grounds, draft, job);
         if !self.would_all_do(rules, draft, job, &all) {
             let alone = all.iter().all(|victim| victim.job.spec.queue == job.spec.queue);
             self.failures.extend(Failure::of(job, rules.snapshot.now).filter(|_| alone));
             return None;
         }
+        self.choose_among(&all, rules, draft, job)
+    }
+
+    fn choose_among(
+        &self,
+        all: &[Victim<'a>],
+        rules: &Rules<'a>,
+        draft: &Draft<'a>,
+        job: &'a Job,
+    ) -> Option<(Vec<Victim<'a>>, Assignment)> {
         let mut spared = BTreeSet::new();
         for _ in 0..MOST_CHOICES {
             let search = Search { rules, draft, job };
@@ -199,6 +217,36 @@ impl<'a> Victims<'a> {
             };
         }
         None
+    }
+
+    /// Where very many of lower priority run, the first of them who hold many times what the job needs: thinking all away
+    /// would cost more than a somewhat better choice is worth.
+    fn few_of_many(
+        &self,
+        grounds: &Grounds<'_, 'a>,
+        draft: &Draft<'a>,
+        job: &Job,
+    ) -> Option<Vec<Victim<'a>>> {
+        let (ranker, now) = (grounds.ranker, grounds.rules.snapshot.now);
+        let wanted = job.spec.least().times(ENOUGH_TO_CHOOSE_FROM);
+        let (mut few, mut theirs) = (Vec::new(), Resources::NONE);
+        for victim in self.field.below(job).filter(|victim| self.stays(draft, victim)) {
+            if few.len() >= FEW && wanted.fits_in(theirs) {
+                return Some(few);
+            }
+            if !is_spared(victim.job, ranker, now) {
+                theirs = theirs + victim.assignment.total();
+                few.push(victim.clone());
+            }
+        }
+        None
+    }
+
+    /// Whether a victim has not been told to leave, and no budget protects it.
+    fn stays(&self, draft: &Draft<'_>, victim: &Victim<'_>) -> bool {
+        let members = victim.assignment.members();
+        let budgets_allow = victim.job.spec.budgets.iter().all(|budget| members <= self.left(*budget));
+        budgets_allow && !draft.is_leaving(victim.id)
     }
 
     /// Whether the job would fit if all these left. Jobs with the same candidates share the answer's costly part.
@@ -243,8 +291,7 @@ impl<'a> Victims<'a> {
             Some(_) => self.field.all().iter().collect(),
             None => self.field.may_yield(job, self.looks_for_gain(), now),
         };
-        let stays = |victim: &Victim<'a>| !draft.is_leaving(victim.id) && self.budgets_allow(victim);
-        let running = running.into_iter().filter(|victim| stays(victim));
+        let running = running.into_iter().filter(|victim| self.stays(draft, victim));
         let own = starting.iter().filter(|id| jobs[**id].spec.queue == queue);
         let placed = own.filter_map(|id| Some(Victim::of(*id, &jobs[*id], draft.assigned(*id)?)));
         let placed: Vec<Victim<'a>> = placed.collect();
@@ -264,11 +311,6 @@ impl<'a> Victims<'a> {
         let left = |victim: &Victim<'_>| victim.job.remaining(now);
         yielding.sort_by_key(|victim| (victim.for_gain, victim.for_gain.then(|| Reverse(left(victim)))));
         yielding
-    }
-
-    fn budgets_allow(&self, victim: &Victim<'_>) -> bool {
-        let members = victim.assignment.members();
-        victim.job.spec.budgets.iter().all(|budget| members <= self.left(*budget))
     }
 
     fn looks_for_gain(&self) -> bool {

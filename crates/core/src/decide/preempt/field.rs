@@ -67,6 +67,13 @@ impl<'a> Field<'a> {
         })
     }
 
+    /// Those below a job, in order of priority.
+    pub(super) fn below(&self, job: &Job) -> impl Iterator<Item = &Victim<'a>> {
+        let no_higher = self.part(job).map_or(&[][..], |part| part.no_higher(job));
+        let victims = no_higher.iter().map(|place| &self.running[*place]);
+        victims.filter(|victim| is_below(victim.job, job))
+    }
+
     /// Those who make room for a job by priority or, where that counts, for gain, in order of priority. Whom else that
     /// depends on is not looked at.
     pub(super) fn may_yield(&self, job: &Job, for_gain: bool, now: Instant) -> Vec<&Victim<'a>> {
