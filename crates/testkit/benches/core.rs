@@ -87,8 +87,10 @@ fn measure(case: &Case) -> serde_json::Value {
     let classes = bench.engine.snapshot().waiting.classes().count();
     let mut times: Vec<WallTime> = (0..CYCLES).map(|_| bench.one_event()).collect();
     times.sort_unstable();
+    bench.cancel_waiting();
     let verdict = bench.refuse(of_priority(Priority::LOW, large_gang()));
     let victims = bench.displace(of_priority(Priority(Priority::HIGH.0 + 1), large_gang()));
+    bench.cancel_waiting();
     bench.empty_half();
     let gang512 = bench.start(large_gang());
     let servers = bench.start(with_servers(16, 256));
@@ -236,8 +238,7 @@ impl Bench {
         running[self.chance.random_range(0..running.len())]
     }
 
-    /// Nobody waits any more, and half of those who run are done.
-    fn empty_half(&mut self) {
+    fn cancel_waiting(&mut self) {
         let waiting: Vec<JobId> = self
             .engine
             .snapshot()
@@ -248,6 +249,11 @@ impl Bench {
         for job in waiting {
             self.engine.observe(self.now, Event::JobCancelled(job));
         }
+        self.settle();
+    }
+
+    /// Half of those who run are done.
+    fn empty_half(&mut self) {
         let half: Vec<JobId> = self.engine.plan().iter().map(|(id, _)| id).step_by(2).collect();
         for job in half {
             self.engine.observe(self.now, Event::JobEnded { job, how: Ending::Completed });
