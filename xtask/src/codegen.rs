@@ -1,4 +1,5 @@
-//! `cargo xtask codegen`: pages of `docs/reference/` that the program itself prints, committed and diffed.
+//! `cargo xtask codegen`: pages of `docs/reference/`, and definitions for API servers, that the program itself prints,
+//! committed and diffed.
 
 use std::fs;
 
@@ -14,8 +15,11 @@ pub(crate) struct Options {
 }
 
 /// What the program calls the page, and where it lies.
-const PAGES: &[(&str, &str)] =
-    &[("cli", "docs/reference/cli.md"), ("policies", "docs/reference/policies.md")];
+const PAGES: &[(&str, &str)] = &[
+    ("cli", "docs/reference/cli.md"),
+    ("policies", "docs/reference/policies.md"),
+    ("queue", "deploy/crds/queue.yaml"),
+];
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     if options.check {

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 
 use crate::shell;
+use crate::test::data_folder;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -31,16 +32,18 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     };
     let known: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
     ensure!(known.contains(&name.as_str()), "no experiment called `{name}`: there are {}", known.join(", "));
-    Ok(shell::code(&strs(&command(name, options.seeds)))?.into())
+    let data = data_folder()?;
+    Ok(shell::code(&strs(&command(name, options.seeds, data.as_deref())))?.into())
 }
 
-fn command(name: &str, seeds: Option<u64>) -> Vec<String> {
+fn command(name: &str, seeds: Option<u64>, data: Option<&Path>) -> Vec<String> {
     // Experiments are simulations: no cluster is needed.
     let program = ["--package", "metronome-cli", "--no-default-features"];
     let run = ["cargo", "run", "--quiet", "--release"].into_iter().chain(program).chain(["--", "experiment"]);
     let seeds = seeds.map(|seeds| ["--seeds".to_owned(), seeds.to_string()]);
+    let data = data.map(|folder| ["--data".to_owned(), folder.display().to_string()]);
     let folder = format!("experiments/{name}");
-    run.map(str::to_owned).chain([folder]).chain(seeds.into_iter().flatten()).collect()
+    run.map(str::to_owned).chain([folder]).chain([seeds, data].into_iter().flatten().flatten()).collect()
 }
 
 fn strs(line: &[String]) -> Vec<&str> {
@@ -73,9 +76,9 @@ mod tests {
 
     #[test]
     fn an_experiment_is_run_by_the_program_with_its_seeds() {
-        let line = command("noise", Some(3)).join(" ");
-        assert!(line.ends_with("-- experiment experiments/noise --seeds 3"), "{line}");
-        assert!(command("noise", None).join(" ").ends_with("experiments/noise"));
+        let line = command("noise", Some(3), Some(Path::new("/data"))).join(" ");
+        assert!(line.ends_with("-- experiment experiments/noise --seeds 3 --data /data"), "{line}");
+        assert!(command("noise", None, None).join(" ").ends_with("experiments/noise"));
     }
 
     #[test]

@@ -138,8 +138,8 @@ fn summarise(verdicts: &[(&str, Verdict)], surroundings: &Surroundings, missing:
 }
 
 /// `METRONOME_DATA`, or `../shared/data` beside the repository. Tests run in the folders of their crates, so they
-/// are given the whole path.
-fn data_folder() -> Result<Option<PathBuf>> {
+/// are given the whole path; experiments are given the same.
+pub(crate) fn data_folder() -> Result<Option<PathBuf>> {
     let named = std::env::var_os("METRONOME_DATA").map(PathBuf::from);
     let folder = shell::root()?.join(named.unwrap_or_else(|| PathBuf::from("../shared/data")));
     Ok(folder.canonicalize().ok().filter(|folder| folder.is_dir()))

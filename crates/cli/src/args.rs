@@ -7,7 +7,7 @@ use crate::commands::run::Run;
 use crate::commands::{
     completions::Completions, demo::Demo, experiment::Experiment, explain::Explain, reference::Reference,
     replay::Replay, sim_compare::SimCompare, sim_import::SimImport, sim_policies::SimPolicies,
-    sim_run::SimRun,
+    sim_run::SimRun, what_if::WhatIf,
 };
 
 /// A scheduler for distributed training jobs on shared clusters
@@ -27,6 +27,7 @@ pub(crate) enum Command {
     #[cfg(feature = "kubernetes")]
     Run(Run),
     Explain(Explain),
+    WhatIf(WhatIf),
     Replay(Replay),
     Completions(Completions),
     #[command(hide = true)]

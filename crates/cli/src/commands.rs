@@ -12,6 +12,7 @@ pub(crate) mod sim_compare;
 pub(crate) mod sim_import;
 pub(crate) mod sim_policies;
 pub(crate) mod sim_run;
+pub(crate) mod what_if;
 
 use crate::args::{Command, Sim};
 use crate::failure::Failure;
@@ -27,6 +28,7 @@ pub(crate) fn run(command: Command) -> Result<Reply, Failure> {
         #[cfg(feature = "kubernetes")]
         Command::Run(args) => run::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::WhatIf(args) => what_if::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Completions(args) => Ok(completions::run(&args)),
         Command::Experiment(args) => experiment::run(&args),

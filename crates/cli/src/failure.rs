@@ -45,6 +45,12 @@ impl Failure {
         self
     }
 
+    /// More that led to it, in words of our own.
+    pub(crate) fn noting(mut self, notes: &[String]) -> Self {
+        self.causes.extend_from_slice(notes);
+        self
+    }
+
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }

@@ -5,16 +5,15 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use metronome_core::cluster::{Level, Name};
-use metronome_core::engine::Engine;
-use metronome_core::id::{JobId, NodeId, QueueId};
+use metronome_core::cluster::Name;
+use metronome_core::engine::{Engine, State as EngineState};
+use metronome_core::id::JobId;
 use metronome_core::journal::{Journal, JournalError, Polled, Record, Replay};
 use metronome_core::report::{Explanation, State};
 use metronome_core::units::{Duration, Instant};
 
 use crate::failure::Failure;
 use crate::input;
-use metronome_words::Names;
 
 /// A journal that is written to a new file. The engine keeps one handle and writes; the other is asked afterwards
 /// whether all of it could be written.
@@ -79,16 +78,26 @@ impl Past {
         self.replay.engine().expect("a journal is not read without its state")
     }
 
-    pub(crate) fn explain(&self, job: &str) -> Option<Explanation> {
+    pub(crate) fn state(&self) -> &EngineState {
+        self.engine().state()
+    }
+
+    /// The time up to which it was read.
+    pub(crate) fn now(&self) -> Instant {
+        self.until.map_or(self.state().now, |until| until.max(self.state().now))
+    }
+
+    pub(crate) fn explain(&self, job: &str) -> Option<(JobId, Explanation)> {
         let engine = self.engine();
-        let mut explanation = engine.explain(engine.find_job(job)?)?;
-        let waits =
-            !matches!(explanation.state, State::Running | State::Refused | State::Failed | State::Done);
-        if let (true, Some(until)) = (waits, self.until) {
-            // The engine's time stands still between records; whoever waits goes on waiting.
-            explanation.waited += until.since(engine.state().now);
+        let id = engine.find_job(job)?;
+        let mut explanation = engine.explain(id)?;
+        // The engine's time stands still between records; whoever waits goes on waiting.
+        let since = self.now().since(engine.state().now);
+        if !matches!(explanation.state, State::Running | State::Refused | State::Failed | State::Done) {
+            explanation.waited += since;
         }
-        Some(explanation)
+        explanation.ahead.iter_mut().for_each(|ahead| ahead.waited += since);
+        Some((id, explanation))
     }
 
     pub(crate) fn job_names(&self) -> Vec<Name> {
@@ -104,24 +113,6 @@ impl Past {
     /// Decisions that came out differently, in words.
     pub(crate) fn mismatches(&self) -> &[String] {
         &self.mismatches
-    }
-}
-
-impl Names for Past {
-    fn job(&self, id: JobId) -> Option<Name> {
-        self.engine().state().jobs.get(id).map(|job| job.spec.name.clone())
-    }
-
-    fn node(&self, id: NodeId) -> Name {
-        self.engine().state().cluster.node(id).name.clone()
-    }
-
-    fn queue(&self, id: QueueId) -> Name {
-        self.engine().state().queues[id].name.clone()
-    }
-
-    fn level(&self, level: Level) -> Name {
-        Name::from(self.engine().state().cluster.level_name(level))
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) const ABOUT: &[(&str, &str)] = &[
     ("metronome", "user, urgency, waiting and width as one priority; gangs whole, on the fewest nodes"),
     ("kubernetes", "pod by pod, spread over the nodes: gangs may deadlock, and the result says so"),
     ("coscheduling", "scores nodes as `kubernetes` does, but places gangs whole"),
-    ("volcano", "by priority; gangs whole, packed onto full nodes"),
+    ("volcano", "by priority; gangs whole, packed onto full nodes, workers beside their parameter servers"),
     ("fifo", "in order of submission; the head of the line blocks everybody behind it"),
     ("fifo-skip", "in order of submission; whoever fits goes ahead"),
     ("srtf", "shortest remaining time first, with preemption"),

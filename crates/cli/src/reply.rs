@@ -44,8 +44,10 @@ impl Reply {
         Self { text, ..self }
     }
 
+    /// After what was remarked before.
     pub(crate) fn remarking(self, remark: String) -> Self {
-        Self { remark: Some(remark), ..self }
+        let remarks: Vec<String> = self.remark.into_iter().chain([remark]).collect();
+        Self { remark: Some(remarks.join("\n")), ..self }
     }
 
     pub(crate) fn ending(self, exit: Exit) -> Self {

@@ -99,6 +99,19 @@ fn rows(summary: &[PolicySummary]) -> String {
     trimmed(&table)
 }
 
+/// Rows of text below their head; what begins with a digit is a figure.
+pub(crate) fn plain(rows: &[Vec<String>]) -> String {
+    let is_figure = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
+    let cells = |row: &Vec<String>| -> Vec<Cell> {
+        row.iter().map(|text| if is_figure(text) { right(text.clone()) } else { cell(text) }).collect()
+    };
+    let mut table = empty_table();
+    rows.iter().for_each(|row| {
+        table.add_row(cells(row));
+    });
+    trimmed(&table)
+}
+
 fn empty_table() -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

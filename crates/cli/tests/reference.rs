@@ -6,8 +6,13 @@ use std::process::Command;
 
 #[test]
 fn the_generated_pages_are_up_to_date() {
-    for page in ["cli", "policies"] {
-        let path = format!("{}/../../docs/reference/{page}.md", env!("CARGO_MANIFEST_DIR"));
+    let pages = [
+        ("cli", "docs/reference/cli.md"),
+        ("policies", "docs/reference/policies.md"),
+        ("queue", "deploy/crds/queue.yaml"),
+    ];
+    for (page, path) in pages {
+        let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
         let printed =
             Command::new(env!("CARGO_BIN_EXE_metronome")).args(["reference", page]).output().unwrap();
         let (committed, printed) = (fs::read(&path).unwrap(), printed.stdout);

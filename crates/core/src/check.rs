@@ -2,6 +2,7 @@
 //! and is the only maker of `Checked`.
 
 mod amounts;
+mod devices;
 mod rules;
 mod steps;
 
@@ -10,14 +11,17 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::cluster::{Cluster, NodeState};
-use crate::id::{CounterId, IdVec, JobId, NodeId, QueueId};
-use crate::job::{Capabilities, Exit, Job, JobSpec, Life, Topology};
+use crate::id::{CounterId, IdVec, JobId, NodeId, QueueId, Window};
+use crate::job::{Capabilities, Exit, Job, JobSpec, Life, RoleKind, Teams, Topology};
 use crate::plan::{Amendment, Assignment};
+use crate::queue::{Queue, lineage};
 use crate::snapshot::Snapshot;
 use crate::units::Resources;
 
 use amounts::{Counts, add_counts, amounts, counts};
 pub use amounts::{occupied, occupied_counters};
+pub use devices::occupied_shares;
+use devices::{Shares, add_shares, lies_on_devices, remove_shares};
 pub use steps::check_steps;
 
 /// Something that passed the checker. Worlds accept nothing else.
@@ -46,6 +50,8 @@ pub enum Violation {
     Oversubscribed(NodeId),
     #[error("job {0:?} would run on node {1:?}, which is not for it")]
     NotEligible(JobId, NodeId),
+    #[error("job {0:?} would have shares of GPUs on node {1:?} that lie on no device")]
+    NotOnDevices(JobId, NodeId),
     #[error("job {0:?} holds resources but is not to run")]
     NotToRun(JobId),
     #[error("job {0:?} would be taken off its nodes, which it does not allow")]
@@ -72,6 +78,7 @@ pub struct Checker {
     held: BTreeMap<JobId, (QueueId, Arc<Assignment>)>,
     nodes: IdVec<NodeId, Resources>,
     counters: Counts,
+    shares: Shares,
     queues: IdVec<QueueId, Resources>,
     /// Nodes on which the world has put more than they have.
     excused: BTreeSet<NodeId>,
@@ -119,6 +126,7 @@ impl Checker {
             let Some(new) = change else { continue };
             is_to_run(*id, job)?;
             is_whole(*id, &job.spec, new)?;
+            lies_on_devices(*id, &job.spec, new)?;
             is_eligible(*id, &job.spec, new, snapshot.cluster)?;
             keeps_topology(*id, &job.spec, new, snapshot.cluster)?;
         }
@@ -138,8 +146,10 @@ impl Checker {
                 for (node, amount) in amounts(&snapshot.jobs[*id].spec, old) {
                     let left = nodes.entry(node).or_insert(Touched::before(self.nodes[node]));
                     left.used = left.used - amount;
-                    let left = queues.entry(*queue).or_insert(self.queues[*queue]);
-                    *left = *left - amount;
+                    for queue in lineage(snapshot.queues, *queue) {
+                        let left = queues.entry(queue).or_insert(self.queues[queue]);
+                        *left = *left - amount;
+                    }
                 }
             }
         }
@@ -150,15 +160,23 @@ impl Checker {
                 let touched = nodes.entry(node).or_insert(Touched::before(self.nodes[node]));
                 touched.used = touched.used + amount;
                 touched.added = touched.added + amount;
-                let used = queues.entry(spec.queue).or_insert(self.queues[spec.queue]);
-                *used = *used + amount;
+                for queue in lineage(snapshot.queues, spec.queue) {
+                    let used = queues.entry(queue).or_insert(self.queues[queue]);
+                    *used = *used + amount;
+                }
             }
         }
-        for (node, touched) in nodes {
-            if touched.exceeds(snapshot.cluster.node(node).capacity) {
-                return Err(Violation::Oversubscribed(node));
+        for (node, touched) in &nodes {
+            if touched.exceeds(snapshot.cluster.node(*node).capacity) {
+                return Err(Violation::Oversubscribed(*node));
             }
         }
+        let with_more = nodes.iter().filter(|(_, touched)| touched.added.gpus.0 > 0);
+        self.devices_suffice(
+            snapshot,
+            amendment,
+            with_more.map(|(node, touched)| (*node, touched.used.gpus)),
+        )?;
         for (queue, used) in queues {
             let grown = !used.fits_in(self.queues[queue]);
             if grown && snapshot.queues[queue].bound().is_some_and(|bound| !used.fits_in(bound)) {
@@ -195,6 +213,7 @@ impl Checker {
     pub(crate) fn record(
         &mut self,
         cluster: &Cluster,
+        queues: &IdVec<QueueId, Queue>,
         id: JobId,
         spec: &JobSpec,
         change: Option<&Arc<Assignment>>,
@@ -202,7 +221,9 @@ impl Checker {
         if let Some((queue, old)) = self.held.remove(&id) {
             for (node, amount) in amounts(spec, &old) {
                 self.nodes[node] = self.nodes[node] - amount;
-                self.queues[queue] = self.queues[queue] - amount;
+                for queue in lineage(queues, queue) {
+                    self.queues[queue] = self.queues[queue] - amount;
+                }
             }
             for (place, amount) in counts(spec, &old) {
                 let left = self.counters.remove(&place).unwrap_or(0).saturating_sub(amount);
@@ -210,6 +231,7 @@ impl Checker {
                     self.counters.insert(place, left);
                 }
             }
+            remove_shares(&mut self.shares, spec, &old);
             if !self.excused.is_empty() {
                 self.excuse(cluster, old.nodes());
             }
@@ -217,11 +239,30 @@ impl Checker {
         if let Some(new) = change {
             for (node, amount) in amounts(spec, new) {
                 self.nodes[node] = self.nodes[node] + amount;
-                self.queues[spec.queue] = self.queues[spec.queue] + amount;
+                for queue in lineage(queues, spec.queue) {
+                    self.queues[queue] = self.queues[queue] + amount;
+                }
             }
             add_counts(&mut self.counters, spec, new);
+            add_shares(&mut self.shares, spec, new);
             self.held.insert(id, (spec.queue, new.clone()));
         }
+    }
+
+    /// Where queues lie has changed, and with that what they hold.
+    pub(crate) fn queues_changed(&mut self, queues: &IdVec<QueueId, Queue>, jobs: &Window<JobId, Job>) {
+        self.queues = IdVec::filled(Resources::NONE, queues.len());
+        for (id, (queue, assignment)) in &self.held {
+            for (_, amount) in amounts(&jobs[*id].spec, assignment) {
+                for queue in lineage(queues, *queue) {
+                    self.queues[queue] = self.queues[queue] + amount;
+                }
+            }
+        }
+    }
+
+    pub(crate) fn queues(&self) -> &IdVec<QueueId, Resources> {
+        &self.queues
     }
 
     pub(crate) fn add_node(&mut self) {
@@ -242,7 +283,9 @@ impl Checker {
     fn is_over(&self, cluster: &Cluster, node: NodeId) -> bool {
         let used = |counter| self.counters.get(&(counter, node)).copied().unwrap_or(0);
         let outnumbered = |counter| used(counter) > cluster.count(node, counter);
-        !self.nodes[node].fits_in(cluster.node(node).capacity) || cluster.counters().ids().any(outnumbered)
+        !self.nodes[node].fits_in(cluster.node(node).capacity)
+            || self.devices_are_over(cluster, node)
+            || cluster.counters().ids().any(outnumbered)
     }
 
     /// Adds up the whole plan from nothing: every assignment whole, every job in it to run, no node over its
@@ -250,6 +293,7 @@ impl Checker {
     pub fn check_all(&self, snapshot: &Snapshot<'_>) -> Result<(), Violation> {
         let mut nodes: IdVec<NodeId, Resources> = IdVec::filled(Resources::NONE, self.nodes.len());
         let mut counters = Counts::new();
+        let mut shares = Shares::new();
         for (id, assignment) in snapshot.plan.iter() {
             let job = snapshot.jobs.get(id).ok_or(Violation::NotToRun(id))?;
             is_to_run(id, job)?;
@@ -258,6 +302,7 @@ impl Checker {
                 nodes[node] = nodes[node] + amount;
             }
             add_counts(&mut counters, &job.spec, assignment);
+            add_shares(&mut shares, &job.spec, assignment);
         }
         for (node, used) in nodes.iter() {
             if *used != self.nodes[node] {
@@ -270,7 +315,8 @@ impl Checker {
         let differs = |(place, used): (&(CounterId, NodeId), &u64)| {
             (self.counters.get(place) != Some(used)).then_some(place.1)
         };
-        match counters.iter().find_map(differs) {
+        let shared = shares.iter().find(|(place, used)| self.shares.get(place) != Some(used));
+        match counters.iter().find_map(differs).or(shared.map(|((node, _), _)| *node)) {
             Some(node) => Err(Violation::TotalsDiffer(node)),
             None => Ok(()),
         }
@@ -321,6 +367,9 @@ fn keeps_topology(
     assignment: &Assignment,
     cluster: &Cluster,
 ) -> Result<(), Violation> {
+    if spec.teams.is_some_and(|teams| splits_a_team(spec, teams, assignment, cluster)) {
+        return Err(Violation::TopologyBroken(id));
+    }
     let Topology::Required(level) = spec.topology else { return Ok(()) };
     let domain = |node: NodeId| cluster.node(node).domains.get(usize::from(level.0)).copied();
     let apart = if level == cluster.depth() {
@@ -329,6 +378,17 @@ fn keeps_topology(
         assignment.parts().iter().map(|part| domain(part.node)).collect::<BTreeSet<_>>().len()
     };
     if apart > 1 { Err(Violation::TopologyBroken(id)) } else { Ok(()) }
+}
+
+/// Whether a domain has a part of a group.
+fn splits_a_team(spec: &JobSpec, teams: Teams, assignment: &Assignment, cluster: &Cluster) -> bool {
+    let mut members: BTreeMap<_, u64> = BTreeMap::new();
+    let works = |role: u8| spec.roles[usize::from(role)].kind == RoleKind::Worker;
+    for part in assignment.parts().iter().filter(|part| works(part.role)) {
+        let domain = cluster.node(part.node).domains.get(usize::from(teams.within.0)).copied();
+        *members.entry((part.role, domain.ok_or(part.node))).or_default() += u64::from(part.members);
+    }
+    members.into_values().any(|members| teams.whole(members) < members)
 }
 
 /// A job that makes room may be planned elsewhere already; one that leaves for any other reason may not.

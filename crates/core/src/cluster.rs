@@ -211,6 +211,15 @@ impl Cluster {
         &self.gpu_types[id.index()]
     }
 
+    pub fn find_gpu_type(&self, name: &str) -> Option<GpuTypeId> {
+        self.gpu_types.get_index_of(name).map(GpuTypeId::from_index)
+    }
+
+    /// The names of all types of GPU that nodes have or had.
+    pub fn gpu_types(&self) -> impl Iterator<Item = &str> {
+        self.gpu_types.iter().map(|name| &**name)
+    }
+
     pub fn set_state(&mut self, node: NodeId, state: NodeState) {
         self.nodes[node].state = state;
     }
@@ -282,6 +291,11 @@ impl Cluster {
 
     pub fn sets(&self) -> &IdVec<NodeSetId, NodeSet> {
         &self.sets
+    }
+
+    /// Adds a set of nodes before anything runs; afterwards an event does.
+    pub fn add_set(&mut self, nodes: NodeSet) -> NodeSetId {
+        self.sets.push(nodes)
     }
 
     /// Adds a set under the next id, or replaces it; `None` for an id beyond the next.

@@ -3,6 +3,7 @@
 mod admit;
 mod counts;
 mod draft;
+mod fits;
 pub(crate) mod hopeless;
 mod interleave;
 mod migrate;
@@ -10,11 +11,13 @@ pub(crate) mod order;
 mod pass;
 pub(crate) mod place;
 mod preempt;
+mod reserve;
+pub(crate) mod share;
 mod size;
 
 use crate::id::{JobId, NodeId};
 use crate::job::{Job, Standing};
-use crate::plan::Amendment;
+use crate::plan::{Amendment, Reservation};
 use crate::policy::Policy;
 use crate::report::Report;
 use crate::snapshot::Snapshot;
@@ -30,6 +33,8 @@ pub struct Decision {
     pub report: Report,
     /// Places among equals that this pass gives.
     pub standings: Vec<(JobId, Standing)>,
+    /// Who waits for a time at which there is room.
+    pub reservations: Vec<Reservation>,
     /// When to decide again even if nothing happens.
     pub wake: Option<Instant>,
 }
@@ -37,7 +42,7 @@ pub struct Decision {
 /// Decides. The same snapshot and policy give the same bytes, and deciding again on what was decided gives no
 /// change.
 pub fn decide(snapshot: &Snapshot<'_>, policy: &Policy) -> Decision {
-    let ranker = order::order(snapshot, &policy.order);
+    let ranker = order::order(snapshot, policy);
     let sizes = size::fixed();
     let placer = place::placer(policy.placement);
     let mut draft = admit::admit(snapshot, policy, &ranker, sizes, placer);

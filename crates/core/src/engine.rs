@@ -9,6 +9,7 @@ mod groups;
 mod index;
 mod nodes;
 mod outcomes;
+mod queues;
 mod settings;
 mod state;
 mod steps;
@@ -34,7 +35,7 @@ use crate::units::Instant;
 pub use event::{Ending, Event};
 use index::Index;
 pub use settings::Settings;
-pub use state::{Ended, State};
+pub use state::{Ended, State, UnderWay};
 
 pub struct Engine {
     state: State,
@@ -112,6 +113,12 @@ impl Engine {
         group
     }
 
+    pub fn add_queue(&mut self, now: Instant, described: Queue) -> QueueId {
+        let queue = self.state.queues.next_id();
+        self.observe(now, Event::Queue { queue, described });
+        queue
+    }
+
     pub fn add_budget(&mut self, now: Instant, allowed: u32) -> BudgetId {
         let budget = self.state.budgets.next_id();
         self.observe(now, Event::Budget { budget, allowed });
@@ -129,8 +136,8 @@ impl Engine {
             Event::JobSubmitted(spec) => self.submitted(spec),
             Event::JobFound { spec, parts, since } => self.was_found(spec, parts, since),
             Event::JobChanged { job, spec } => self.job_changed(job, spec),
-            Event::MembersLeft { job, role, node, members } => {
-                self.members_left(job, Part { role, node, members });
+            Event::MembersLeft { job, role, node, device, members } => {
+                self.members_left(job, Part { role, node, device, members });
             }
             Event::JobCancelled(job) => self.cancelled(job),
             Event::JobSuspended(job) => self.suspended(job),
@@ -157,6 +164,7 @@ impl Engine {
                 self.group(group, partition, others, &members);
             }
             Event::OthersChanged { group, node, count } => self.others_changed(group, node, count),
+            Event::Queue { queue, described } => self.queue(queue, described),
             Event::Budget { budget, allowed } => self.budget(budget, allowed),
         }
     }
@@ -185,7 +193,7 @@ impl Engine {
     fn poll_once(&mut self, now: Instant) -> (Option<Polled>, Checked<Vec<Step>>) {
         self.advance(now);
         let expired = self.expire_steps();
-        let woken = self.end_back_offs() | self.ripen();
+        let woken = self.end_back_offs() | self.ripen() | self.end_reservations();
         let decision = self.is_due().then(|| self.cycle());
         let steps = self.ready_steps();
         let acted = expired || woken || decision.is_some() || !steps.is_empty();
@@ -196,7 +204,8 @@ impl Engine {
     /// When `poll` has something to do even if no event comes.
     pub fn next_wake(&self) -> Option<Instant> {
         let due = self.state.dirty.then(|| self.earliest_cycle());
-        let timers = [due, self.state.wake, self.index.next_timer()];
+        let woken = self.state.wake.map(|wake| wake.rounded_up(self.state.settings.round));
+        let timers = [due, woken, self.index.next_timer()];
         timers.into_iter().flatten().min()
     }
 
@@ -206,7 +215,8 @@ impl Engine {
 
     fn earliest_cycle(&self) -> Instant {
         let spaced = self.state.last_pass.map(|last| last + self.state.settings.spacing);
-        spaced.map_or(self.state.now, |spaced| spaced.max(self.state.now))
+        let earliest = spaced.map_or(self.state.now, |spaced| spaced.max(self.state.now));
+        earliest.rounded_up(self.state.settings.round)
     }
 
     fn is_due(&self) -> bool {
@@ -217,7 +227,8 @@ impl Engine {
     /// One decision: snapshot, decide, check, adopt. A plan that breaks a rule is thrown away, and the previous one
     /// stays.
     fn cycle(&mut self) -> Decided {
-        let Decision { amendment, report, standings, wake } = decide(&self.snapshot(), &self.state.policy);
+        let Decision { amendment, report, standings, reservations, wake } =
+            decide(&self.snapshot(), &self.state.policy);
         self.state.cycles += 1;
         self.state.dirty = report.cut_short;
         self.state.wake = wake;
@@ -225,6 +236,7 @@ impl Engine {
         match self.check(amendment) {
             Ok(checked) => {
                 let amendment = Checked::clone(&checked).into_inner();
+                self.state.reservations = reservations;
                 self.adopt(checked, standings, report);
                 self.check_all_at_times();
                 Decided { amendment, blocked_by, refused: None }
@@ -253,6 +265,7 @@ impl Engine {
             budgets: &self.state.budgets,
             displaced: &self.state.displaced,
             held: &self.index.held,
+            reservations: &self.state.reservations,
             priorities: &self.index.priorities,
             pass: self.state.pass,
             last_pass: self.state.last_pass,

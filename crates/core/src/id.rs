@@ -49,6 +49,8 @@ ids! {
     /// A rack, a pod of racks: one place at one level of the topology.
     DomainId "d";
     GpuTypeId "g";
+    /// A GPU of one node that members share.
+    DeviceId "v";
     /// A member's needs, interned: jobs that ask for equal members share one.
     ShapeId "s";
     /// Waiting jobs that differ in nothing the scheduler looks at but their place in line.

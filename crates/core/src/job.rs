@@ -4,6 +4,7 @@ mod gang;
 mod life;
 mod shape;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,21 @@ pub struct Role {
     pub kind: RoleKind,
     pub gang: Gang,
     pub shape: Shape,
+}
+
+/// Workers in groups that exchange far more among themselves than with others, as those do that hold one model together:
+/// each group of `size` is inside one domain of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Teams {
+    pub size: NonZeroU32,
+    pub within: Level,
+}
+
+impl Teams {
+    /// How many of so many members stand in whole groups.
+    pub const fn whole(self, members: u64) -> u64 {
+        members - members % (self.size.get() as u64)
+    }
 }
 
 /// Whether members want to be near each other.
@@ -126,6 +142,9 @@ pub struct JobSpec {
     /// How much its user counts, as the queue says.
     #[serde(default)]
     pub user: Share,
+    /// Its user, where known by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Name>,
     pub roles: Vec<Role>,
     #[serde(default)]
     pub work: Work,
@@ -133,6 +152,9 @@ pub struct JobSpec {
     pub deadline: Option<Instant>,
     #[serde(default)]
     pub topology: Topology,
+    /// How its workers stand in groups, where they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub teams: Option<Teams>,
     pub capabilities: Capabilities,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpointing: Option<Checkpointing>,
@@ -149,6 +171,9 @@ pub struct JobSpec {
     /// Whether others may be stopped for its sake.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub preempts: bool,
+    /// It completes a gang of which others hold nodes and wait for it: it goes first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repairs: bool,
 }
 
 fn yes() -> bool {
@@ -165,10 +190,12 @@ impl JobSpec {
             queue: QueueId(0),
             priority: Priority::NORMAL,
             user: Share(500_000),
+            owner: None,
             roles: vec![Role { kind: RoleKind::Worker, gang, shape: Shape::of(each) }],
             work: Work::default(),
             deadline: None,
             topology: Topology::Anywhere,
+            teams: None,
             capabilities: Capabilities::START_ONLY,
             checkpointing: None,
             profile: None,
@@ -176,6 +203,7 @@ impl JobSpec {
             suspended: false,
             budgets: Vec::new(),
             preempts: true,
+            repairs: false,
         }
     }
 
@@ -211,6 +239,9 @@ pub struct Job {
     /// Since when it runs where it is, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_since: Option<Instant>,
+    /// It lost a node and waits to go on: ahead of newcomers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_to_be_repaired: bool,
     /// The shapes of its roles and the class it waits in, as interned by the engine.
     #[serde(skip)]
     pub shapes: Vec<ShapeId>,
@@ -222,6 +253,11 @@ impl Job {
     /// What is left to do, as time alone; unknown where the work is.
     pub fn remaining(&self, now: Instant) -> Option<Duration> {
         self.spec.work.alone.map(|alone| alone - self.progress.executed(now))
+    }
+
+    /// Whether nodes are held in vain until it runs.
+    pub fn goes_first(&self) -> bool {
+        self.is_to_be_repaired || self.spec.repairs
     }
 
     /// When it has run for `least`, if it runs.

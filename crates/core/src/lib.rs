@@ -7,7 +7,9 @@
 pub mod check;
 pub mod cluster;
 pub mod decide;
+mod devices;
 pub mod engine;
+pub mod forecast;
 pub mod groups;
 pub mod id;
 pub mod job;

@@ -11,6 +11,8 @@ pub struct Policy {
     pub order: Order,
     pub gangs: Gangs,
     pub queueing: Queueing,
+    #[serde(default)]
+    pub sharing: Sharing,
     pub preemption: Preemption,
     pub placement: Placement,
     pub links: Links,
@@ -85,11 +87,17 @@ impl Weights {
     }
 
     /// The combined priority in millionths: greater goes first. Beyond one window of waiting it grows without bound,
-    /// so that every job is served at last.
-    pub fn score(&self, user: Share, task: Share, waited: Duration, width: Share) -> u64 {
+    /// so that every job is served at last: after at most twice the part of the window that does not weigh the wait,
+    /// it is ahead of everybody who comes.
+    pub fn score(
+        &self,
+        (user, task): (Share, Share),
+        (waited, window): (Duration, Duration),
+        width: Share,
+    ) -> u64 {
         let whole = u128::from(Share::WHOLE.0);
         let part = |weight: Share, share: u128| u128::from(weight.0) * share;
-        let age = u128::from(waited.0) * whole / u128::from(self.window.0);
+        let age = u128::from(waited.0) * whole / u128::from(window.0.max(1));
         let weighed = part(self.user, u128::from(user.0))
             + part(self.task, u128::from(task.0))
             + part(self.wait, age.min(whole))
@@ -143,6 +151,20 @@ pub enum Queueing {
     HeadBlocks,
     /// Whoever fits goes ahead.
     Skip,
+    /// Whoever fits goes ahead, unless that would delay the first few who do not: for them room is kept, from when it
+    /// is expected to be there.
+    Reserve,
+}
+
+/// Which queue is served next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Sharing {
+    /// Queues bound what is held, and nothing else: all stand in one line.
+    #[default]
+    Ignored,
+    /// The one whose dominant share is least for its weight, and those within their quota before those that borrow.
+    Fair,
 }
 
 /// Who makes room for whom.
@@ -153,8 +175,19 @@ pub enum Preemption {
     /// At every cycle all jobs that can be suspended are ranked together, and the room goes down the list.
     ByRank,
     /// Who does not fit into what is free may take the place of running jobs of strictly lower priority, as few as
-    /// will do.
+    /// will do. Where queues have shares, that is so inside a queue, and a queue that holds less than its own may take
+    /// it back from one that holds more.
     ByPriority,
+    /// The same, and also the place of jobs of equal priority that lose nothing but time by it and have far more left
+    /// to do.
+    ByGain,
+}
+
+impl Preemption {
+    /// Whether those who do not fit look for others to take the place of.
+    pub const fn makes_room(self) -> bool {
+        matches!(self, Self::ByPriority | Self::ByGain)
+    }
 }
 
 /// On which nodes.
@@ -165,6 +198,8 @@ pub enum Placement {
     Spread,
     /// Member by member to the fullest node that has room.
     Pack,
+    /// As `Pack`, with workers beside their parameter servers and servers apart: Volcano's task-topology.
+    Buckets,
     /// The whole gang inside the smallest domain that holds it, on its fewest nodes, best fit first.
     Topology,
 }
@@ -186,27 +221,35 @@ impl Policy {
     }
 
     pub fn named(name: &str) -> Option<Self> {
-        let (name, order, gangs, queueing, preemption, placement, links) =
+        let (name, order, gangs, queueing, sharing, preemption, placement, links) =
             TABLE.iter().find(|row| row.0 == name)?;
         Some(Self {
             name: (*name).to_owned(),
             order: order(),
             gangs: *gangs,
             queueing: *queueing,
+            sharing: *sharing,
             preemption: *preemption,
             placement: *placement,
             links: *links,
         })
     }
 
+    /// Whether it matters how long a waiting job will take.
+    pub fn looks_at_lengths(&self) -> bool {
+        self.queueing == Queueing::Reserve || self.preemption == Preemption::ByGain
+    }
+
     /// The same policy, with room made for whoever has a higher priority.
     pub fn preempting(mut self) -> Self {
-        self.preemption = Preemption::ByPriority;
+        if !self.preemption.makes_room() {
+            self.preemption = Preemption::ByPriority;
+        }
         self
     }
 }
 
-type Row = (&'static str, fn() -> Order, Gangs, Queueing, Preemption, Placement, Links);
+type Row = (&'static str, fn() -> Order, Gangs, Queueing, Sharing, Preemption, Placement, Links);
 
 /// The limits of Tiresias' two lower levels, in GPU-seconds.
 fn tiresias_levels() -> Order {
@@ -219,19 +262,19 @@ fn weighted() -> Order {
 
 #[rustfmt::skip]
 const TABLE: &[Row] = {
-    use {Gangs::*, Links::*, Placement::*, Preemption::*, Queueing::*};
+    use {Gangs::*, Links::*, Placement::*, Preemption::*, Queueing::*, Sharing::*};
     &[
-        ("metronome",    weighted,           Whole,          Skip,       Never,  Topology, Shared),
-        ("kubernetes",   || Order::Priority, MemberByMember, Skip,       Never,  Spread,   Shared),
-        ("coscheduling", || Order::Priority, Whole,          Skip,       Never,  Spread,   Shared),
-        ("volcano",      || Order::Priority, Whole,          Skip,       Never,  Pack,     Shared),
-        ("fifo",         || Order::Fifo,     Whole,          HeadBlocks, Never,  Pack,     Shared),
-        ("fifo-skip",    || Order::Fifo,     Whole,          Skip,       Never,  Pack,     Shared),
-        ("srtf",         || Order::Srtf,     Whole,          Skip,       ByRank, Pack,     Shared),
-        ("srsf",         || Order::Srsf,     Whole,          Skip,       ByRank, Pack,     Shared),
-        ("tiresias",     tiresias_levels,    Whole,          Skip,       ByRank, Pack,     Shared),
-        ("fair",         weighted,           Whole,          Skip,       Never,  Topology, Shared),
-        ("solo",         weighted,           Whole,          Skip,       Never,  Topology, Ideal),
+        ("metronome",    weighted,           Whole,          Reserve,    Fair,    ByGain, Topology, Shared),
+        ("kubernetes",   || Order::Priority, MemberByMember, Skip,       Ignored, Never,  Spread,   Shared),
+        ("coscheduling", || Order::Priority, Whole,          Skip,       Ignored, Never,  Spread,   Shared),
+        ("volcano",      || Order::Priority, Whole,          Skip,       Fair,    Never,  Buckets,  Shared),
+        ("fifo",         || Order::Fifo,     Whole,          HeadBlocks, Ignored, Never,  Pack,     Shared),
+        ("fifo-skip",    || Order::Fifo,     Whole,          Skip,       Ignored, Never,  Pack,     Shared),
+        ("srtf",         || Order::Srtf,     Whole,          Skip,       Ignored, ByRank, Pack,     Shared),
+        ("srsf",         || Order::Srsf,     Whole,          Skip,       Ignored, ByRank, Pack,     Shared),
+        ("tiresias",     tiresias_levels,    Whole,          Skip,       Ignored, ByRank, Pack,     Shared),
+        ("fair",         weighted,           Whole,          Reserve,    Fair,    ByGain, Topology, Shared),
+        ("solo",         weighted,           Whole,          Reserve,    Fair,    ByGain, Topology, Ideal),
     ]
 };
 
@@ -252,11 +295,19 @@ mod tests {
 
     #[test]
     fn whoever_waits_long_enough_outranks_every_newcomer() {
-        let weights = Weights::DEFAULT;
-        let bound = Duration(weights.window().0 * 16 / 10);
-        let least = weights.score(Share::NONE, Share::NONE, bound, Share::NONE);
-        let newcomer = weights.score(Share::WHOLE, Share::WHOLE, Duration::ZERO, Share::WHOLE);
-        assert!(least >= newcomer);
+        let share = |millionths: u32| Share(millionths);
+        let many = [(400, 300, 200, 100), (250, 250, 250, 250), (0, 500, 500, 0), (900, 50, 0, 50)];
+        for (user, task, wait, width) in many {
+            let all = [user, task, wait, width].map(|part: u32| share(part * 1000));
+            let weights = Weights::new(all[0], all[1], all[2], all[3], Duration::MINUTE).unwrap();
+            for window in [weights.window(), Duration::HOUR] {
+                let bound = Duration(window.0 * 2 * u64::from(1000 - wait) / 1000);
+                let least = weights.score((Share::NONE, Share::NONE), (bound, window), Share::NONE);
+                let newcomer =
+                    weights.score((Share::WHOLE, Share::WHOLE), (Duration::ZERO, window), Share::WHOLE);
+                assert!(least >= newcomer, "{weights:?}");
+            }
+        }
     }
 
     #[test]

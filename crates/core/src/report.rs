@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Level, Name};
 use crate::id::{ClassId, JobId, NodeId, QueueId};
+use crate::job::Priority;
 use crate::plan::Assignment;
 use crate::units::{Duration, Instant, Resources};
 
@@ -17,8 +18,14 @@ pub enum Reason {
     ExceedsQuota { queue: QueueId, need: Resources, quota: Resources },
     /// No set of nodes could ever hold it, even if all were free and well.
     NoMatchingNode { each: Resources, members: u32, fit: u32 },
-    /// Its queue holds as much as it may.
-    WaitingForQuota { queue: QueueId, need: Resources, left: Resources },
+    /// Its queue, or its user there, holds as much as it may.
+    WaitingForQuota {
+        queue: QueueId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user: Option<Name>,
+        need: Resources,
+        left: Resources,
+    },
     /// Room for `fit` of the `members` it needs.
     InsufficientResources { each: Resources, members: u32, fit: u32 },
     /// Enough room, but in no single domain of the level it requires.
@@ -31,6 +38,8 @@ pub enum Reason {
     SpreadUnsatisfied { members: u32, fit: u32 },
     /// Its place is chosen; others have yet to leave it.
     WaitingForVictims,
+    /// There would be room, but it is kept for somebody ahead who is expected to start then.
+    ReservedUntil { ahead: JobId, until: Instant },
     /// The line is served in order and somebody ahead is waiting.
     BehindHigherPriority { ahead: JobId },
     /// The world could not start it; it is tried again.
@@ -59,6 +68,7 @@ impl Reason {
             Reason::AntiAffinityUnsatisfied { .. } => "AntiAffinityUnsatisfied",
             Reason::SpreadUnsatisfied { .. } => "SpreadUnsatisfied",
             Reason::WaitingForVictims => "WaitingForVictims",
+            Reason::ReservedUntil { .. } => "ReservedUntil",
             Reason::BehindHigherPriority { .. } => "BehindHigherPriority",
             Reason::StartFailed { .. } => "StartFailed",
             Reason::NodeLost { .. } => "NodeLost",
@@ -121,12 +131,41 @@ pub struct Explanation {
     /// Its place in the line, from 1; none once it is planned or over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<usize>,
+    /// What its owner gave it; with the wait, what most orders go by.
+    #[serde(default)]
+    pub priority: Priority,
     /// The first few ahead of it, first first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ahead: Vec<Name>,
+    pub ahead: Vec<Ahead>,
+    /// Where most of its members would find room now, if it waits for some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best: Option<Best>,
     /// Where it runs, or shall run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Assignment>,
+}
+
+/// Somebody who stands further ahead in the line, with what puts it there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ahead {
+    pub job: Name,
+    pub priority: Priority,
+    pub waited: Duration,
+    /// What it has left to do, where the order goes by that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Duration>,
+}
+
+/// The domain that comes nearest to holding a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Best {
+    pub level: Level,
+    pub domain: Name,
+    /// How many of its members have room there, each role by itself.
+    pub fit: u32,
+    pub members: u32,
 }
 
 /// `Life` without its data, for people and filters.

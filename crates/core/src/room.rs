@@ -8,6 +8,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::cluster::{Cluster, NodeState};
+use crate::devices::Devices;
 use crate::id::{IdVec, NodeId, ShapeId};
 use crate::job::Shape;
 use crate::plan::Assignment;
@@ -20,6 +21,8 @@ pub struct Shapes {
     known: IndexMap<Arc<Shape>, ShapeId>,
     slots: IdVec<ShapeId, Slot>,
     vacant: Vec<ShapeId>,
+    /// How many of them ask for a share of a GPU.
+    shares: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -37,6 +40,16 @@ impl Shapes {
         self.slots.iter().filter(|(_, slot)| slot.uses > 0).map(|(id, slot)| (id, &*slot.shape))
     }
 
+    /// Shapes in use, with how many roles of live jobs ask for each.
+    pub(crate) fn in_use(&self) -> impl Iterator<Item = (&Shape, u32)> {
+        self.slots.values().filter(|slot| slot.uses > 0).map(|slot| (&*slot.shape, slot.uses))
+    }
+
+    /// Whether anybody asks for a share of a GPU.
+    pub(crate) fn any_shares(&self) -> bool {
+        self.shares > 0
+    }
+
     /// Counts one more user; true if the shape is new to the room.
     fn take_up(&mut self, shape: &Shape) -> (ShapeId, bool) {
         if let Some(id) = self.known.get(shape) {
@@ -52,6 +65,7 @@ impl Shapes {
             }
             None => self.slots.push(slot),
         };
+        self.shares += usize::from(shape.each.gpus.is_share());
         self.known.insert(shape, id);
         (id, true)
     }
@@ -61,6 +75,7 @@ impl Shapes {
         slot.uses -= 1;
         if slot.uses == 0 {
             self.known.swap_remove(&slot.shape);
+            self.shares -= usize::from(slot.shape.each.gpus.is_share());
             self.vacant.push(id);
         }
     }
@@ -210,5 +225,6 @@ impl Room {
 /// How many members of a shape an empty node takes.
 pub(crate) fn fit_at_most(cluster: &Cluster, node: NodeId, shape: &Shape) -> u32 {
     let whole = cluster.node(node).capacity;
-    fit(cluster, node, shape, whole, |counter| cluster.count(node, counter))
+    let devices = Devices::unused(whole.gpus);
+    fit(cluster, node, shape, whole, Some(&devices), |counter| cluster.count(node, counter))
 }

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Name};
 use crate::groups::{Groups, Tallies};
 use crate::id::{BudgetId, ClassId, GroupId, IdVec, JobId, QueueId, ShapeId, Window};
-use crate::job::{Gang, Job, Priority, RoleKind, Standing, Topology};
-use crate::plan::Plan;
-use crate::queue::Queue;
+use crate::job::{Gang, Job, Priority, RoleKind, Standing, Teams, Topology};
+use crate::plan::{Plan, Reservation};
+use crate::queue::{Holdings, Queue};
 use crate::report::Reason;
 use crate::room::Room;
-use crate::units::{Duration, Instant, Resources, Share};
+use crate::units::{Duration, Instant, Share};
 
 /// Borrowed: taking one costs nothing. Steps under way are counted as done, so `plan` is what the next decision
 /// starts from. What has changed since the last one is part of it (`room.growth`, the classes still closed), so
@@ -33,8 +33,10 @@ pub struct Snapshot<'a> {
     pub budgets: &'a IdVec<BudgetId, u32>,
     /// Who is on its way out, and for whose sake.
     pub displaced: &'a BTreeMap<JobId, JobId>,
-    /// What each queue holds in the plan.
-    pub held: &'a IdVec<QueueId, Resources>,
+    /// What queues and users hold in the plan.
+    pub held: &'a Holdings,
+    /// Who waits for a time at which there is room.
+    pub reservations: &'a [Reservation],
     /// Priorities present, with the number of jobs of each.
     pub priorities: &'a BTreeMap<Priority, usize>,
     /// The number of this pass over the jobs, and when the last one was.
@@ -62,9 +64,23 @@ pub struct ClassKey {
     pub queue: QueueId,
     pub priority: Priority,
     pub user: Share,
+    pub owner: Option<Name>,
     pub topology: Topology,
+    pub teams: Option<Teams>,
     pub preempts: bool,
+    pub is_to_be_repaired: bool,
+    /// How much is left to do, roughly, where the policy looks at that.
+    pub length: u8,
     pub roles: Vec<(RoleKind, ShapeId, Gang)>,
+}
+
+impl ClassKey {
+    /// How long its jobs take, roughly; nothing where that is unknown or does not matter.
+    pub fn long(&self) -> Duration {
+        let Some(halves) = self.length.checked_sub(1) else { return Duration::ZERO };
+        let seconds = 1u64 << (halves / 2).min(40);
+        Duration::from_secs(seconds + if halves % 2 == 1 { seconds / 2 } else { 0 })
+    }
 }
 
 /// A place in the line of one class; it does not change while the job waits.
@@ -88,8 +104,11 @@ pub struct Class {
 }
 
 impl Class {
+    /// Who is held up by what is kept for another is looked at every time: either may come to be ahead.
     pub fn is_closed(&self, stamp: u64) -> bool {
-        self.closed.as_ref().is_some_and(|(then, _)| *then == stamp)
+        let closed =
+            self.closed.as_ref().filter(|(_, reason)| !matches!(reason, Reason::ReservedUntil { .. }));
+        closed.is_some_and(|(then, _)| *then == stamp)
     }
 }
 

@@ -96,6 +96,11 @@ impl Duration {
         Self(seconds.saturating_mul(Self::SECOND.0))
     }
 
+    /// Whole seconds, rounded down.
+    pub const fn as_secs(self) -> u64 {
+        self.0 / 1_000_000_000
+    }
+
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
@@ -106,8 +111,26 @@ impl Duration {
 }
 
 impl Gpus {
+    /// One device, all of it.
+    pub const ONE: Self = Self(1000);
+
     pub const fn whole(count: u64) -> Self {
-        Self(count.saturating_mul(1000))
+        Self(count.saturating_mul(Self::ONE.0))
+    }
+
+    /// Whether this is so many whole devices, or none.
+    pub const fn is_whole(self) -> bool {
+        self.0.is_multiple_of(Self::ONE.0)
+    }
+
+    /// Whether this is less than a device: a share of one.
+    pub const fn is_share(self) -> bool {
+        0 < self.0 && self.0 < Self::ONE.0
+    }
+
+    /// How many whole devices are in it.
+    pub const fn devices(self) -> u64 {
+        self.0 / Self::ONE.0
     }
 }
 
@@ -272,6 +295,8 @@ fn zero_gpus(amount: &Gpus) -> bool {
 
 impl Resources {
     pub const NONE: Self = Self { cpu: Cpu::ZERO, memory: Memory::ZERO, gpus: Gpus::ZERO };
+    /// What a quota says that names nothing.
+    pub const UNBOUNDED: Self = Self { cpu: Cpu(u64::MAX), memory: Memory(u64::MAX), gpus: Gpus(u64::MAX) };
 
     pub const fn times(self, count: u64) -> Self {
         Self { cpu: self.cpu.times(count), memory: self.memory.times(count), gpus: self.gpus.times(count) }
@@ -288,6 +313,26 @@ impl Resources {
             .min(per(room.cpu.0, self.cpu.0))
             .min(per(room.memory.0, self.memory.0));
         u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// The lesser of each.
+    pub fn common(self, other: Self) -> Self {
+        Self {
+            cpu: self.cpu.min(other.cpu),
+            memory: self.memory.min(other.memory),
+            gpus: self.gpus.min(other.gpus),
+        }
+    }
+
+    /// How many members of this size an empty node takes, each with its GPUs on devices: `count_in` would cut three
+    /// thirds of two devices together.
+    pub fn count_on(self, node: Self) -> u32 {
+        let on_devices = match self.gpus {
+            share if share.is_share() => (Gpus::ONE.0 / share.0).saturating_mul(node.gpus.devices()),
+            whole if whole.is_whole() => u64::MAX,
+            _ => 0,
+        };
+        self.count_in(node).min(u32::try_from(on_devices).unwrap_or(u32::MAX))
     }
 
     pub fn checked_sub(self, other: Self) -> Option<Self> {
@@ -417,6 +462,9 @@ mod tests {
         assert_eq!(member.count_in(room), 2);
         assert_eq!(Resources::NONE.count_in(room), u32::MAX);
         assert_eq!(member.count_in(Resources::NONE), 0);
+        let shares = |share| Resources { gpus: Gpus(share), ..Resources::NONE };
+        assert_eq!((shares(600).count_in(room), shares(600).count_on(room)), (13, 8));
+        assert_eq!((shares(250).count_on(room), shares(1500).count_on(room)), (32, 0));
     }
 
     #[test]

@@ -12,9 +12,9 @@ mod explain;
 mod hands;
 mod intent;
 mod later;
-mod phase;
 mod promise;
 mod seen;
+mod status;
 mod tell;
 
 use std::sync::Arc;
@@ -121,8 +121,8 @@ fn begin(
         Kind::Forget { intent, generation } => {
             under_way.spawn(async move { hands.forget(&intent, generation).await });
         }
-        Kind::Phase { group, status } => {
-            under_way.spawn(async move { hands.write_phase(&group, &status).await });
+        Kind::Status { object, status } => {
+            under_way.spawn(async move { hands.write_status(&object, &status).await });
         }
         Kind::Explain { pod, verdict } => hands.later.explain(pod, verdict),
         Kind::Tell(telling) => hands.tell(telling),

@@ -13,6 +13,7 @@ mod kinds;
 mod nodes;
 mod others;
 mod pool;
+mod queues;
 mod sets;
 mod shape;
 mod storage;
@@ -32,6 +33,7 @@ use crate::rules::storage::Storage;
 use wire::Wire;
 
 pub use jobs::{Cast, Shaped};
+pub use queues::{DEFAULT as DEFAULT_QUEUE, Queues};
 pub use shape::Facts;
 
 #[derive(Debug, Default)]

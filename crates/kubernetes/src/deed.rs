@@ -42,8 +42,8 @@ pub enum Kind {
     Tell(Telling),
     /// The gang runs, or was given up: its recorded intent is of no more use.
     Forget { intent: IntentName, generation: Option<u64> },
-    /// Writes the phase of a gang back to the object it was declared by.
-    Phase { group: GroupRef, status: serde_json::Value },
+    /// Writes back to an object what has become of what it declares.
+    Status { object: ObjectRef, status: serde_json::Value },
 }
 
 /// A pod and the node it goes to.
@@ -101,7 +101,7 @@ pub struct Telling {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
     Pod(PodRef),
-    Group(GroupRef),
+    Object(ObjectRef),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -109,11 +109,13 @@ pub enum EventReason {
     Scheduled,
     FailedScheduling,
     Preempted,
+    /// What a queue's object says cannot be, and is not in force.
+    QueueRefused,
 }
 
-/// An object that declares a gang.
+/// An object that declares a gang or a queue. Without a namespace, it belongs to the whole cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupRef {
+pub struct ObjectRef {
     pub api_version: Arc<str>,
     pub kind: Arc<str>,
     pub plural: Arc<str>,

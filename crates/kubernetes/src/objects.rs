@@ -1,10 +1,12 @@
 //! API objects, stripped on arrival to what scheduling needs: everything else is skipped while it is read and costs
 //! no memory.
 
+mod fields;
 mod group;
 mod meta;
 mod node;
 mod pod;
+mod queue;
 mod storage;
 
 use std::borrow::Cow;
@@ -12,12 +14,17 @@ use std::borrow::Cow;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
-pub use group::{Complaint, Group, GroupKind};
+pub use fields::Complaint;
+pub use group::{Group, GroupKind};
 pub use meta::Seconds;
 pub use node::{Node, NodeCondition, NodeSpec, NodeStatus};
 pub use pod::{
     Claims, Container, ContainerPort, ContainerStatus, Ephemeral, Gate, Needs, Pod, PodCondition, PodSpec,
     PodStatus, RestartRule, SchedulingGroup, Volume, WorkloadRef,
+};
+pub use queue::{
+    Amounts, Described, Doors, OwnQueue, Quantity, Queue, QueueKind, QueueSpec, QueueStatus, ROOT,
+    UserPriority, UserSpec, definition,
 };
 pub use storage::{
     Attachment, AttachmentSource, AttachmentSpec, Budget, BudgetStatus, Claim, ClaimSpec, ClaimStatus,

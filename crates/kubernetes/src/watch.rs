@@ -4,8 +4,8 @@
 //! no longer possible, the kind is listed again and the world told to start over with it (`Delta::Reset`). Lists are
 //! consistent reads: a cached one may lack what a leader before us bound a moment ago.
 
+mod declarations;
 mod follow;
-mod groups;
 mod intent;
 mod pace;
 mod policy;
@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use crate::metrics::Metrics;
 use crate::objects::{
     Attachment, Budget, Claim, CsiDriver, CsiNode, Group, GroupKind, Job, Namespace, Node, PersistentVolume,
-    Pod, StorageCapacity, StorageClass,
+    Pod, Queue, QueueKind, StorageCapacity, StorageClass,
 };
 use follow::{Outlet, follow};
 
@@ -53,8 +53,9 @@ pub enum Change {
     Attachment(Delta<Attachment>),
     Budget(Delta<Budget>),
     Job(Delta<Job>),
-    /// A kind whose API is gone is reset to nothing.
+    /// A kind whose API is gone is reset to nothing; so are queues.
     Group(GroupKind, Delta<Group>),
+    Queue(QueueKind, Delta<Queue>),
     Intent(Delta<Recorded>),
     Policy(Option<PolicyDocument>),
     /// Every kind that is there has been reset once. Said once, after the last of them.
@@ -98,7 +99,7 @@ pub async fn watch(client: Client, settings: Settings, metrics: Metrics, out: mp
     let mut watches = JoinSet::new();
     follow_cluster(&client, &settings, &outlet, &mut watches);
     follow_own(&client, &settings, &outlet, &mut watches);
-    watches.spawn(groups::follow(client, settings, outlet));
+    watches.spawn(declarations::follow(client, settings, outlet));
     while first_resets.recv().await.is_some() {}
     if out.send(Change::Synced).await.is_ok() {
         out.closed().await;

@@ -12,10 +12,12 @@ mod gangs;
 mod muster;
 mod observe;
 mod pods;
+mod queues;
 mod rebuild;
 mod roster;
 mod steps;
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "`json!` borrows what reads best as it is given")]
 mod tests;
 mod verdicts;
 mod words;
@@ -30,7 +32,7 @@ use metronome_core::policy::Policy;
 use metronome_core::queue::Queue;
 use metronome_core::units::{Duration, Instant};
 
-use crate::border::Border;
+use crate::border::{Border, DEFAULT_QUEUE, Queues};
 use crate::deed::{Deed, IntentName, Kind, Ticket};
 use crate::watch::{Binding, Change, PolicyDocument};
 
@@ -39,6 +41,7 @@ use crew::Crew;
 use gangs::{Gang, GangKey};
 use observe::Observed;
 use pods::{Known, Uid};
+use queues::Written;
 use roster::Rosters;
 use steps::Errand;
 
@@ -98,6 +101,8 @@ pub struct World {
     /// The pods that each job of the engine is made of.
     crews: BTreeMap<JobId, Crew>,
     budgets: Budgets,
+    queues: Queues,
+    written: Written,
     /// Gangs of which something has changed since they were last looked at.
     changed: BTreeSet<GangKey>,
     /// What is being done, by the ticket under which its outcome comes back.
@@ -129,7 +134,7 @@ impl World {
     fn empty(settings: Settings) -> Self {
         let levels: Vec<&str> = settings.levels.iter().map(String::as_str).collect();
         let cluster = Cluster::new(&levels).expect("levels are checked where they are given");
-        let queues = IdVec::filled(Queue::open("default"), 1);
+        let queues = IdVec::filled(Queue::open(DEFAULT_QUEUE), 1);
         let engine = Engine::new(cluster, queues, settings.policy.clone(), pace());
         Self {
             border: Border::new(settings.levels.clone()),
@@ -141,6 +146,8 @@ impl World {
             gangs: BTreeMap::new(),
             crews: BTreeMap::new(),
             budgets: Budgets::default(),
+            queues: Queues::default(),
+            written: Written::new(),
             changed: BTreeSet::new(),
             errands: BTreeMap::new(),
             next_ticket: 1,
@@ -173,6 +180,7 @@ impl World {
             Change::Budget(delta) => self.budgets_changed(now, delta),
             Change::Job(delta) => self.jobs_changed(delta),
             Change::Group(kind, delta) => self.groups_changed(kind, delta),
+            Change::Queue(kind, delta) => self.queues_changed(now, kind, delta),
             Change::Intent(delta) => self.intents_changed(now, delta),
             Change::Policy(document) => self.policy_changed(now, document),
             Change::Synced => {}
@@ -195,10 +203,14 @@ impl World {
             if self.stirred || self.next_sweep_at_rest <= now {
                 self.next_sweep_at_rest = now + SWEEP_AT_REST_EVERY;
                 self.forget_what_is_left_over(now);
-                self.stirred = !self.say_what_waits(now);
+                self.complain_of_queues();
+                let said = self.say_what_waits(now);
+                self.stirred = !(self.write_queue_statuses(now) && said);
             }
         }
-        std::mem::take(&mut self.deeds)
+        let deeds = std::mem::take(&mut self.deeds);
+        // Whoever only observes also says nothing: the pods are another's.
+        if self.settings.mode == Mode::Bind { deeds } else { Vec::new() }
     }
 
     /// When `turn` has something to do even if nothing comes in.

@@ -45,7 +45,7 @@ mod tests {
     use metronome_core::id::IdVec;
     use metronome_core::units::Duration;
 
-    use crate::scenario::Costs;
+    use crate::scenario::{Costs, Departures};
 
     fn nothing_to_do() -> Scenario {
         Scenario {
@@ -55,8 +55,10 @@ mod tests {
             policies: Vec::new(),
             sources: Vec::new(),
             within_node: None,
+            round: Duration::ZERO,
             tick: Duration::ZERO,
             costs: Costs::default(),
+            departures: Departures::default(),
             faults: Vec::new(),
         }
     }

@@ -1,16 +1,22 @@
 //! An experiment: one question, asked of several scenarios under several policies with several seeds, and the bars
 //! that the answer must clear. `definition` is what a folder says, `judge` what came out, `write` what is committed.
 
+mod beside;
 mod chart;
 mod definition;
 mod judge;
 mod metric;
+mod part;
+mod waits;
 mod write;
 
 use crate::results::Comparison;
 
+pub use beside::{Beside, Spread, beside};
 pub use definition::{Bar, Chart, Definition, DefinitionError};
 pub use judge::{Verdict, judge};
+pub use part::{Import, Observed, Part};
+pub use waits::{PolicyWaits, Rank, WaitCell, WaitTable, Width, rows as wait_rows, waits};
 pub use write::{charts, document, markdown, with_results};
 
 /// What was measured, in the order of the definition and without wall-clock times.
@@ -18,8 +24,11 @@ pub use write::{charts, document, markdown, with_results};
 pub struct Measured {
     pub experiment: String,
     pub seeds: u64,
-    /// By scenario file.
+    /// By name of the scenario.
     pub scenarios: Vec<(String, Comparison)>,
+    /// By name of the scenario, too; empty unless the definition asks for them.
+    pub waits: Vec<(String, Vec<PolicyWaits>)>,
+    pub beside: Vec<Beside>,
 }
 
 #[cfg(test)]

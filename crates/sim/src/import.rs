@@ -1,12 +1,17 @@
 //! Importers: public traces become scenarios that carry the rules of the simulator they come from.
 //!
-//! Both write the same semantics: whole seconds, free preemption, nothing taken by starts and stops. On one node the
-//! GPUs are one pool; on more, a job is made of members no larger than a node.
+//! Preemption is free, and jobs keep their progress. `Rules` says what else a source has of its own: whole seconds, or
+//! rounds and starts that take time. On one node the GPUs are one pool; on more, a job is made of members no larger
+//! than a node. openb brings its own nodes, and jobs that share GPUs.
 
+mod muri;
+mod openb;
 mod philly;
+mod testbed;
 mod tiresias;
 mod write;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -14,11 +19,15 @@ use std::path::{Path, PathBuf};
 use metronome_core::units::{Duration, Gpus};
 
 use crate::scenario::InputError;
-use crate::scenario::error::{Position, Problem};
+use crate::scenario::error::{Position, Problem, quoted};
 use crate::scenario::values::MOST_NODES;
 use crate::trace::parse_gpus;
+use crate::trace::table::{Cells, Column, Strangers, Table};
 
+pub use muri::{MuriOptions, TimeFrom, muri};
+pub use openb::{Fill, Openb, OpenbOptions, openb, write_openb};
 pub use philly::philly;
+pub use testbed::testbed;
 pub use tiresias::tiresias;
 pub use write::{WriteError, write};
 
@@ -89,7 +98,23 @@ pub struct Imported {
     name: String,
     source: PathBuf,
     options: ImportOptions,
+    rules: Rules,
     jobs: Vec<ImportedJob>,
+}
+
+/// How time passes where a trace comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rules {
+    /// Decisions fall on multiples of this; zero for none.
+    round: Duration,
+    /// What an order asks for by itself falls on multiples of this; zero for none.
+    tick: Duration,
+    /// From a start to the first iteration.
+    start: Duration,
+}
+
+impl Rules {
+    const WHOLE_SECONDS: Self = Self { round: Duration::ZERO, tick: Duration::SECOND, start: Duration::ZERO };
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,8 +149,32 @@ impl Imported {
         jobs.truncate(kept);
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("trace");
         let name = name.trim_end_matches(".gz").trim_end_matches(".csv").to_owned();
-        Ok(Self { report, name, source: path.to_owned(), options, jobs })
+        Ok(Self { report, name, source: path.to_owned(), options, rules: Rules::WHOLE_SECONDS, jobs })
     }
+}
+
+/// All jobs of a file whose rows have a name of their own, and what became of the other rows.
+fn named_jobs<const N: usize>(
+    path: &Path,
+    columns: [Column; N],
+    job: impl Fn(&Cells<'_, N>) -> Result<Result<ImportedJob, Why>, String>,
+) -> Result<(Vec<ImportedJob>, ImportReport), InputError> {
+    let mut table = Table::open(path, columns, Strangers::Ignored)?;
+    let file = table.file().to_owned();
+    let (mut jobs, mut report) = (Vec::new(), ImportReport::default());
+    let mut names = HashSet::new();
+    while let Some(cells) = table.next()? {
+        let wrong = at_line(cells.line, &file);
+        match job(&cells).map_err(&wrong)? {
+            Ok(job) if !names.insert(job.name.clone()) => {
+                return Err(wrong(format!("a second job is called {}", quoted(&job.name))));
+            }
+            Ok(job) => jobs.push(job),
+            Err(why) => report.dropped.push(Dropped { line: cells.line, why }),
+        }
+    }
+    report.blank_lines = table.blank_lines();
+    Ok((jobs, report))
 }
 
 fn at_line<'a>(line: u64, file: &'a str) -> impl Fn(String) -> InputError + 'a {

@@ -4,7 +4,7 @@ use metronome_core::cluster::Name;
 use metronome_core::id::NodeId;
 use metronome_core::job::Priority;
 use metronome_core::report::Reason;
-use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant};
+use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Share};
 
 /// How a job ended, if it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct JobOutcome {
     /// The model it trains, where the scenario names one.
     pub model: Option<String>,
     pub priority: Priority,
+    /// How much its user counts.
+    pub user: Share,
     pub submit: Instant,
     /// When it first trained.
     pub start: Option<Instant>,
@@ -63,6 +65,8 @@ pub struct JobOutcome {
     /// Its mean iteration time over that of running alone at the same placement and size, where the network is
     /// modelled.
     pub slowdown: Option<f64>,
+    /// The seconds of an iteration in which it did not compute, on average, where the network is modelled.
+    pub exchange: Option<f64>,
     /// In order of time, without overlap. Empty where nobody kept them.
     pub segments: Vec<Segment>,
 }
@@ -89,6 +93,8 @@ pub struct Outcome {
     /// When no event could change anything any more.
     pub ended: Instant,
     pub gpu_capacity: Gpus,
+    /// The most GPUs that jobs held at once, where that is known.
+    pub gpu_peak: Option<Gpus>,
     /// GPU-time spent training.
     pub gpu_busy: GpuTime,
     /// Empty where the network is not modelled.

@@ -9,16 +9,20 @@
 //! - `slowdown` is, over completed jobs, iteration time over that of running alone at the same placement and size.
 //!   Where the network is not modelled it is the time a job trained over the time its work takes alone. Waiting,
 //!   saving and starting again are not in it; work that was lost and done twice is.
+//! - `exchange` is, over completed jobs, the mean time of an iteration beside its compute: sending that compute did not
+//!   hide, alone or because others sent, too. `null` where the network is not modelled.
 //! - `makespan` is the last end minus the first submission.
 //! - `link_utilisation` is bytes carried over what the same links could have carried from the first start to the last
 //!   end, over the links that carried anything; `null` where the network is not modelled.
 //! - `gpu_utilisation` is GPU-time spent training over capacity, from the first start to the last end.
+//! - `gpu_allocated.peak` is the most GPUs that jobs held at once, over capacity. Where nobody leaves it is what the
+//!   cluster holds when it is full.
 //! - Percentiles are by nearest rank, the median too. What nothing was measured for is `null`.
 
 mod figures;
 mod measure;
 mod per_job;
-mod statistics;
+pub(crate) mod statistics;
 mod summary;
 
 use serde::{Deserialize, Serialize};
@@ -26,9 +30,10 @@ use serde::{Deserialize, Serialize};
 use crate::outcome::Outcome;
 
 pub use figures::{
-    ByPriority, Class, Deadlines, Decisions, Figures, JctSeconds, Jobs, QueueingSeconds, Slowdown,
-    Utilisation,
+    Allocated, ByPriority, Class, Deadlines, Decisions, ExchangeSeconds, Figures, JctSeconds, Jobs,
+    QueueingSeconds, Slowdown, Utilisation,
 };
+pub(crate) use measure::queueing_time;
 pub use per_job::per_job_csv;
 
 /// The document of `sim compare --output json`. A change that removes or renames a key raises `version`.

@@ -4,10 +4,12 @@ mod documents;
 mod draw;
 pub(crate) mod error;
 mod members;
+mod one_job;
 mod priorities;
 pub(crate) mod source;
 mod training;
 mod translate;
+mod users;
 pub(crate) mod values;
 
 use std::io::Read;
@@ -24,7 +26,9 @@ use metronome_core::units::{Bandwidth, Duration, Instant, Share};
 use crate::model::TrainingModel;
 
 pub use draw::Drawn;
+pub(crate) use draw::gaussian;
 pub use error::{InputError, Position};
+pub use one_job::Setting;
 
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -39,8 +43,11 @@ pub struct Scenario {
     /// The rate at which the GPUs of one node talk to each other; free, if none is said.
     pub within_node: Option<Bandwidth>,
     /// Decisions fall on multiples of this; zero for none.
+    pub round: Duration,
+    /// When the order of jobs asks to be looked at again falls on multiples of this; zero for none.
     pub tick: Duration,
     pub costs: Costs,
+    pub departures: Departures,
     pub faults: Vec<Fault>,
 }
 
@@ -85,7 +92,7 @@ pub enum Source {
     /// The same jobs for every seed: documents, traces, fixed times.
     Listed(Vec<Arrival>),
     /// Other jobs for every seed.
-    Drawn(Drawn),
+    Drawn(Box<Drawn>),
 }
 
 impl Source {
@@ -120,6 +127,15 @@ pub struct Costs {
     pub start: Duration,
     /// From a stop or preempt step to free nodes, beside the job's own checkpoint.
     pub stop: Duration,
+}
+
+/// When jobs that are not trained on links free what they hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Departures {
+    #[default]
+    WhenDone,
+    /// The cluster fills up until nothing fits any more, which is when the run ends.
+    Never,
 }
 
 /// What goes wrong, on demand.

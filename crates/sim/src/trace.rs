@@ -1,22 +1,23 @@
 //! Traces: jobs as rows of a CSV, read one by one.
 //!
 //! The header is `job,submit_s,gpus,duration_s` and optionally `model,iterations,priority,user,queue,deadline_s,
-//! min_gpus,max_gpus`, in any order. The name of a model that is not known is accepted and not used.
+//! min_gpus,max_gpus,cpu,memory,gpu_types`, in any order. The name of a model that is not known is accepted and not used.
 
 mod guard;
 pub(crate) mod table;
 
 use std::path::Path;
+use std::str::FromStr;
 
 use metronome_core::job::Priority;
-use metronome_core::units::{Duration, Gpus, Iterations, QuantityError};
+use metronome_core::units::{Cpu, Duration, Gpus, Iterations, Memory, QuantityError};
 
 use crate::scenario::InputError;
 use crate::scenario::error::{Position, Problem, quoted};
 use crate::scenario::values::{check_name, whole_number};
 use table::{Cells, Column, Strangers, Table};
 
-const COLUMNS: [Column; 12] = [
+const COLUMNS: [Column; 15] = [
     Column::required("job"),
     Column::required("submit_s"),
     Column::required("gpus"),
@@ -29,6 +30,9 @@ const COLUMNS: [Column; 12] = [
     Column::optional("deadline_s"),
     Column::optional("min_gpus"),
     Column::optional("max_gpus"),
+    Column::optional("cpu"),
+    Column::optional("memory"),
+    Column::optional("gpu_types"),
 ];
 
 /// One job, as its row says it; names are not yet looked up.
@@ -48,12 +52,17 @@ pub struct Row<'a> {
     pub deadline: Option<Duration>,
     pub min_gpus: Option<Gpus>,
     pub max_gpus: Option<Gpus>,
+    /// What each member takes beside its GPUs.
+    pub cpu: Option<Cpu>,
+    pub memory: Option<Memory>,
+    /// Any of these, with `|` between them.
+    pub gpu_types: Option<&'a str>,
 }
 
 /// A trace that is being read.
 #[derive(Debug)]
 pub struct Trace {
-    table: Table<12>,
+    table: Table<15>,
 }
 
 impl Trace {
@@ -79,9 +88,23 @@ impl Trace {
     }
 }
 
-fn row<'a>(cells: &Cells<'a, 12>) -> Result<Row<'a>, String> {
-    let [job, submit, gpus, duration, model, iterations, priority, user, queue, deadline, min, max] =
-        cells.values;
+fn row<'a>(cells: &Cells<'a, 15>) -> Result<Row<'a>, String> {
+    let [
+        job,
+        submit,
+        gpus,
+        duration,
+        model,
+        iterations,
+        priority,
+        user,
+        queue,
+        deadline,
+        min,
+        max,
+        beside @ ..,
+    ] = cells.values;
+    let [cpu, memory, gpu_types] = beside;
     let job = job.unwrap_or_default();
     check_name(job)?;
     let duration = seconds(duration, "duration_s")?;
@@ -92,7 +115,10 @@ fn row<'a>(cells: &Cells<'a, 12>) -> Result<Row<'a>, String> {
         line: cells.line,
         job,
         submit: seconds(submit, "submit_s")?.ok_or_else(|| "submit_s is empty".to_owned())?,
-        gpus: gpu_count(gpus, "gpus")?.ok_or_else(|| "gpus is empty".to_owned())?,
+        gpus: match gpus.filter(|_| cpu.is_some() || memory.is_some()) {
+            Some(text) if is_nothing(text) => Gpus::ZERO,
+            _ => gpu_count(gpus, "gpus")?.ok_or_else(|| "gpus is empty".to_owned())?,
+        },
         duration,
         model,
         iterations: iterations
@@ -105,6 +131,9 @@ fn row<'a>(cells: &Cells<'a, 12>) -> Result<Row<'a>, String> {
         deadline: seconds(deadline, "deadline_s")?,
         min_gpus: gpu_count(min, "min_gpus")?,
         max_gpus: gpu_count(max, "max_gpus")?,
+        cpu: amount(cpu, "cpu")?,
+        memory: amount(memory, "memory")?,
+        gpu_types,
     })
 }
 
@@ -118,12 +147,31 @@ fn seconds(text: Option<&str>, column: &str) -> Result<Option<Duration>, String>
 
 /// Seconds with or without decimals, exact to the nanosecond.
 pub(crate) fn parse_seconds(text: &str) -> Result<Duration, QuantityError> {
-    // A unit would change the meaning: `5m` is no number of seconds.
+    parse_time(text, "s")
+}
+
+/// The same in thousandths of a second.
+pub(crate) fn parse_millis(text: &str) -> Result<Duration, QuantityError> {
+    parse_time(text, "ms")
+}
+
+fn parse_time(text: &str, unit: &str) -> Result<Duration, QuantityError> {
+    // A unit of its own would change the meaning: `5m` is no number of seconds.
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
     if !plain {
         return Err(QuantityError::NotANumber(text.chars().take(40).collect()));
     }
-    format!("{text}s").parse()
+    format!("{text}{unit}").parse()
+}
+
+fn amount<T: FromStr<Err = QuantityError>>(text: Option<&str>, column: &str) -> Result<Option<T>, String> {
+    let parse = |text: &str| text.parse().map_err(|error: QuantityError| format!("{column}: {error}"));
+    text.map(parse).transpose()
+}
+
+/// Who takes CPU or memory may do without GPUs.
+fn is_nothing(gpus: &str) -> bool {
+    gpus.parse::<f64>() == Ok(0.0)
 }
 
 fn gpu_count(text: Option<&str>, column: &str) -> Result<Option<Gpus>, String> {

@@ -4,7 +4,9 @@
 //! same instant, in a further round. A run ends when no event can change anything any more.
 
 mod agenda;
+mod books;
 mod dice;
+mod estimates;
 mod links;
 mod steps;
 mod training;
@@ -12,18 +14,20 @@ mod training;
 use std::sync::Arc;
 use std::time::Instant as WallClock;
 
-use metronome_core::engine::{Ending, Engine, Event, Settings};
+use metronome_core::engine::{Ending, Engine, Event, Settings, State};
 use metronome_core::id::{IdVec, JobId, NodeId};
 use metronome_core::job::{Gang, JobSpec};
 use metronome_core::journal::Journal;
 use metronome_core::plan::StepId;
 use metronome_core::policy::{Gangs, Policy};
-use metronome_core::units::{Duration, Gpus, Instant, Resources};
+use metronome_core::units::{Duration, Gpus, Instant};
 
 use crate::outcome::{Fate, Outcome};
-use crate::scenario::{Arrival, Fault, Scenario};
+use crate::scenario::{Arrival, Departures, Fault, Scenario};
 use agenda::{Agenda, Happening};
+use books::Books;
 use dice::Dice;
+pub use estimates::Estimates;
 use links::Wires;
 use training::{Member, Training};
 
@@ -37,6 +41,7 @@ pub struct RunOptions {
     /// A state record is written to the journal after so many others.
     pub state_record_every: u64,
     pub keep: Keep,
+    pub estimates: Estimates,
 }
 
 /// What is kept of a run.
@@ -51,7 +56,15 @@ pub enum Keep {
 impl RunOptions {
     pub fn new(policy: Policy) -> Self {
         let Settings { full_check_every, state_record_every, .. } = Settings::default();
-        Self { policy, seed: 1, journal: None, full_check_every, state_record_every, keep: Keep::Figures }
+        Self {
+            policy,
+            seed: 1,
+            journal: None,
+            full_check_every,
+            state_record_every,
+            keep: Keep::Figures,
+            estimates: Estimates::Exact,
+        }
     }
 }
 
@@ -76,15 +89,22 @@ pub struct Progress {
 pub fn run(scenario: &Scenario, options: RunOptions, progress: &(dyn Fn(Progress) + Sync)) -> Outcome {
     let mut world = World::new(scenario, options);
     while let Some(now) = world.next_instant() {
-        world.now = now;
-        world.hear_what_happens();
-        world.let_the_engine_act();
+        world.pass(now);
         if world.events >= world.next_report {
             world.next_report = world.events + EVENTS_BETWEEN_REPORTS;
             progress(Progress { over: world.over, total: world.trainings.len(), now });
         }
     }
     world.outcome()
+}
+
+/// What the engine of such a run knows at one time, after all that has happened by then.
+pub fn state_at(scenario: &Scenario, options: RunOptions, at: Instant) -> State {
+    let mut world = World::new(scenario, options);
+    while let Some(now) = world.next_instant().filter(|now| *now <= at) {
+        world.pass(now);
+    }
+    world.engine.state().clone()
 }
 
 const EVENTS_BETWEEN_REPORTS: u64 = 2000;
@@ -95,6 +115,8 @@ const MOST_IDLE_WAKES: u32 = 10_000;
 struct World<'a> {
     scenario: &'a Scenario,
     arrivals: Vec<Arrival>,
+    /// How much longer or shorter the engine believes each of them to be.
+    misjudged: Vec<f64>,
     engine: Engine,
     now: Instant,
     agenda: Agenda,
@@ -103,8 +125,7 @@ struct World<'a> {
     trainings: Vec<Training>,
     /// For each job of the engine the training it belongs to, and which member of it it is.
     owners: IdVec<JobId, Owner>,
-    /// What runs on each node in fact: the world's own books, to catch the engine's mistakes.
-    used: IdVec<NodeId, Resources>,
+    books: Books,
     gone: IdVec<NodeId, bool>,
     policy: String,
     seed: u64,
@@ -131,6 +152,7 @@ impl<'a> World<'a> {
     fn new(scenario: &'a Scenario, options: RunOptions) -> Self {
         let arrivals = scenario.arrivals(options.seed);
         let settings = Settings {
+            round: scenario.round,
             tick: scenario.tick,
             step_timeout: patience(scenario, &arrivals),
             full_check_every: options.full_check_every,
@@ -161,9 +183,10 @@ impl<'a> World<'a> {
             dice: Dice::new(options.seed, &scenario.faults),
             wires,
             trainings: arrivals.iter().map(|arrival| Training::of(arrival, split)).collect(),
+            misjudged: options.estimates.factors(options.seed, arrivals.len()),
             arrivals,
             owners: IdVec::new(),
-            used: IdVec::filled(Resources::NONE, nodes),
+            books: Books::of(nodes),
             gone: IdVec::filled(false, nodes),
             policy,
             seed: options.seed,
@@ -183,6 +206,9 @@ impl<'a> World<'a> {
     fn next_instant(&mut self) -> Option<Instant> {
         let happens = self.agenda.next_at();
         let wakes = self.engine.next_wake().map(|wake| wake.max(self.now));
+        // Where nobody ever leaves, waiting changes nothing.
+        let may_change = happens.is_some() || self.scenario.departures == Departures::WhenDone;
+        let wakes = wakes.filter(|wake| may_change || *wake == self.now);
         let foreseen = [happens, wakes].into_iter().flatten().min();
         if self.wires.run_until(foreseen) {
             self.idle_wakes = 0;
@@ -190,6 +216,12 @@ impl<'a> World<'a> {
         }
         self.idle_wakes = if happens.is_some() { 0 } else { self.idle_wakes + 1 };
         foreseen.filter(|_| self.idle_wakes <= MOST_IDLE_WAKES)
+    }
+
+    fn pass(&mut self, now: Instant) {
+        self.now = now;
+        self.hear_what_happens();
+        self.let_the_engine_act();
     }
 
     fn hear_what_happens(&mut self) {
@@ -228,7 +260,7 @@ impl<'a> World<'a> {
     }
 
     fn arrives(&mut self, index: usize) {
-        let spec = self.arrivals[index].spec.clone();
+        let spec = estimates::misjudged(&self.arrivals[index].spec, self.misjudged[index]);
         let members = if self.split { members_of(&spec) } else { vec![spec] };
         for (member, spec) in members.into_iter().enumerate() {
             let job = self.engine.submit(self.now, spec);
@@ -270,6 +302,7 @@ impl<'a> World<'a> {
         training.go_on(now);
         match training.model.clone() {
             Some(model) => self.wires.train(now, index, seed, training, &self.arrivals[index].spec, &model),
+            None if self.scenario.departures == Departures::Never => {}
             None => {
                 let (left, epoch) = (training.time_left(), training.epoch);
                 self.agenda.add(now + left, Happening::Finishes { training: index, epoch });
@@ -342,6 +375,7 @@ impl<'a> World<'a> {
             jobs: self.trainings.into_iter().map(|training| training.outcome(now)).collect(),
             ended: now,
             gpu_capacity,
+            gpu_peak: Some(self.books.peak()),
             bin,
             links,
             events: self.events + self.wires.events(),

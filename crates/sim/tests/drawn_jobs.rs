@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use metronome_core::job::Priority;
+use metronome_core::job::{Priority, RoleKind};
 use metronome_core::policy::Policy;
 use metronome_core::units::{Cpu, Duration, GpuTime, Gpus, Instant, Memory, Share};
 use metronome_sim::compare::compare;
@@ -216,4 +216,50 @@ fn drawn_jobs_without_models_send_nothing_and_need_no_links() {
     let jobs = Scenario::read_from(text.as_bytes(), "lab.yaml", Path::new("")).unwrap().arrivals(1);
     assert_eq!((jobs.len(), &*jobs[0].spec.name), (51, "first"), "sources merge by time");
     assert!(jobs.iter().all(|job| job.training.is_none() && alone(job) == Duration::MINUTE));
+}
+
+/// The queue `default` with users of three standings, beside a drawn workload.
+fn with_users(lines: &[(&str, &str)]) -> Scenario {
+    let spec: String = lines.iter().map(|(field, value)| format!("  {field}: {value}\n")).collect();
+    let text = format!(
+        "apiVersion: metronome.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: lab}}\nspec: {{nodes: [{{count: 8, cpu: 16, gpus: 4}}]}}\n\
+         ---\napiVersion: metronome.dev/v1alpha1\nkind: Queue\nmetadata: {{name: default}}\nspec: {{users: [{{name: ann, priority: high}}]}}\n\
+         ---\napiVersion: metronome.dev/v1alpha1\nkind: Queue\nmetadata: {{name: side}}\nspec: {{users: [{{name: cid, priority: low}}]}}\n\
+         ---\napiVersion: metronome.dev/v1alpha1\nkind: Workload\nmetadata: {{name: drawn}}\nspec:\n  jobs: 1000\n  \
+         arrivals: {{poisson: {{load: 0.5}}}}\n  gpus: {{from: 1, to: 8, perMember: 1}}\n  duration: {{median: 1m}}\n{spec}"
+    );
+    Scenario::read_from(text.as_bytes(), "lab.yaml", Path::new("")).unwrap()
+}
+
+#[test]
+fn users_own_their_shares_of_the_jobs_with_their_standing_in_their_queue() {
+    let users = "[{name: ann, share: 0.2}, {name: bob, share: 0.5}, {name: cid, share: 0.3, queue: side}]";
+    let jobs = with_users(&[("users", users)]).arrivals(1);
+    let part = |standing: u32, queue: u32| {
+        share(&jobs, |job| job.spec.user == Share(standing) && job.spec.queue.0 == queue)
+    };
+    for (found, wanted) in [(part(1_000_000, 0), 0.2), (part(500_000, 0), 0.5), (part(0, 1), 0.3)] {
+        assert!((found - wanted).abs() < 0.05, "{found} instead of {wanted}");
+    }
+    let plain = with_users(&[]).arrivals(1);
+    let same = |(a, b): (&Arrival, &Arrival)| a.at == b.at && a.spec.roles == b.spec.roles;
+    assert!(jobs.iter().zip(&plain).all(same), "whose they are changes nothing else");
+}
+
+#[test]
+fn servers_come_beside_the_workers_and_are_no_more_than_them() {
+    let jobs = with_users(&[("servers", "{from: 1, to: 3, resources: {cpu: 2}}")]).arrivals(1);
+    let count = |job: &Arrival, kind| -> u32 {
+        job.spec.roles.iter().filter(|role| role.kind == kind).map(|role| role.gang.min()).sum()
+    };
+    for job in &jobs {
+        let (servers, workers) = (count(job, RoleKind::Ps), count(job, RoleKind::Worker));
+        assert!((1..=3).contains(&servers) && servers <= workers, "{servers} beside {workers}");
+        assert_eq!(job.spec.least().cpu, Cpu::cores(2 * u64::from(servers)));
+    }
+    let wide: Vec<Arrival> = jobs.into_iter().filter(|job| count(job, RoleKind::Worker) >= 3).collect();
+    for servers in 1..=3 {
+        let part = share(&wide, |job| count(job, RoleKind::Ps) == servers);
+        assert!((part - 1.0 / 3.0).abs() < 0.06, "{servers}: {part}");
+    }
 }

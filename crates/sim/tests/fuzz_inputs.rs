@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use metronome_sim::import::{self, ImportOptions};
+use metronome_sim::import::{self, ImportOptions, MuriOptions, TimeFrom};
 use metronome_sim::scenario::{InputError, Scenario};
 use rand::Rng;
 use rand_pcg::Pcg32;
@@ -22,6 +22,8 @@ const TIRESIAS: &str = "job_id,num_gpu,submit_time,iterations,model_name,duratio
     0,1,0,606,vgg19,164,30\r\n1,8,30,133,vgg11,147,23\r\n2,2,53.5,157,\"inception4\",127,26\r\n";
 const PHILLY: &str = "timestamp,duration,num_gpus,gpu_time,cluster\n\
     2017-10-09 07:01:55,66.0,1,66.0,11cb48\n2017-10-09 06:13:03,2951.0,16,2951.0,6214e9\n\n";
+const MURI: &str = "job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,interval,iteration_time\n\
+    0,8,0,10956,gpt2,4,5095000,91000,437\n1,8,1534000,1463,vgg16,16,281000,28000,214.5\n";
 
 /// What a number, a name or a whole value is replaced with.
 const NASTY: [&str; 24] = [
@@ -184,6 +186,7 @@ fn the_inputs_are_good_before_they_are_damaged() {
     }
     import::tiresias(&scratch.put("t.csv", TIRESIAS.as_bytes()), options()).unwrap();
     import::philly(&scratch.put("p.csv", PHILLY.as_bytes()), options()).unwrap();
+    import::muri(&scratch.put("m.csv", MURI.as_bytes()), options(), MuriOptions::PUBLISHED).unwrap();
 }
 
 #[test]
@@ -245,5 +248,9 @@ fn a_damaged_public_trace_never_panics_and_what_is_imported_is_readable() {
     });
     survives("philly", PHILLY.as_bytes(), |bytes| {
         read_back(import::philly(&scratch.put("p.csv", bytes), options())?, &out)
+    });
+    survives("muri", MURI.as_bytes(), |bytes| {
+        let muri = MuriOptions { time: TimeFrom::Iterations, ..MuriOptions::PUBLISHED };
+        read_back(import::muri(&scratch.put("m.csv", bytes), options(), muri)?, &out)
     });
 }

@@ -67,7 +67,7 @@ fn an_unknown_field_is_named_with_the_nearest_known() {
         ),
         (
             beside_a_cluster("Queue", "  weihgt: 2"),
-            ":11:3: unknown field `weihgt`; known here are parent, weight, quota, lends, borrows, users",
+            ":11:3: unknown field `weihgt`; known here are parent, weight, quota, limit, lends, borrows, users, order",
             Some("did you mean `weight`?"),
         ),
         (
@@ -194,6 +194,16 @@ fn a_job_says_what_can_be_done() {
             ":9:18: job `it` can never run: it needs 5 GPUs within one node, and none is that large",
             None,
         ),
+        (
+            job("  {members: 6, work: {duration: 10m}, topology: {teams: {size: 4, within: node}}}"),
+            ":11:64: 6 workers do not make up groups of 4",
+            None,
+        ),
+        (
+            job("  {members: 8, work: {duration: 10m}, topology: {teams: {size: 8, within: node}}}"),
+            ":9:18: job `it` can never run: it needs groups of 8 workers within one node, and none holds one",
+            None,
+        ),
         (job("  {}"), ":9:18: missing field `work`", how_long),
         (job("  work: {}"), ":11:9: there is no work in it", how_long),
         (
@@ -251,6 +261,59 @@ fn a_job_says_what_can_be_done() {
 }
 
 #[test]
+fn a_member_has_whole_gpus_or_a_share_of_one() {
+    let job = |spec: &str| beside_a_cluster("TrainingJob", &format!("  {{work: {{duration: 1s}}, {spec}}}"));
+    let workload = |spec: &str| beside_a_cluster("Workload", spec);
+    check(&[
+        (
+            job("resources: {nvidia.com/gpu: 1.5}"),
+            ":11:54: a member cannot have 1.5 GPUs: it has whole ones or a share of one",
+            Some("ask for whole GPUs, or for less than 1: a share of a single one"),
+        ),
+        (
+            job("members: 97, resources: {nvidia.com/gpu: 0.6}"),
+            ":9:18: job `it` can never run: it needs 97 members of 0.6 GPUs each, of which 96 have room, the cluster has 96 GPUs",
+            None,
+        ),
+        (
+            job("gpuType: a100"),
+            ":11:35: no node has GPUs of type `a100`",
+            Some("say in the Cluster what its GPUs are: nodes: [{gpus: 8, gpuType: a100}]"),
+        ),
+        (job("gpuType: []"), ":11:35: there is no GPU type in it", Some("leave `gpuType` out for any type")),
+        (job("gpuType: a100, resources: {cpu: 0}"), ":11:35: `gpuType` is for members that take GPUs", None),
+        (
+            workload("  {arrivals: {at: [0s]}, job: {work: {duration: 1s}}, departures: nevr}"),
+            ":11:67: unknown word for departures `nevr`",
+            Some("did you mean `never`?"),
+        ),
+    ]);
+}
+
+#[test]
+fn a_gpu_type_is_one_that_nodes_have() {
+    let typed = |asked: &str| {
+        let cluster = document("Cluster", "  nodes: [{gpus: 4, gpuType: a100}, {gpus: 8, gpuType: h100}]");
+        let job = document("TrainingJob", &format!("  {{work: {{duration: 1s}}, {asked}}}"));
+        format!("{cluster}---\n{job}")
+    };
+    check(&[
+        (
+            typed("gpuType: [h100, a10]"),
+            ":11:42: no node has GPUs of type `a10`",
+            Some("did you mean `a100`?"),
+        ),
+        (
+            typed("gpuType: a100, resources: {nvidia.com/gpu: 8}"),
+            ":9:18: job `it` can never run: it needs 1 members of 8 GPUs each, of which 0 have room, the cluster has 12 GPUs",
+            None,
+        ),
+    ]);
+    let job = "roles: [{name: worker, resources: {nvidia.com/gpu: 1}, gpuType: h100}], gpuType: h100";
+    check(&[(typed(job), ":11:107: members are said both in `roles` and beside it", None)]);
+}
+
+#[test]
 fn names_are_given_once() {
     let long = "n".repeat(254);
     let job = "spec: {work: {duration: 1s}}\n";
@@ -300,6 +363,32 @@ fn queues_lead_to_the_root() {
 }
 
 #[test]
+fn a_queue_has_a_weight_and_bounds_that_go_together() {
+    let queue = |spec: &str| beside_a_cluster("Queue", &format!("  {spec}"));
+    let inside = |gpus: u32| {
+        let child = document("Queue", &format!("  {{parent: it, quota: {{nvidia.com/gpu: {gpus}}}}}"));
+        child.replace("name: it", &format!("name: of-{gpus}"))
+    };
+    let crowded = format!("{}---\n{}---\n{}", queue("quota: {nvidia.com/gpu: 8}"), inside(6), inside(4));
+    check(&[
+        (queue("weight: 0"), ":11:11: `0` is not a whole number from 1 to 1000000", None),
+        (queue("weight: heavy"), ":11:11: `heavy` is not a whole number from 1 to 1000000", None),
+        (
+            queue("{quota: {nvidia.com/gpu: 8}, limit: {nvidia.com/gpu: 4}}"),
+            ":9:18: queue `it` may hold less than its quota",
+            Some("the limit is at least the quota"),
+        ),
+        (crowded, ":9:18: the quotas inside `it` exceed its own", Some("they come to 10 GPUs")),
+        (queue("order: {user: 0.5, task: 0.6}"), ":11:10: the weights sum to 1.1 instead of 1", None),
+        (
+            queue("users: [{name: lab7, priority: highest}]"),
+            ":11:34: unknown priority `highest`",
+            Some("did you mean `high`?"),
+        ),
+    ]);
+}
+
+#[test]
 fn a_policy_changes_one_that_is_built_in() {
     let policy = |spec: &str| beside_a_cluster("Policy", spec);
     check(&[
@@ -323,7 +412,11 @@ fn a_policy_changes_one_that_is_built_in() {
             ":11:42: the limits rise from level to level",
             None,
         ),
-        (policy("  queueing: jump"), ":11:13: unknown queueing `jump`", Some("known are headBlocks, skip")),
+        (
+            policy("  queueing: jump"),
+            ":11:13: unknown queueing `jump`",
+            Some("known are headBlocks, skip, reserve"),
+        ),
     ]);
 }
 
@@ -493,6 +586,42 @@ fn drawn_jobs_have_sound_numbers() {
         ),
         (field("priorities: {high: 0.5, low: 0.6}"), ":11:15: the priorities sum to 1.1 instead of 1", None),
         (field("priorities: {high: -1}"), ":11:22: `-1` is negative", None),
+        (
+            field("users: [{name: ann, share: 0.5}, {name: bob, share: 0.6}]"),
+            ":11:10: the shares of the users sum to 1.1 instead of 1",
+            None,
+        ),
+        (field("users: []"), ":11:10: the shares of the users sum to 0 instead of 1", None),
+        (
+            field("users: [{name: ann, share: 0.5}, {name: ann, share: 0.5}]"),
+            ":11:43: user `ann` is given twice",
+            None,
+        ),
+        (
+            field("users: [{name: ann, share: 1, queue: defalt}]"),
+            ":11:40: there is no queue `defalt`",
+            Some("did you mean `default`?"),
+        ),
+        (
+            field("servers: {from: 3, to: 2, resources: {gpus: 1}}"),
+            ":11:41: unknown field `gpus`; known here are cpu, memory, nvidia.com/gpu",
+            Some("did you mean `cpu`?"),
+        ),
+        (
+            field("servers: {from: 3, to: 2, resources: {cpu: 0}}"),
+            ":11:26: `from`, 3, is above `to`, 2",
+            None,
+        ),
+        (
+            field("servers: {from: 0, to: 2, resources: {cpu: 0}}"),
+            ":11:19: `0` is not a whole number from 1 to 10000",
+            None,
+        ),
+        (
+            field("servers: {from: 1, to: 2, resources: {cpu: 1}}"),
+            ":11:12: a server can never run: it needs 1 CPU, the cluster has 96 GPUs",
+            None,
+        ),
         (field("noise: {compute: 101%}"), ":11:20: `101%` is more than can be counted here", None),
         (field("job: {work: {duration: 1s}}"), ":11:8: `job` is for arrivals.at; here jobs are drawn", None),
         (field("limit: 5"), ":11:10: `limit` is for a trace", Some("say how many are drawn: jobs: 120")),

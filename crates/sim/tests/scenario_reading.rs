@@ -6,7 +6,9 @@ use std::path::Path;
 use metronome_core::cluster::{Level, Vertex};
 use metronome_core::id::{NodeId, QueueId};
 use metronome_core::job::{Capabilities, Gang, Priority, RoleKind, Topology};
-use metronome_core::policy::{Gangs, Links, Order, Placement, Policy, Preemption, Queueing, Weights};
+use metronome_core::policy::{
+    Gangs, Links, Order, Placement, Policy, Preemption, Queueing, Sharing, Weights,
+};
 use metronome_core::units::{Bandwidth, Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Memory, Share};
 use metronome_sim::model::{self, Pattern};
 use metronome_sim::network::Noise;
@@ -109,6 +111,7 @@ fn jobs_come_in_the_order_of_submission() {
 fn the_world_takes_and_breaks_what_the_workload_says() {
     let scenario = everything();
     assert_eq!((scenario.name.as_str(), scenario.tick), ("everything", Duration::SECOND));
+    assert_eq!(scenario.round, Duration::from_secs(360));
     assert_eq!(scenario.costs, Costs { start: Duration::from_secs(5), stop: Duration::from_millis(500) });
     let expected = [
         Fault::Node { node: NodeId(3), at: Instant::from_secs(10), lasts: Some(Duration::from_secs(5400)) },
@@ -133,6 +136,7 @@ fn a_policy_keeps_what_its_base_says() {
             order: Order::Weighted(Weights::DEFAULT),
             gangs: Gangs::Whole,
             queueing: Queueing::HeadBlocks,
+            sharing: Sharing::Fair,
             preemption: Preemption::ByRank,
             placement: Placement::Topology,
             links: Links::Shared,

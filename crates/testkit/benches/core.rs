@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration as WallTime, Instant as WallClock};
 
 use metronome_core::engine::{Ending, Engine, Event, Settings};
-use metronome_core::id::{IdVec, JobId, NodeId};
-use metronome_core::job::{Gang, JobSpec, Life, Priority};
+use metronome_core::id::{JobId, NodeId, QueueId};
+use metronome_core::job::{Gang, JobSpec, Life, Priority, Role, RoleKind, Shape};
 use metronome_core::plan::Step;
 use metronome_core::queue::Queue;
-use metronome_core::units::{Duration, Instant, Share};
+use metronome_core::units::{Cpu, Duration, Instant, Memory, Resources, Share};
 use metronome_testkit::build::{gpu_member, policy, preemptible, racks};
 use metronome_testkit::measure::peak_memory_mib;
 use rand::RngExt;
@@ -19,11 +19,13 @@ use rand_pcg::Pcg64;
 const CYCLES: usize = 1000;
 const POLICIES: [&str; 4] = ["metronome", "volcano", "coscheduling", "tiresias"];
 
+#[derive(Clone, Copy)]
 struct Case {
     policy: &'static str,
     nodes: u32,
     running: usize,
     queued: usize,
+    queues: u32,
     alike: Alike,
 }
 
@@ -34,65 +36,47 @@ enum Alike {
     None,
 }
 
+const LARGEST: Case =
+    Case { policy: "metronome", nodes: 10_000, running: 5_000, queued: 5_000, queues: 1, alike: Alike::Many };
+
 fn main() {
-    let mut rows = Vec::new();
-    for policy in POLICIES {
-        rows.push(measure(&Case {
-            policy,
-            nodes: 10_000,
-            running: 5_000,
-            queued: 5_000,
-            alike: Alike::Many,
-        }));
-    }
-    let alike = Alike::None;
-    rows.push(measure(&Case { policy: "metronome", nodes: 10_000, running: 5_000, queued: 5_000, alike }));
-    for (nodes, jobs) in [(1_000, 500), (3_000, 1_500), (10_000, 5_000)] {
-        rows.push(measure(&Case {
-            policy: "metronome",
-            nodes,
-            running: jobs,
-            queued: jobs,
-            alike: Alike::Many,
-        }));
-    }
-    for jobs in [500, 1_500, 5_000] {
-        rows.push(measure(&Case {
-            policy: "metronome",
-            nodes: 10_000,
-            running: jobs,
-            queued: jobs,
-            alike: Alike::Many,
-        }));
-    }
-    println!(
-        "\n{:<13} {:>7} {:>8} {:>7} {:>8} {:>9} {:>9} {:>9} {:>10} {:>10}",
-        "policy",
-        "nodes",
-        "running",
-        "queued",
-        "classes",
-        "p50 ms",
-        "p99 ms",
-        "max ms",
-        "cold ms",
-        "gang512 ms"
-    );
-    for row in &rows {
-        let figure = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
-        println!(
-            "{:<13} {:>7} {:>8} {:>7} {:>8} {:>9.3} {:>9.3} {:>9.3} {:>10.1} {:>10.3}",
-            row["policy"].as_str().unwrap_or_default(),
-            figure("nodes"),
-            figure("running"),
-            figure("queued"),
-            figure("classes"),
-            figure("p50_ms"),
-            figure("p99_ms"),
-            figure("max_ms"),
-            figure("cold_ms"),
-            figure("gang512_ms"),
-        );
+    let policies = POLICIES.map(|policy| Case { policy, ..LARGEST });
+    let nodes = [(1_000, 500), (3_000, 1_500)];
+    let nodes = nodes.map(|(nodes, jobs)| Case { nodes, running: jobs, queued: jobs, ..LARGEST });
+    let jobs = [500, 1_500].map(|jobs| Case { running: jobs, queued: jobs, ..LARGEST });
+    let queues = [20, 200].map(|queues| Case { queues, ..LARGEST });
+    let unalike = [Case { alike: Alike::None, ..LARGEST }];
+    let cases = policies.into_iter().chain(unalike).chain(queues).chain(nodes).chain(jobs);
+    let rows: Vec<serde_json::Value> = cases.map(|case| measure(&case)).collect();
+    print_table(&rows);
+}
+
+const COLUMNS: [(&str, &str); 13] = [
+    ("nodes", "nodes"),
+    ("running", "running"),
+    ("queued", "queued"),
+    ("queues", "queues"),
+    ("classes", "classes"),
+    ("p50 ms", "p50_ms"),
+    ("p99 ms", "p99_ms"),
+    ("max ms", "max_ms"),
+    ("cold ms", "cold_ms"),
+    ("gang512 ms", "gang512_ms"),
+    ("servers ms", "servers16_256_ms"),
+    ("victims ms", "victims512_ms"),
+    ("verdict ms", "verdict512_ms"),
+];
+
+fn print_table(rows: &[serde_json::Value]) {
+    let head: String = COLUMNS.iter().map(|(head, _)| format!(" {head:>10}")).collect();
+    println!("\n{:<13}{head}", "policy");
+    for row in rows {
+        let figure = |key: &str| match &row[key] {
+            number if number.is_u64() => format!(" {number:>10}"),
+            number => number.as_f64().map_or(format!(" {:>10}", "–"), |ms| format!(" {ms:>10.3}")),
+        };
+        let figures: String = COLUMNS.iter().map(|(_, key)| figure(key)).collect();
+        println!("{:<13}{figures}", row["policy"].as_str().unwrap_or_default());
     }
 }
 
@@ -103,14 +87,22 @@ fn measure(case: &Case) -> serde_json::Value {
     let classes = bench.engine.snapshot().waiting.classes().count();
     let mut times: Vec<WallTime> = (0..CYCLES).map(|_| bench.one_event()).collect();
     times.sort_unstable();
-    let gang512 = bench.large_gang();
+    bench.cancel_waiting();
+    let verdict = bench.refuse(of_priority(Priority::LOW, large_gang()));
+    let victims = bench.displace(of_priority(Priority(Priority::HIGH.0 + 1), large_gang()));
+    bench.cancel_waiting();
+    bench.empty_half();
+    let gang512 = bench.start(large_gang());
+    let servers = bench.start(with_servers(16, 256));
+    let few_servers = bench.start(with_servers(4, 16));
     assert_eq!(bench.engine.state().alarms, 0, "{:?}", bench.engine.state().last_alarm);
     let ms = |time: WallTime| time.as_secs_f64() * 1e3;
     let line = serde_json::json!({
         "bench": "core", "policy": case.policy, "nodes": case.nodes, "running": running, "queued": queued,
-        "classes": classes,
+        "queues": case.queues, "classes": classes,
         "p50_ms": ms(times[CYCLES / 2]), "p99_ms": ms(times[CYCLES * 99 / 100]), "max_ms": ms(times[CYCLES - 1]),
-        "most_steps": bench.most_steps, "cold_ms": ms(cold), "gang512_ms": ms(gang512), "peak_mib": peak_memory_mib(),
+        "most_steps": bench.most_steps, "cold_ms": ms(cold), "gang512_ms": ms(gang512), "verdict512_ms": verdict.map(ms), "victims512_ms": victims.map(ms),
+        "servers16_256_ms": ms(servers), "servers4_16_ms": ms(few_servers), "peak_mib": peak_memory_mib(),
     });
     println!("{line}");
     line
@@ -124,6 +116,7 @@ struct Bench {
     queued: usize,
     /// GPUs of a running job on average: so many fill the cluster.
     width: u64,
+    queues: u32,
     submitted: u64,
     alike: Alike,
     /// The most steps that followed from one event.
@@ -133,7 +126,8 @@ struct Bench {
 impl Bench {
     fn new(case: &Case) -> Self {
         let racks = racks(case.nodes / 40, 40, 8);
-        let queues = IdVec::from_iter([Queue::open("default")]);
+        let queue = |index| Queue { weight: 1 + index % 4, ..Queue::open(&format!("queue-{index}")) };
+        let queues = (0..case.queues).map(queue).collect();
         Self {
             engine: Engine::new(racks, queues, policy(case.policy), Settings::default()),
             now: Instant::START,
@@ -141,6 +135,7 @@ impl Bench {
             running: case.running,
             queued: case.queued,
             width: u64::from(case.nodes) * 8 / case.running as u64,
+            queues: case.queues,
             submitted: 0,
             alike: case.alike,
             most_steps: 0,
@@ -156,6 +151,7 @@ impl Bench {
         let mut spec = JobSpec::workers(&name, Gang::rigid(members).expect("at least one"), gpu_member(each));
         spec.priority = [Priority::LOW, Priority::NORMAL, Priority::HIGH][self.chance.random_range(0..3)];
         spec.work.alone = Some(Duration::from_secs(60 * self.chance.random_range(1..300)));
+        spec.queue = QueueId(self.chance.random_range(0..self.queues));
         if self.alike == Alike::None {
             spec.user = Share(self.chance.random_range(0..Share::WHOLE.0));
         }
@@ -242,8 +238,7 @@ impl Bench {
         running[self.chance.random_range(0..running.len())]
     }
 
-    /// Half the cluster empties; how long a gang of 512 then takes from submission to its steps.
-    fn large_gang(&mut self) -> WallTime {
+    fn cancel_waiting(&mut self) {
         let waiting: Vec<JobId> = self
             .engine
             .snapshot()
@@ -254,12 +249,47 @@ impl Bench {
         for job in waiting {
             self.engine.observe(self.now, Event::JobCancelled(job));
         }
+        self.settle();
+    }
+
+    /// Half of those who run are done.
+    fn empty_half(&mut self) {
         let half: Vec<JobId> = self.engine.plan().iter().map(|(id, _)| id).step_by(2).collect();
         for job in half {
             self.engine.observe(self.now, Event::JobEnded { job, how: Ending::Completed });
         }
         self.settle();
-        let spec = JobSpec::workers("large", Gang::rigid(512).expect("a gang"), gpu_member(4));
+    }
+
+    /// How long it takes until a gang that does not fit knows why; none where it takes others' places.
+    fn refuse(&mut self, spec: JobSpec) -> Option<WallTime> {
+        let clock = WallClock::now();
+        let job = self.engine.submit(self.now, Arc::new(spec));
+        let steps = self.engine.poll(self.now).into_inner();
+        let verdict = self.engine.verdict(job);
+        let time = clock.elapsed();
+        let waits = verdict.is_some() && steps.is_empty();
+        self.carry_out(steps);
+        self.engine.observe(self.now, Event::JobCancelled(job));
+        self.settle();
+        waits.then_some(time)
+    }
+
+    /// How long it takes until a gang has found whose place to take, and they are told; none where nobody is.
+    fn displace(&mut self, spec: JobSpec) -> Option<WallTime> {
+        let clock = WallClock::now();
+        let job = self.engine.submit(self.now, Arc::new(spec));
+        let steps = self.engine.poll(self.now).into_inner();
+        let time = clock.elapsed();
+        let told = steps.len();
+        self.carry_out(steps);
+        self.engine.observe(self.now, Event::JobCancelled(job));
+        self.settle();
+        (told > 0).then_some(time)
+    }
+
+    /// How long a gang takes from submission to its steps.
+    fn start(&mut self, spec: JobSpec) -> WallTime {
         let clock = WallClock::now();
         let job = self.engine.submit(self.now, Arc::new(preemptible(spec)));
         let steps = self.engine.poll(self.now).into_inner();
@@ -267,4 +297,21 @@ impl Bench {
         assert!(steps.iter().any(|step| step.job == job), "the gang starts");
         time
     }
+}
+
+fn large_gang() -> JobSpec {
+    JobSpec::workers("large", Gang::rigid(512).expect("a gang"), gpu_member(4))
+}
+
+fn of_priority(priority: Priority, spec: JobSpec) -> JobSpec {
+    JobSpec { priority, ..spec }
+}
+
+/// Parameter servers beside workers of four GPUs.
+fn with_servers(servers: u64, workers: u64) -> JobSpec {
+    let mut spec = JobSpec::workers("servers", Gang::rigid(workers).expect("a gang"), gpu_member(4));
+    let each = Resources { cpu: Cpu::cores(4), memory: Memory::gib(16), ..Resources::NONE };
+    let gang = Gang::rigid(servers).expect("a gang");
+    spec.roles.push(Role { kind: RoleKind::Ps, gang, shape: Shape::of(each) });
+    spec
 }

@@ -12,11 +12,16 @@ use metronome_core::units::{Bandwidth, Cpu, Duration, Gpus, Instant, Iterations,
 use metronome_sim::model::{self, Pattern, TrainingModel, ring_load};
 use metronome_sim::network::Noise;
 use metronome_sim::outcome::Outcome;
-use metronome_sim::scenario::{Arrival, Costs, Fault, Scenario, Source};
+use metronome_sim::scenario::{Arrival, Costs, Departures, Fault, Scenario, Source};
 use metronome_sim::world::{self, RunOptions};
 
 pub fn gpus(count: u64) -> Resources {
     Resources { gpus: Gpus::whole(count), ..Resources::NONE }
+}
+
+/// So many thousandths of one GPU.
+pub fn share(thousandths: u64) -> Resources {
+    Resources { gpus: Gpus(thousandths), ..Resources::NONE }
 }
 
 /// A GPU member as it is asked for in practice: CPU and memory beside.
@@ -93,8 +98,10 @@ fn with_arrivals(cluster: Cluster, arrivals: Vec<Arrival>) -> Scenario {
         policies: Vec::new(),
         sources: vec![Source::Listed(arrivals)],
         within_node: None,
+        round: Duration::ZERO,
         tick: Duration::SECOND,
         costs: Costs::default(),
+        departures: Departures::default(),
         faults: Vec::new(),
     }
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use metronome_core::cluster::{Cluster, NodeSpec};
 use metronome_core::engine::{Ending, Engine, Event, Settings};
-use metronome_core::id::{BudgetId, GroupId, IdVec, JobId, NodeId, NodeSetId, PartitionId};
+use metronome_core::id::{
+    BudgetId, DeviceId, GroupId, IdVec, JobId, NodeId, NodeSetId, PartitionId, QueueId,
+};
 use metronome_core::job::{JobSpec, Life};
 use metronome_core::plan::{Part, Step, StepId};
 use metronome_core::policy::Policy;
@@ -43,6 +45,8 @@ pub enum Op {
     /// A job's first role belongs to a group from now on.
     Joins(u32, usize),
     BudgetChanges(u32, u32),
+    /// A queue comes, or is described anew.
+    QueueChanges(u32, Box<Queue>),
 }
 
 #[derive(Debug)]
@@ -60,6 +64,15 @@ impl Driver {
             now: Instant::START,
             under_way: BTreeMap::new(),
             steps: Vec::new(),
+        }
+    }
+
+    /// One whose engine has these queues.
+    pub fn sharing(cluster: Cluster, policy: Policy, queues: IdVec<QueueId, Queue>) -> Self {
+        let settings = Settings { full_check_every: 1, ..Settings::default() };
+        Self {
+            engine: Engine::new(cluster.clone(), queues, policy.clone(), settings),
+            ..Self::new(cluster, policy)
         }
     }
 
@@ -120,6 +133,9 @@ impl Driver {
             Op::BudgetChanges(budget, allowed) => {
                 Some(Event::Budget { budget: BudgetId(*budget), allowed: *allowed })
             }
+            Op::QueueChanges(queue, described) => {
+                Some(Event::Queue { queue: QueueId(*queue), described: (**described).clone() })
+            }
         };
         if let Some(event) = event {
             self.engine.observe(self.now, event);
@@ -131,8 +147,10 @@ impl Driver {
         let nodes = self.engine.state().cluster.nodes().len();
         let mut on = vec![0; nodes];
         (first..first + members).for_each(|at| on[at % nodes] += 1);
+        // Whoever is found shares the first device of each node, however full that is.
+        let device = spec.roles[0].shape.each.gpus.is_share().then_some(DeviceId(0));
         let part =
-            |(node, members): (usize, &u32)| Part { role: 0, node: NodeId(node as u32), members: *members };
+            |(node, members): (usize, &u32)| Part { device, ..Part::of(0, NodeId(node as u32), *members) };
         let parts = on.iter().enumerate().filter(|(_, members)| **members > 0).map(part).collect();
         Event::JobFound { spec: Arc::new(spec.clone()), parts, since: self.now }
     }
@@ -140,8 +158,8 @@ impl Driver {
     fn members_leave(&self, which: usize, part: usize) -> Option<Event> {
         let job = self.job(which, |life| !life.holds().is_empty())?;
         let held = self.engine.life(job)?.holds().remove(0);
-        let Part { role, node, members } = held.parts()[part % held.parts().len()];
-        Some(Event::MembersLeft { job, role, node, members: 1 + part as u32 % members })
+        let Part { role, node, device, members } = held.parts()[part % held.parts().len()];
+        Some(Event::MembersLeft { job, role, node, device, members: 1 + part as u32 % members })
     }
 
     fn node_changes(&self, which: usize, gpus: u64, count: u64) -> Event {

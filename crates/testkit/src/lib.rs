@@ -3,6 +3,7 @@
 
 pub mod build;
 pub mod drive;
+pub mod foresight;
 pub mod lines;
 pub mod measure;
 pub mod pool;

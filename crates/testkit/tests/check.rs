@@ -6,19 +6,19 @@ use std::sync::Arc;
 use metronome_core::check::Violation;
 use metronome_core::cluster::Level;
 use metronome_core::engine::{Engine, Event, Settings};
-use metronome_core::id::{IdVec, JobId, NodeId, NodeSetId, QueueId};
+use metronome_core::id::{DeviceId, IdVec, JobId, NodeId, NodeSetId, QueueId};
 use metronome_core::job::{Capabilities, Gang, JobSpec, Topology};
 use metronome_core::plan::{Amendment, Assignment, Generation, Part};
 use metronome_core::queue::Queue;
 use metronome_core::units::Instant;
-use metronome_testkit::build::{engine, gpus, job, policy, racks};
+use metronome_testkit::build::{engine, gpus, job, policy, racks, share};
 use metronome_testkit::drive::Driver;
 
 const NOW: Instant = Instant::START;
 
 /// So many members on each of these nodes.
 fn on(spec: &JobSpec, nodes: &[(u32, u32)]) -> Arc<Assignment> {
-    let part = |(node, members): &(u32, u32)| Part { role: 0, node: NodeId(*node), members: *members };
+    let part = |(node, members): &(u32, u32)| Part::of(0, NodeId(*node), *members);
     Arc::new(Assignment::whole(spec, nodes.iter().map(part).collect()).expect("a whole gang"))
 }
 
@@ -43,7 +43,7 @@ fn a_right_plan_passes() {
 #[test]
 fn a_gang_is_never_split() {
     let spec = job("a", 6, 10);
-    assert!(Assignment::whole(&spec, vec![Part { role: 0, node: NodeId(0), members: 4 }]).is_err());
+    assert!(Assignment::whole(&spec, vec![Part::of(0, NodeId(0), 4)]).is_err());
     // An assignment that was whole for another job is not for this one.
     let (engine, id) = waiting(&spec);
     let half = on(&job("b", 4, 10), &[(0, 4)]);
@@ -56,6 +56,68 @@ fn a_node_never_holds_more_than_it_has() {
     let (engine, id) = waiting(&spec);
     let crowded = on(&spec, &[(0, 5), (1, 1)]);
     assert_eq!(engine.check(change(id, Some(crowded))), Err(Violation::Oversubscribed(NodeId(0))));
+}
+
+/// Members with so many thousandths of a GPU each, on these devices of the first node.
+fn on_devices(spec: &JobSpec, devices: &[(u32, u32)]) -> Arc<Assignment> {
+    let part = |(device, members): &(u32, u32)| Part {
+        device: Some(DeviceId(*device)),
+        ..Part::of(0, NodeId(0), *members)
+    };
+    Arc::new(Assignment::whole(spec, devices.iter().map(part).collect()).expect("a whole gang"))
+}
+
+fn sharing(members: u64, thousandths: u64) -> JobSpec {
+    JobSpec::workers("shares", Gang::rigid(members).unwrap(), share(thousandths))
+}
+
+#[test]
+fn a_device_never_holds_more_than_it_has() {
+    let spec = sharing(3, 400);
+    let (engine, id) = waiting(&spec);
+    assert!(engine.check(change(id, Some(on_devices(&spec, &[(0, 2), (3, 1)])))).is_ok());
+    let crowded = Err(Violation::Oversubscribed(NodeId(0)));
+    assert_eq!(engine.check(change(id, Some(on_devices(&spec, &[(0, 3)])))), crowded);
+    let apart = sharing(5, 400);
+    let (engine, id) = waiting(&apart);
+    let each = on_devices(&apart, &[(0, 1), (1, 1), (2, 1), (3, 1), (4, 1)]);
+    assert_eq!(engine.check(change(id, Some(each))), crowded, "there is no fifth device");
+}
+
+#[test]
+fn whole_gpus_are_devices_that_nobody_shares() {
+    let mut driver = Driver::new(racks(1, 1, 4), policy("volcano"));
+    driver.submit(sharing(1, 100));
+    driver.settle();
+    let (three, four) = (job("three", 3, 10), job("four", 4, 10));
+    let id = driver.submit(three.clone());
+    assert!(driver.engine.check(change(id, Some(on(&three, &[(0, 3)])))).is_ok());
+    let id = driver.submit(four.clone());
+    let all = driver.engine.check(change(id, Some(on(&four, &[(0, 4)]))));
+    assert_eq!(all, Err(Violation::Oversubscribed(NodeId(0))));
+    // Shares that fit by their sum, but not beside three devices that are taken whole.
+    driver.settle();
+    let spec = sharing(2, 450);
+    let id = driver.submit(spec.clone());
+    assert!(driver.engine.check(change(id, Some(on_devices(&spec, &[(0, 2)])))).is_ok());
+    let apart = driver.engine.check(change(id, Some(on_devices(&spec, &[(0, 1), (1, 1)]))));
+    assert_eq!(apart, Err(Violation::Oversubscribed(NodeId(0))));
+}
+
+#[test]
+fn a_share_names_its_device_and_nobody_else_does() {
+    let (whole, half) = (job("a", 2, 10), sharing(2, 500));
+    assert!(Assignment::whole(&half, vec![Part::of(0, NodeId(0), 2)]).is_err());
+    let named = Part { device: Some(DeviceId(0)), ..Part::of(0, NodeId(0), 2) };
+    assert!(Assignment::whole(&whole, vec![named]).is_err());
+    assert!(Assignment::whole(&sharing(1, 1500), vec![Part::of(0, NodeId(0), 1)]).is_err());
+    // An assignment that lay on devices for another job does not for this one.
+    let (engine, id) = waiting(&half);
+    let astray = Err(Violation::NotOnDevices(id, NodeId(0)));
+    assert_eq!(engine.check(change(id, Some(on(&whole, &[(0, 2)])))), astray);
+    let (engine, id) = waiting(&whole);
+    let astray = Err(Violation::NotOnDevices(id, NodeId(0)));
+    assert_eq!(engine.check(change(id, Some(on_devices(&half, &[(0, 2)])))), astray);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use metronome_core::job::{Checkpointing, JobSpec, Priority, Topology};
 use metronome_core::units::{Duration, Instant};
 use metronome_sim::outcome::{Fate, Outcome};
 use metronome_sim::scenario::{Costs, Fault, Scenario};
-use metronome_testkit::build::{gpus, job, policy, preemptible, racks, run, scenario, with_bad_steps};
+use metronome_testkit::build::{gpus, job, policy, preemptible, racks, run, scenario, share, with_bad_steps};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
@@ -51,7 +51,13 @@ fn random_history(seed: u64) -> Scenario {
 
 fn random_job(chance: &mut Pcg64, index: u32) -> JobSpec {
     let name = format!("job-{index}");
-    let mut spec = match chance.random_range(0..3) {
+    let mut spec = match chance.random_range(0..4) {
+        3 => {
+            let gang = Gang::rigid(chance.random_range(1..9)).unwrap();
+            let mut spec = JobSpec::workers(&name, gang, share(chance.random_range(50..1000)));
+            spec.work.alone = Some(Duration::from_secs(chance.random_range(1..300)));
+            spec
+        }
         0 => job(&name, chance.random_range(1..9), chance.random_range(1..300)),
         _ => {
             let gang = Gang::rigid(chance.random_range(1..5)).unwrap();

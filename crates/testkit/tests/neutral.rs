@@ -8,13 +8,13 @@ use std::sync::Arc;
 use metronome_core::cluster::NodeState;
 use metronome_core::decide::decide;
 use metronome_core::engine::{Engine, State};
-use metronome_core::id::{BudgetId, CounterId, GroupId, JobId, NodeId, NodeSetId, PartitionId};
+use metronome_core::id::{BudgetId, CounterId, DeviceId, GroupId, JobId, NodeId, NodeSetId, PartitionId};
 use metronome_core::job::{Capabilities, Gang, JobSpec, Priority, Role, RoleKind, Rule, Shape};
 use metronome_core::journal::{Record, Replay};
 use metronome_core::plan::Assignment;
 use metronome_core::policy::{Policy, Preemption};
 use metronome_core::units::{Duration, Instant};
-use metronome_testkit::build::{gpus, policy, racks};
+use metronome_testkit::build::{gpus, policy, racks, share};
 use metronome_testkit::drive::{Driver, Op};
 use metronome_testkit::lines::Lines;
 use proptest::prelude::*;
@@ -74,8 +74,10 @@ fn shape() -> impl Strategy<Value = Shape> {
     let groups = prop::collection::btree_set(group(), 0..3);
     let rules = prop_oneof![3 => Just(vec![]), 2 => prop::collection::vec(rule(), 1..3)];
     let set = prop_oneof![2 => Just(None), 1 => (0u32..2).prop_map(|set| Some(NodeSetId(set)))];
-    (0u64..4, 0u64..3, set, groups, rules).prop_map(|(each, slots, set, groups, rules)| {
-        let mut shape = Shape::of(gpus(each));
+    let each =
+        prop_oneof![3 => (0u64..4).prop_map(gpus), 1 => (1u64..10).prop_map(|tenths| share(100 * tenths))];
+    (each, 0u64..3, set, groups, rules).prop_map(|(each, slots, set, groups, rules)| {
+        let mut shape = Shape::of(each);
         shape.on.set = set;
         shape.counters = (slots > 0).then_some((CounterId(0), slots)).into_iter().collect();
         shape.groups = groups.into_iter().collect();
@@ -224,6 +226,7 @@ impl Decided<'_> {
                     .map(|(_, amount)| amount.gpus.0)
                     .sum();
                 assert!(used <= self.state.cluster.node(*node).capacity.gpus.0, "{node:?}, {amount:?}");
+                self.assert_devices(*node, used, assignment);
             }
             for (node, counter, _) in assignment.counters() {
                 let taken = self.after.values().flat_map(|held| held.counters());
@@ -234,6 +237,26 @@ impl Decided<'_> {
                 assert!(used <= self.state.cluster.count(*node, *counter), "{counter:?} on {node:?}");
             }
         }
+    }
+
+    /// Every share lies on one device of the node, none to which one was added is too full, and beside those that are
+    /// shared there are enough for the rest.
+    fn assert_devices(&self, node: NodeId, used: u64, added: &Assignment) {
+        let devices = self.state.cluster.node(node).capacity.gpus.0 / 1000;
+        let mut shared: BTreeMap<DeviceId, u64> = BTreeMap::new();
+        for (id, held) in &self.after {
+            for part in held.parts().iter().filter(|part| part.node == node) {
+                let each = self.shape(*id, part.role).each.gpus.0;
+                assert_eq!(part.device.is_some(), !each.is_multiple_of(1000), "{id:?} on {node:?}");
+                if let Some(device) = part.device {
+                    *shared.entry(device).or_default() += each * u64::from(part.members);
+                }
+            }
+        }
+        let mut named = added.shares().iter().filter(|(on, ..)| *on == node);
+        assert!(named.all(|(_, device, _)| shared[device] <= 1000), "{node:?}: {shared:?}");
+        let whole = (used - shared.values().sum::<u64>()) / 1000;
+        assert!(whole + shared.len() as u64 <= devices, "{node:?}: {whole} and {shared:?}");
     }
 
     fn assert_rules(&self) {

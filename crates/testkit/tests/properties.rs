@@ -1,22 +1,52 @@
 //! Truths about every decision, over random sequences of events.
 
-use metronome_core::check::occupied;
+use std::num::NonZeroU32;
+
+use metronome_core::check::{occupied, occupied_shares};
 use metronome_core::cluster::Level;
 use metronome_core::decide::decide;
 use metronome_core::engine::{Engine, State};
-use metronome_core::job::{Gang, JobSpec, Life, Priority, Role, RoleKind, Topology};
-use metronome_core::policy::{Order, Policy};
-use metronome_core::units::{Duration, Share};
-use metronome_testkit::build::{gpu_member, gpus, policy, preemptible, racks};
+use metronome_core::id::{IdVec, QueueId};
+use metronome_core::job::{Gang, JobSpec, Life, Priority, Role, RoleKind, Teams, Topology};
+use metronome_core::policy::{Order, Policy, Weights};
+use metronome_core::queue::{Queue, QueueUser};
+use metronome_core::units::{Duration, Gpus, Share};
+use metronome_testkit::build::{gpu_member, gpus, policy, preemptible, racks, share};
 use metronome_testkit::drive::{Driver, Op};
 use proptest::prelude::*;
 
+/// All that there are. Where waiting counts, it does so within minutes for some, so that room comes to be kept.
 fn policies() -> impl Strategy<Value = Policy> {
-    prop::sample::select(Policy::names().collect::<Vec<_>>()).prop_map(policy)
+    let named = prop::sample::select(Policy::names().collect::<Vec<_>>()).prop_map(policy);
+    (named, any::<bool>()).prop_map(|(mut policy, hurried)| {
+        if let (Order::Weighted(weights), true) = (&mut policy.order, hurried) {
+            let quarter = Share(250_000);
+            *weights = Weights::new(quarter, quarter, quarter, quarter, Duration::MINUTE).unwrap();
+        }
+        policy
+    })
 }
 
+/// `default`; `lab` with a quota that it lends; `closed` with one that it keeps; `wide` with two inside.
+fn queues() -> IdVec<QueueId, Queue> {
+    let inside = |name: &str, weight: u32| Queue { parent: Some(QueueId(3)), weight, ..Queue::open(name) };
+    let users = vec![QueueUser { name: "ann".into(), priority: Share::WHOLE, limit: Some(gpu_member(6)) }];
+    let lab = Queue { quota: Some(gpu_member(8)), users, ..Queue::open("lab") };
+    let closed = Queue { quota: Some(gpu_member(4)), lends: false, borrows: false, ..Queue::open("closed") };
+    let wide = Queue { weight: 2, limit: Some(gpu_member(20)), ..Queue::open("wide") };
+    [Queue::open("default"), lab, closed, wide, inside("wide-1", 1), inside("wide-2", 3)]
+        .into_iter()
+        .collect()
+}
+
+const FOR_JOBS: [u32; 5] = [0, 1, 2, 4, 5];
+
 fn jobs() -> impl Strategy<Value = JobSpec> {
-    let shape = prop_oneof![(1u64..5).prop_map(gpus), (1u64..5).prop_map(gpu_member)];
+    let shape = prop_oneof![
+        (1u64..5).prop_map(gpus),
+        (1u64..5).prop_map(gpu_member),
+        (1u64..20).prop_map(|twentieths| share(50 * twentieths)),
+    ];
     let gang = prop_oneof![
         (1u64..6).prop_map(|members| Gang::rigid(members).unwrap()),
         (1u64..4, 0u64..4).prop_map(|(min, more)| Gang::elastic(min, min + more).unwrap()),
@@ -26,13 +56,21 @@ fn jobs() -> impl Strategy<Value = JobSpec> {
         1 => Just(Topology::Preferred(Level(0))),
         1 => (0u8..2).prop_map(|level| Topology::Required(Level(level))),
     ];
-    (shape, gang, topology, 1u64..500, -1i32..2, 0u32..3, any::<bool>(), any::<bool>()).prop_map(
-        |(each, gang, topology, seconds, urgency, user, servers, stays)| {
+    let place = (prop::sample::select(&FOR_JOBS[..]), any::<bool>());
+    (shape, gang, topology, 1u64..500, -1i32..2, 0u32..3, any::<bool>(), any::<bool>(), place).prop_map(
+        |(each, gang, topology, seconds, urgency, user, servers, stays, (queue, named))| {
             let mut spec = JobSpec::workers("job", gang, each);
+            spec.queue = QueueId(queue);
+            spec.owner = named.then(|| "ann".into());
             spec.work.alone = Some(Duration::from_secs(seconds));
             spec.topology = topology;
             spec.priority = Priority(urgency * 100);
             spec.user = Share(user * 500_000);
+            // Some stand in pairs: on a node, or in a rack where those with servers do.
+            if spec.roles[0].gang.min().is_multiple_of(2) && stays {
+                let within = Level(u8::from(!servers));
+                spec.teams = Some(Teams { size: NonZeroU32::new(2).unwrap(), within });
+            }
             if servers {
                 let mut server: Role = spec.roles[0].clone();
                 server.kind = RoleKind::Ps;
@@ -42,6 +80,35 @@ fn jobs() -> impl Strategy<Value = JobSpec> {
                 spec.roles.insert(0, server);
             }
             if stays { spec } else { preemptible(spec) }
+        },
+    )
+}
+
+/// Also inside itself, or in one that there is not: then nothing happens.
+fn changed_queues() -> impl Strategy<Value = Op> {
+    let amount = || prop::option::of((0u64..20).prop_map(gpu_member));
+    let amounts = (amount(), amount(), amount(), amount());
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    (0u32..9, prop::option::of(0u32..9), 0u32..4, amounts, flags).prop_map(
+        |(queue, parent, weight, (quota, limit, kept, of_ann), (lends, borrows, gives_back))| {
+            let users = of_ann.map(|limit| QueueUser {
+                name: "ann".into(),
+                priority: Share::NONE,
+                limit: Some(limit),
+            });
+            let described = Queue {
+                parent: parent.map(QueueId),
+                weight,
+                quota,
+                limit,
+                kept,
+                lends,
+                borrows,
+                gives_back,
+                users: users.into_iter().collect(),
+                ..Queue::open("changed")
+            };
+            Op::QueueChanges(queue, Box::new(described))
         },
     )
 }
@@ -59,11 +126,12 @@ fn ops() -> impl Strategy<Value = Op> {
         1 => which.clone().prop_map(Op::NodeGoes),
         2 => which.prop_map(Op::NodeComes),
         4 => (0u64..120).prop_map(|seconds| Op::Pass(Duration::from_secs(seconds))),
+        1 => changed_queues(),
     ]
 }
 
 fn driver(policy: Policy) -> Driver {
-    Driver::new(racks(2, 3, 4), policy)
+    Driver::sharing(racks(2, 3, 4), policy, queues())
 }
 
 /// An engine that knows the same and has everything still to find out.
@@ -93,6 +161,9 @@ proptest! {
             let used = occupied(state.cluster.nodes().len(), state.jobs.iter().map(|(_, job)| job));
             for (node, used) in used.iter() {
                 prop_assert!(used.fits_in(state.cluster.node(node).capacity));
+            }
+            for (node, device, taken) in occupied_shares(state.jobs.iter().map(|(_, job)| job)) {
+                prop_assert!(taken <= Gpus::ONE, "{:?} of {:?} on {:?}", taken, device, node);
             }
         }
     }

@@ -1,11 +1,22 @@
 //! Small stories with their outcome written beside them.
 
 use insta::assert_snapshot;
+use metronome_core::units::Duration;
+use metronome_sim::scenario::Scenario;
 use metronome_testkit::build::{policy, run};
 use metronome_testkit::text::{scenario, timeline};
 
 fn story(text: &str, name: &str) -> String {
-    let outcome = run(&scenario(text), policy(name), 1);
+    told(&scenario(text), name)
+}
+
+/// The same with decisions only on whole minutes.
+fn story_in_rounds(text: &str, name: &str) -> String {
+    told(&Scenario { round: Duration::MINUTE, ..scenario(text) }, name)
+}
+
+fn told(scenario: &Scenario, name: &str) -> String {
+    let outcome = run(scenario, policy(name), 1);
     assert_eq!((outcome.alarms, outcome.violations.len()), (0, 0));
     timeline(&outcome)
 }
@@ -34,9 +45,15 @@ first: 0s to 30s, Completed
 low: 90s to 150s, Completed
 high: 30s to 90s, Completed
 ";
-    for name in ["volcano", "coscheduling", "metronome"] {
+    for name in ["volcano", "coscheduling"] {
         assert_eq!(story(TWO_GANGS, name).trim(), whole.trim(), "{name}");
     }
+    // The one that counts more takes the place of the first, which loses nothing but time.
+    assert_snapshot!(story(TWO_GANGS, "metronome"), @r"
+    first: 0s to 90s, Completed, preempted 1x
+    low: 90s to 150s, Completed
+    high: 2s to 62s, Completed
+    ");
 }
 
 const CROSSED: &str = "
@@ -73,6 +90,35 @@ fn the_shorter_job_takes_the_room_and_gives_it_back() {
     assert_snapshot!(story(text, "srtf"), @r"
     long: 0s to 120s, Completed, preempted 1x
     short: 10s to 30s, Completed
+    ");
+}
+
+#[test]
+fn with_rounds_room_is_free_at_once_and_handed_out_at_the_next_one() {
+    let text = "
+        nodes: 1 of 4 GPUs
+        0s first: 4 x 1 for 100s
+        10s second: 4 x 1 for 100s
+        130s short: 4 x 1 for 30s
+    ";
+    assert_snapshot!(story_in_rounds(text, "srtf"), @r"
+    first: 0s to 100s, Completed
+    second: 120s to 280s, Completed, preempted 1x
+    short: 180s to 210s, Completed
+    ");
+}
+
+/// It reaches 3250 GPU-seconds after 812.5 s; nothing else happens then.
+#[test]
+fn with_rounds_a_job_is_demoted_at_the_round_after_it_reached_its_limit() {
+    let text = "
+        nodes: 1 of 4 GPUs
+        0s long: 4 x 1 for 2000s
+        10s other: 4 x 1 for 100s
+    ";
+    assert_snapshot!(story_in_rounds(text, "tiresias"), @r"
+    long: 0s to 2120s, Completed, preempted 1x
+    other: 840s to 940s, Completed
     ");
 }
 
@@ -116,8 +162,8 @@ fn the_urgent_go_first() {
     soon: 10s to 20s, Completed
     ");
     assert_snapshot!(story(text, "metronome"), @r"
-    now: 0s to 10s, Completed
+    now: 0s to 20s, Completed, preempted 1x
     later: 20s to 30s, Completed
-    soon: 10s to 20s, Completed
+    soon: 2s to 12s, Completed
     ");
 }

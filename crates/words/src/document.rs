@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
-use metronome_core::report::Explanation;
-use metronome_core::units::Resources;
+use metronome_core::report::{Ahead, Best, Explanation, Reason};
+use metronome_core::units::{Duration, Resources};
 
 use super::{members_by_node, sentence, state_name};
+use crate::forecast::Foreseen;
 use crate::names::Names;
 
 #[derive(Debug, Serialize)]
@@ -18,15 +19,53 @@ pub struct Document<'a> {
     reason: Option<ReasonText>,
     need: Amounts,
     free: Amounts,
+    best: Option<BestText>,
     position: Option<usize>,
+    priority: i32,
     ahead: Vec<&'a str>,
+    ahead_because: Vec<Because>,
     nodes: Vec<OnNode>,
+    forecast: Option<ForecastDocument>,
+}
+
+/// What is foreseen of one job.
+#[derive(Debug, Serialize)]
+pub struct ForecastDocument {
+    pub(crate) made_at_s: f64,
+    pub(crate) start_s: Option<f64>,
+    pub(crate) end_s: Option<f64>,
+    pub(crate) unknown_lengths: u32,
+    pub(crate) overdue_jobs: u32,
+    pub(crate) assuming: String,
+    pub(crate) not_foreseen: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct ReasonText {
+struct BestText {
+    level: String,
+    domain: String,
+    fit: u32,
+    members: u32,
+}
+
+/// What puts a job ahead.
+#[derive(Debug, Serialize)]
+struct Because {
+    priority: i32,
+    waited_s: f64,
+    left_s: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ReasonText {
     name: &'static str,
     sentence: String,
+}
+
+impl ReasonText {
+    pub(crate) fn of(reason: &Reason, names: &impl Names) -> Self {
+        Self { name: reason.name(), sentence: sentence(reason, names) }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -49,15 +88,38 @@ pub fn document<'a>(explanation: &'a Explanation, names: &impl Names) -> Documen
         state: state_name(explanation.state),
         submitted_s: explanation.submitted.as_secs_f64(),
         waited_s: explanation.waited.as_secs_f64(),
-        reason: explanation
-            .reason
-            .as_ref()
-            .map(|reason| ReasonText { name: reason.name(), sentence: sentence(reason, names) }),
+        reason: explanation.reason.as_ref().map(|reason| ReasonText::of(reason, names)),
         need: amounts(explanation.need),
         free: amounts(explanation.free),
+        best: explanation.best.as_ref().map(|best| best_text(best, names)),
         position: explanation.position,
-        ahead: explanation.ahead.iter().map(|name| &**name).collect(),
+        priority: explanation.priority.0,
+        ahead: explanation.ahead.iter().map(|ahead| &*ahead.job).collect(),
+        ahead_because: explanation.ahead.iter().map(because).collect(),
         nodes: nodes(explanation, names),
+        forecast: None,
+    }
+}
+
+/// The same, with what is foreseen of the job.
+pub fn document_foreseeing<'a>(
+    explanation: &'a Explanation,
+    names: &impl Names,
+    foreseen: &Foreseen<'_>,
+) -> Document<'a> {
+    Document { forecast: Some(foreseen.document()), ..document(explanation, names) }
+}
+
+fn best_text(best: &Best, names: &impl Names) -> BestText {
+    let level = names.level(best.level).to_string();
+    BestText { level, domain: best.domain.to_string(), fit: best.fit, members: best.members }
+}
+
+fn because(ahead: &Ahead) -> Because {
+    Because {
+        priority: ahead.priority.0,
+        waited_s: ahead.waited.as_secs_f64(),
+        left_s: ahead.left.map(Duration::as_secs_f64),
     }
 }
 

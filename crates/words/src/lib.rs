@@ -2,23 +2,36 @@
 //! there is. The command line and the events of a cluster say the same because both say it by this crate.
 
 mod document;
+mod forecast;
 mod names;
 #[cfg(test)]
 mod tests;
+mod what_if;
 
 use std::fmt::Write;
 
-use metronome_core::id::NodeId;
+use metronome_core::id::{JobId, NodeId};
+use metronome_core::job::Priority;
 use metronome_core::plan::Assignment;
-use metronome_core::report::{Explanation, Failure, Reason, State};
-use metronome_core::units::{Cpu, Duration, Gpus, Memory, Resources};
+use metronome_core::report::{Ahead, Best, Explanation, Failure, Reason, State};
+use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources};
 
-pub use document::{Document, document};
+pub use document::{Document, ForecastDocument, document, document_foreseeing};
+pub use forecast::Foreseen;
 pub use names::Names;
+pub use what_if::{WhatIfDocument, what_if_document, what_if_lines};
 
 pub fn lines(explanation: &Explanation, names: &impl Names) -> String {
-    let after = Duration(explanation.submitted.0);
-    told(explanation, names, Some(format!("{after} after the beginning")))
+    told(explanation, names, Some(after_the_beginning(explanation.submitted)))
+}
+
+/// The same, with what is foreseen of the job.
+pub fn lines_foreseeing(explanation: &Explanation, names: &impl Names, foreseen: &Foreseen<'_>) -> String {
+    let foreseen = match explanation.state {
+        State::Running => foreseen.lines_of_end(),
+        _ => foreseen.lines(),
+    };
+    lines(explanation, names) + &foreseen
 }
 
 /// The same for a job of a world whose time has no beginning.
@@ -26,11 +39,18 @@ pub fn lines_now(explanation: &Explanation, names: &impl Names) -> String {
     told(explanation, names, None)
 }
 
+fn after_the_beginning(at: Instant) -> String {
+    format!("{} after the beginning", Duration(at.0))
+}
+
+/// One line: a word for what it is about, and what there is to say.
+fn fact(text: &mut String, what: &str, words: &str) {
+    writeln!(text, "{what:<10} {words}").expect("a string takes everything");
+}
+
 fn told(explanation: &Explanation, names: &impl Names, submitted: Option<String>) -> String {
     let mut text = String::new();
-    let mut fact = |what: &str, words: String| {
-        writeln!(text, "{what:<10} {words}").expect("a string takes everything");
-    };
+    let mut fact = |what: &str, words: String| fact(&mut text, what, &words);
     fact("job", explanation.job.to_string());
     fact("state", format!("{}: {}", state_name(explanation.state), state_words(explanation.state)));
     let over = matches!(explanation.state, State::Refused | State::Failed | State::Done);
@@ -49,8 +69,12 @@ fn told(explanation: &Explanation, names: &impl Names, submitted: Option<String>
     for (counter, need, free) in &explanation.lacks {
         fact("lacks", format!("{need} of {counter}; free where it may run: {free}"));
     }
+    if let Some(best) = &explanation.best {
+        fact("best", nearest_to_room(best, names));
+    }
     if let Some(position) = explanation.position {
-        fact("line", place_in_line(position, explanation));
+        let ahead: Vec<String> = explanation.ahead.iter().map(with_its_claim).collect();
+        fact("line", place_in_line(position, Some(explanation.priority), &ahead));
     }
     if let Some(assignment) = &explanation.assignment {
         fact("nodes", nodes(assignment, names));
@@ -65,18 +89,44 @@ pub fn one_line(explanation: &Explanation, names: &impl Names) -> String {
     write!(text, "; need {}, free now {}", explanation.need, explanation.free)
         .expect("a string takes everything");
     if let Some(position) = explanation.position {
-        write!(text, "; {}", place_in_line(position, explanation)).expect("a string takes everything");
+        // Without the waits of others, which would make another text of it at every look.
+        let ahead: Vec<String> = explanation.ahead.iter().map(|ahead| ahead.job.to_string()).collect();
+        write!(text, "; {}", place_in_line(position, None, &ahead)).expect("a string takes everything");
     }
     text
 }
 
-fn place_in_line(position: usize, explanation: &Explanation) -> String {
-    if explanation.ahead.is_empty() {
+fn place_in_line(position: usize, claim: Option<Priority>, ahead: &[String]) -> String {
+    if ahead.is_empty() {
         return format!("place {position}, nobody ahead");
     }
-    let more = (position - 1).saturating_sub(explanation.ahead.len());
+    let claim = claim.map(|own| format!(" with priority {}", priority_name(own))).unwrap_or_default();
+    let more = (position - 1).saturating_sub(ahead.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("place {position}, behind {}{more}", explanation.ahead.join(", "))
+    format!("place {position}{claim}, behind {}{more}", ahead.join(", "))
+}
+
+/// `bert (high, waited 8m)`: the job, and what puts it where it stands.
+fn with_its_claim(ahead: &Ahead) -> String {
+    let Ahead { job, priority, waited, left } = ahead;
+    let left = left.map(|left| format!(", {left} left")).unwrap_or_default();
+    format!("{job} ({}, waited {waited}{left})", priority_name(*priority))
+}
+
+/// The three that scenarios know by their names, others by their number.
+pub fn priority_name(priority: Priority) -> String {
+    match priority {
+        Priority::HIGH => "high".into(),
+        Priority::NORMAL => "normal".into(),
+        Priority::LOW => "low".into(),
+        Priority(number) => number.to_string(),
+    }
+}
+
+fn nearest_to_room(best: &Best, names: &impl Names) -> String {
+    let Best { level, domain, fit, members } = best;
+    let (level, members) = (names.level(*level), count(*members, "member"));
+    format!("{level} `{domain}`, with room for {fit} of its {members}")
 }
 
 fn nodes(assignment: &Assignment, names: &impl Names) -> String {
@@ -134,9 +184,12 @@ pub fn sentence(reason: &Reason, names: &impl Names) -> String {
         Reason::NoMatchingNode { each, members, fit } => {
             format!("it needs {}, and even if all nodes were free {} fit", gang(*members, *each), few(*fit))
         }
-        Reason::WaitingForQuota { queue, need, left } => {
-            let left = bounded(*left);
-            format!("it needs {need}, and queue `{}` has {left} left of its quota", names.queue(*queue))
+        Reason::WaitingForQuota { queue, user, need, left } => {
+            let (queue, left) = (names.queue(*queue), bounded(*left));
+            match user {
+                Some(user) => format!("it needs {need}, and `{user}` has {left} left in queue `{queue}`"),
+                None => format!("it needs {need}, and queue `{queue}` has {left} left of its quota"),
+            }
         }
         Reason::InsufficientResources { each, members, fit } => {
             format!("it needs {}, and {} fit now", gang(*members, *each), few(*fit))
@@ -158,9 +211,14 @@ pub fn sentence(reason: &Reason, names: &impl Names) -> String {
             format!("its {members} must be spread evenly, and {} find room where that is so now", few(*fit))
         }
         Reason::WaitingForVictims => "its place is chosen, and others have yet to leave it".into(),
+        Reason::ReservedUntil { ahead, .. } => {
+            format!(
+                "there is room for it, but that is kept for {}, which is ahead of it and has waited long",
+                job(*ahead, names)
+            )
+        }
         Reason::BehindHigherPriority { ahead } => {
-            let ahead = names.job(*ahead).map_or("a job".into(), |name| format!("`{name}`"));
-            format!("the line is served in order, and {ahead} ahead of it still waits")
+            format!("the line is served in order, and {} ahead of it still waits", job(*ahead, names))
         }
         Reason::StartFailed { times, failure } => {
             format!(
@@ -178,6 +236,10 @@ pub fn sentence(reason: &Reason, names: &impl Names) -> String {
             "the last plan broke a rule and was thrown away: a bug, please report it".into()
         }
     }
+}
+
+fn job(id: JobId, names: &impl Names) -> String {
+    names.job(id).map_or("a job".into(), |name| format!("`{name}`"))
 }
 
 /// A quota without what it does not bound: that is kept as more than there can ever be.

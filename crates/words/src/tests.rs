@@ -1,10 +1,12 @@
 //! Golden words for every reason, and for whole explanations.
 
+mod foreseen;
+
 use std::sync::Arc;
 
 use metronome_core::cluster::{Level, Name};
 use metronome_core::id::{JobId, NodeId, QueueId};
-use metronome_core::job::{Gang, JobSpec};
+use metronome_core::job::{Gang, JobSpec, Priority};
 use metronome_core::plan::{Assignment, Part};
 use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources};
 
@@ -47,16 +49,21 @@ fn every_reason_is_a_sentence() {
             "it needs 4 members of 1 GPU, 8 CPUs, 32Gi each, and even if all nodes were free only 2 would fit",
         ),
         (
-            Reason::WaitingForQuota { queue, need: gpus(4), left: Resources::NONE },
+            Reason::WaitingForQuota { queue, user: None, need: gpus(4), left: Resources::NONE },
             "it needs 4 GPUs, and queue `queue-2` has nothing left of its quota",
         ),
         (
             Reason::WaitingForQuota {
                 queue,
+                user: None,
                 need: gpus(4),
                 left: Resources { cpu: Cpu(u64::MAX - 8000), memory: Memory(u64::MAX), gpus: Gpus::whole(2) },
             },
             "it needs 4 GPUs, and queue `queue-2` has 2 GPUs left of its quota",
+        ),
+        (
+            Reason::WaitingForQuota { queue, user: Some("lab7".into()), need: gpus(4), left: gpus(2) },
+            "it needs 4 GPUs, and `lab7` has 2 GPUs left in queue `queue-2`",
         ),
         (
             Reason::InsufficientResources { each: gpus(2), members: 4, fit: 3 },
@@ -84,6 +91,10 @@ fn every_reason_is_a_sentence() {
         ),
         (Reason::WaitingForVictims, "its place is chosen, and others have yet to leave it"),
         (
+            Reason::ReservedUntil { ahead: JobId(3), until: Instant::from_secs(60) },
+            "there is room for it, but that is kept for `job-3`, which is ahead of it and has waited long",
+        ),
+        (
             Reason::BehindHigherPriority { ahead: JobId(3) },
             "the line is served in order, and `job-3` ahead of it still waits",
         ),
@@ -105,6 +116,10 @@ fn every_reason_is_a_sentence() {
     }
 }
 
+fn ahead(job: &str, priority: Priority) -> Ahead {
+    Ahead { job: Arc::from(job), priority, waited: Duration::from_secs(600), left: None }
+}
+
 fn waiting() -> Explanation {
     Explanation {
         job: Arc::from("bert"),
@@ -116,19 +131,22 @@ fn waiting() -> Explanation {
         free: gpus(2),
         lacks: Vec::new(),
         position: Some(5),
-        ahead: vec![Arc::from("a"), Arc::from("b"), Arc::from("c")],
+        priority: Priority::NORMAL,
+        ahead: vec![ahead("a", Priority::HIGH), ahead("b", Priority::NORMAL), ahead("c", Priority(7))],
+        best: Some(Best { level: Level(0), domain: Arc::from("rack-1"), fit: 2, members: 4 }),
         assignment: None,
     }
 }
 
 fn running() -> Explanation {
     let spec = JobSpec::workers("bert", Gang::rigid(4).unwrap(), gpus(1));
-    let part = |node, members| Part { role: 0, node: NodeId(node), members };
+    let part = |node, members| Part::of(0, NodeId(node), members);
     Explanation {
         state: State::Running,
         reason: None,
         position: None,
         ahead: Vec::new(),
+        best: None,
         assignment: Some(Assignment::whole(&spec, vec![part(7, 1), part(1, 3)]).unwrap()),
         ..waiting()
     }
@@ -144,7 +162,9 @@ fn a_waiting_job_hears_what_it_needs_and_who_is_ahead() {
          waited     8m\n\
          reason     it needs 4 members of 1 GPU each, and only 2 would fit now\n\
          need       4 GPUs; free now: 2 GPUs\n\
-         line       place 5, behind a, b, c and 1 more\n"
+         best       rack `rack-1`, with room for 2 of its 4 members\n\
+         line       place 5 with priority normal, behind a (high, waited 10m), b (normal, waited 10m), \
+         c (7, waited 10m) and 1 more\n"
     );
 }
 
@@ -164,7 +184,7 @@ fn a_running_job_hears_where_it_runs() {
 #[test]
 fn of_a_job_that_is_over_only_the_past_is_told() {
     let reason = Some(Reason::NoMatchingNode { each: gpus(1), members: 4, fit: 2 });
-    let refused = Explanation { state: State::Refused, reason, position: None, ..waiting() };
+    let refused = Explanation { state: State::Refused, reason, position: None, best: None, ..waiting() };
     assert_eq!(
         lines(&refused, &Numbered),
         "job        bert\n\
@@ -181,9 +201,23 @@ fn programs_get_the_same_facts() {
     assert_eq!(json["submitted_s"], 120.0);
     assert_eq!(json["need"]["gpus"], 4.0);
     assert_eq!(json["ahead"][2], "c");
+    assert_eq!(
+        json["ahead_because"][0],
+        serde_json::json!({"priority": 100, "waited_s": 600.0, "left_s": null})
+    );
+    assert_eq!(json["best"]["domain"], "rack-1");
+    assert!(json["forecast"].is_null());
     let json = serde_json::to_value(document(&running(), &Numbered)).unwrap();
     assert_eq!(json["nodes"][0], serde_json::json!({"node": "node-1", "members": 3}));
     assert!(json["reason"].is_null());
+}
+
+#[test]
+fn where_the_order_goes_by_what_is_left_that_is_said() {
+    let shortest = Ahead { left: Some(Duration::from_secs(90)), ..ahead("a", Priority::NORMAL) };
+    let waiting = Explanation { position: Some(2), ahead: vec![shortest], ..waiting() };
+    let text = lines(&waiting, &Numbered);
+    assert!(text.contains("behind a (normal, waited 10m, 1m 30s left)\n"), "{text}");
 }
 
 #[test]

@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use metronome_sim::experiment::{
-    Definition, Measured, Verdict, charts, document, judge, markdown, with_results,
+    Definition, Import, Measured, Part, Verdict, beside, charts, document, judge, markdown, wait_rows, waits,
+    with_results,
 };
+use metronome_sim::import;
+use metronome_sim::outcome::Outcome;
 use metronome_sim::results::Comparison;
 use metronome_sim::scenario::Scenario;
 use metronome_sim::world::Keep;
@@ -28,25 +31,42 @@ pub(crate) struct Experiment {
     /// Run each policy with the seeds 1 to N, whatever the definition says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     seeds: Option<u64>,
+    /// Folder of public traces; scenarios that need one are left out without it
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Experiment) -> Result<Reply, Failure> {
     let definition = read_definition(&args.folder)?;
     let seeds = args.seeds.unwrap_or(definition.seeds);
-    let scenarios = read_scenarios(&definition, &args.folder)?;
+    let (ready, left_out) = read_scenarios(&definition, args)?;
     let mut reply = Reply::nothing();
-    let mut measured = Measured { experiment: name(&args.folder), seeds, scenarios: Vec::new() };
-    for (file, scenario) in scenarios {
-        let policies = policies::find_all(&definition.policies, &scenario)?;
-        let outcomes = runs::run(&scenario, &policies, 1..=seeds, Keep::Figures);
+    let experiment = name(&args.folder);
+    let mut measured =
+        Measured { experiment, seeds, scenarios: Vec::new(), waits: Vec::new(), beside: Vec::new() };
+    for Ready { part, scenario, observed } in ready {
+        let policies = policies::find_all(definition.policies_of(part), &scenario)?;
+        let mut outcomes = runs::run(&scenario, &policies, 1..=seeds, Keep::Figures);
         // What the runs of one scenario broke stays told, whatever those of the next one do.
         reply = watched(reply, &outcomes);
-        measured.scenarios.push((file, Comparison::of(&scenario.name, &outcomes).without_times()));
+        if let Some(table) = &definition.waits {
+            measured.waits.push((part.name.clone(), waits(table, &outcomes)));
+        }
+        outcomes.extend(observed);
+        measured.beside.extend(beside(part, &outcomes));
+        let comparison = Comparison::of(&scenario.name, &outcomes).without_times();
+        measured.scenarios.push((part.name.clone(), comparison));
     }
     let verdicts = judge(&definition.bars, &measured);
-    write(&args.folder, &definition, &measured, &verdicts)?;
+    match left_out.is_empty() {
+        true => write(&args.folder, &definition, &measured, &verdicts)?,
+        false => reply = reply.remarking(left_out.join("\n") + NOT_WRITTEN),
+    }
     Ok(judged(reply.saying(words(&measured, &verdicts)), &verdicts))
 }
+
+/// Half an answer must not take the place of a whole one.
+const NOT_WRITTEN: &str = "\nnothing is written: the results that are there are of all scenarios";
 
 fn name(folder: &Path) -> String {
     let name =
@@ -64,15 +84,65 @@ fn read_definition(folder: &Path) -> Result<Definition, Failure> {
     })
 }
 
-/// All of them before the first run: a mistake in the last one is better known early. So is an unknown policy.
-fn read_scenarios(definition: &Definition, folder: &Path) -> Result<Vec<(String, Scenario)>, Failure> {
-    let mut scenarios = Vec::new();
-    for file in &definition.scenarios {
-        let scenario = Scenario::read(&folder.join(file))?;
-        policies::find_all(&definition.policies, &scenario)?;
-        scenarios.push((file.clone(), scenario));
+/// A scenario that can be run, and what was measured elsewhere on its jobs.
+struct Ready<'a> {
+    part: &'a Part,
+    scenario: Scenario,
+    observed: Vec<Outcome>,
+}
+
+/// All of them before the first run: a mistake in the last one is better known early. So is an unknown policy. Also
+/// says which are left out and why.
+fn read_scenarios<'a>(
+    definition: &'a Definition,
+    args: &Experiment,
+) -> Result<(Vec<Ready<'a>>, Vec<String>), Failure> {
+    let (mut ready, mut left_out) = (Vec::new(), Vec::new());
+    for part in &definition.scenarios {
+        if let Some(why) = missing(part, args.data.as_deref()) {
+            left_out.push(format!("left out {}: {why}", part.name));
+            continue;
+        }
+        let scenario = match &part.import {
+            None => Scenario::read(&args.folder.join(&part.name))?,
+            Some(trace) => imported(trace, part, args)?,
+        };
+        policies::find_all(definition.policies_of(part), &scenario)?;
+        let observed = read_observed(part, &scenario, args)?;
+        ready.push(Ready { part, scenario, observed });
     }
-    Ok(scenarios)
+    match ready.is_empty() {
+        true => Err(Failure::input(format!("run {}: nothing is left of it", args.folder.display()))
+            .noting(&left_out)
+            .hint("`METRONOME_DATA` names the folder of public traces to `cargo xtask experiment`")),
+        false => Ok((ready, left_out)),
+    }
+}
+
+/// Why a scenario cannot be run here: what it needs of the folder of data is not there.
+fn missing(part: &Part, data: Option<&Path>) -> Option<String> {
+    let first = part.data().next()?;
+    let Some(data) = data else { return Some(format!("no folder of public traces is given for {first}")) };
+    let absent = part.data().map(|file| data.join(file)).find(|path| !path.exists())?;
+    Some(format!("there is no {}", absent.display()))
+}
+
+/// Writes the scenario and its trace below the folder of the experiment, where they can be looked at and are not
+/// committed.
+fn imported(trace: &Import, part: &Part, args: &Experiment) -> Result<Scenario, Failure> {
+    let imported = trace.read(args.data.as_deref().unwrap_or(Path::new("")))?;
+    let folder = args.folder.join("imported");
+    fs::create_dir_all(&folder).map_err(|error| input::cannot_write(&folder, &error))?;
+    let file = folder.join(format!("{}.yaml", part.name));
+    imported.write(&file).map_err(|error| Failure::from_world(&error))?;
+    Ok(Scenario::read(&file)?)
+}
+
+fn read_observed(part: &Part, scenario: &Scenario, args: &Experiment) -> Result<Vec<Outcome>, Failure> {
+    let data = args.data.as_deref().unwrap_or(Path::new(""));
+    let gpus = scenario.cluster.capacity().gpus;
+    let read = part.observed.iter().map(|of| import::testbed(&data.join(&of.file), &of.name, gpus));
+    Ok(read.collect::<Result<_, _>>()?)
 }
 
 fn write(
@@ -90,7 +160,7 @@ fn write(
         put(&file, &svg)?;
     }
     let readme = fs::read_to_string(folder.join("README.md")).unwrap_or_default();
-    match with_results(&readme, &markdown(measured, &definition.charts, verdicts)) {
+    match with_results(&readme, &markdown(measured, definition, verdicts)) {
         Some(readme) => put("README.md", &readme),
         None => Ok(()),
     }
@@ -99,9 +169,13 @@ fn write(
 fn words(measured: &Measured, verdicts: &[Verdict]) -> String {
     let tables: Vec<String> =
         measured.scenarios.iter().map(|(_, of)| table::comparison(of, measured.seeds)).collect();
+    let waits = measured.waits.iter();
+    let waits: String = waits
+        .map(|(file, of)| format!("\nmean waits in {file}\n\n{}\n", table::plain(&wait_rows(of))))
+        .collect();
     let bars: String = verdicts.iter().map(|verdict| verdict.sentence() + "\n").collect();
     let gap = if bars.is_empty() { "" } else { "\n" };
-    tables.join("\n") + gap + &bars
+    tables.join("\n") + &waits + gap + &bars
 }
 
 fn judged(reply: Reply, verdicts: &[Verdict]) -> Reply {
@@ -133,7 +207,7 @@ mod tests {
     }
 
     fn run_in(folder: &Path) -> Reply {
-        run(&Experiment { folder: folder.to_owned(), seeds: None }).unwrap()
+        run(&Experiment { folder: folder.to_owned(), seeds: None, data: None }).unwrap()
     }
 
     #[test]
@@ -161,8 +235,60 @@ mod tests {
     #[test]
     fn a_folder_without_a_definition_is_wrong_use() {
         let empty = tempfile::tempdir().unwrap();
-        let failure = run(&Experiment { folder: empty.path().to_owned(), seeds: None }).unwrap_err();
+        let asked = Experiment { folder: empty.path().to_owned(), seeds: None, data: None };
+        let failure = run(&asked).unwrap_err();
         assert_eq!(failure.tell(), Exit::WrongUse);
+    }
+
+    /// Two jobs of 8 GPUs one after the other, as a trace of Muri, and what became of them on a testbed.
+    fn with_trace(at_most: f64) -> tempfile::TempDir {
+        let folder = folder(at_most);
+        let put = |file: &str, text: &str| fs::write(folder.path().join(file), text).unwrap();
+        put(
+            "trace.csv",
+            "job_id,num_gpu,submit_time,duration,iterations,iteration_time\n0,8,0,60000,60,1000\n1,8,0,60000,60,1000\n",
+        );
+        put(
+            "seen.csv",
+            "job_id,num_gpu,submit_time,start_time,end_time,real_executed_time,duration,job_counter\n\
+             0,8,0,0,100,90,60,1\n1,8,0,400,500,90,60,1\n",
+        );
+        let definition = fs::read_to_string(folder.path().join("experiment.json")).unwrap();
+        let both = r#"["two-gangs.yaml", {"name": "tiny", "policies": ["volcano", "srtf", "metronome"],
+            "import": {"format": "muri", "file": "trace.csv", "nodes": 1, "gpusPerNode": 8},
+            "observed": [{"name": "seen", "policy": "srtf", "file": "seen.csv"}]}]"#;
+        put("experiment.json", &definition.replace("[\"two-gangs.yaml\"]", both));
+        folder
+    }
+
+    #[test]
+    fn a_trace_is_imported_when_it_is_run_and_what_was_seen_stands_beside() {
+        let folder = with_trace(100.0);
+        let data = Some(folder.path().to_owned());
+        let reply = run(&Experiment { folder: folder.path().to_owned(), seeds: Some(1), data }).unwrap();
+        assert_eq!(reply.exit(), Exit::Done, "{}", reply.said());
+        let results = fs::read_to_string(folder.path().join("results.json")).unwrap();
+        let results: serde_json::Value = serde_json::from_str(&results).unwrap();
+        let policies: Vec<_> =
+            results["scenarios"][1]["summary"].as_array().unwrap().iter().map(|row| &row["policy"]).collect();
+        assert_eq!(policies, ["volcano", "srtf", "metronome", "seen"]);
+        // 30 s for each start and 60 s of work; the second begins with the second round.
+        assert_eq!(results["scenarios"][1]["summary"][1]["jct_s"]["mean"], (90.0 + 450.0) / 2.0);
+        assert_eq!(results["scenarios"][1]["summary"][3]["jct_s"]["mean"], 300.0);
+        assert_eq!(results["beside"][0]["jct_ratio"]["p90"], 0.9);
+    }
+
+    #[test]
+    fn without_its_trace_a_scenario_is_left_out_and_nothing_is_written() {
+        let folder = with_trace(100.0);
+        let reply = run_in(folder.path());
+        assert!(!reply.said().contains("trace") && reply.said().contains("two-gangs"), "{}", reply.said());
+        assert!(!folder.path().join("results.json").exists());
+        let only = fs::read_to_string(folder.path().join("experiment.json")).unwrap();
+        let only = only.replace("\"two-gangs.yaml\", ", "");
+        fs::write(folder.path().join("experiment.json"), only).unwrap();
+        let asked = Experiment { folder: folder.path().to_owned(), seeds: None, data: None };
+        assert_eq!(run(&asked).unwrap_err().tell(), Exit::WrongUse, "nothing is left to run");
     }
 
     #[test]

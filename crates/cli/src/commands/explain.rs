@@ -4,12 +4,17 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use metronome_core::forecast::{Outlook, Sought, look_ahead};
+use metronome_core::id::JobId;
+use metronome_core::report::State;
 use metronome_core::units::{Duration, Instant};
+use metronome_sim::near::nearest;
+use metronome_words::{Foreseen, document, document_foreseeing, lines, lines_foreseeing};
 
 use crate::failure::Failure;
 use crate::journal::Past;
+use crate::names::InState;
 use crate::reply::{Format, Reply};
-use metronome_sim::near::nearest;
 
 /// Say in which state a job is and why, from a recorded journal or a running scheduler
 #[derive(Debug, Args)]
@@ -59,11 +64,25 @@ fn from_server(args: &Explain, server: &str) -> Result<Reply, Failure> {
 fn from_journal(args: &Explain, journal: &Path) -> Result<Reply, Failure> {
     let until = args.at.map(|after| Instant::START + after);
     let past = Past::read(journal, until)?;
-    let Some(explanation) = past.explain(&args.job) else { return Err(unknown_job(args, journal, &past)) };
-    Ok(match args.output {
-        Format::Json => Reply::json(&metronome_words::document(&explanation, &past)),
-        Format::Human => Reply::text(metronome_words::lines(&explanation, &past)),
+    let Some((id, explanation)) = past.explain(&args.job) else {
+        return Err(unknown_job(args, journal, &past));
+    };
+    let outlook = outlook(&past, id, explanation.state);
+    let foreseen = outlook.as_ref().and_then(|outlook| Foreseen::of(outlook, id));
+    let names = InState(past.state());
+    Ok(match (args.output, foreseen) {
+        (Format::Json, None) => Reply::json(&document(&explanation, &names)),
+        (Format::Json, Some(foreseen)) => Reply::json(&document_foreseeing(&explanation, &names, &foreseen)),
+        (Format::Human, None) => Reply::text(lines(&explanation, &names)),
+        (Format::Human, Some(foreseen)) => Reply::text(lines_foreseeing(&explanation, &names, &foreseen)),
     })
+}
+
+/// When it will start and end, for a job of which that can be asked. Made here and not by the engine's own
+/// explanation: it costs as much as all decisions up to that job's end.
+fn outlook(past: &Past, job: JobId, state: State) -> Option<Outlook> {
+    let asks = !matches!(state, State::Suspended | State::Refused | State::Failed | State::Done);
+    asks.then(|| look_ahead(past.state(), past.now(), Sought::One(job)))
 }
 
 fn unknown_job(args: &Explain, journal: &Path, past: &Past) -> Failure {

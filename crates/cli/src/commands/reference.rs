@@ -1,11 +1,11 @@
-//! `metronome reference`, hidden: pages of `docs/reference/` made from the definitions themselves, so that they
-//! cannot disagree. `cargo xtask codegen` writes them.
+//! `metronome reference`, hidden: pages of `docs/reference/` and the definitions in `deploy/crds/`, made from the
+//! types themselves, so that they cannot disagree. `cargo xtask codegen` writes them.
 
 use std::fmt::Write;
 
 use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 
-use metronome_core::policy::{Gangs, Links, Order, Placement, Policy, Preemption, Queueing};
+use metronome_core::policy::{Gangs, Links, Order, Placement, Policy, Preemption, Queueing, Sharing};
 
 use crate::args::Cli;
 use crate::policies;
@@ -20,12 +20,16 @@ pub(crate) struct Reference {
 enum Page {
     Cli,
     Policies,
+    #[cfg(feature = "kubernetes")]
+    Queue,
 }
 
 pub(crate) fn run(args: &Reference) -> Reply {
     Reply::text(match args.page {
         Page::Cli => cli_page(),
         Page::Policies => policies_page(),
+        #[cfg(feature = "kubernetes")]
+        Page::Queue => metronome_kubernetes::objects::definition(),
     })
 }
 
@@ -93,14 +97,15 @@ fn describe_values(arg: &Arg) -> String {
 fn policies_page() -> String {
     let mut text = format!("{MADE}# Policies\n\nThe names that `--policy` and `--policies` take.\n\n");
     text.push_str(
-        "| policy | does | order | gangs | when the first does not fit | preemption | placement | links |\n",
+        "| policy | does | order | queues | gangs | when the first does not fit | preemption | placement | links |\n",
     );
-    text.push_str("|---|---|---|---|---|---|---|---|\n");
+    text.push_str("|---|---|---|---|---|---|---|---|---|\n");
     for policy in Policy::names().filter_map(Policy::named) {
         let cells = [
             format!("`{}`", policy.name),
             policies::about(&policy.name).to_owned(),
             order(&policy.order).to_owned(),
+            sharing(policy.sharing).to_owned(),
             gangs(policy.gangs).to_owned(),
             queueing(policy.queueing).to_owned(),
             preemption(policy.preemption).to_owned(),
@@ -123,6 +128,13 @@ fn order(order: &Order) -> &'static str {
     }
 }
 
+fn sharing(sharing: Sharing) -> &'static str {
+    match sharing {
+        Sharing::Ignored => "bound what is held",
+        Sharing::Fair => "share by weight",
+    }
+}
+
 fn gangs(gangs: Gangs) -> &'static str {
     match gangs {
         Gangs::Whole => "whole",
@@ -134,6 +146,7 @@ fn queueing(queueing: Queueing) -> &'static str {
     match queueing {
         Queueing::HeadBlocks => "everybody behind waits",
         Queueing::Skip => "whoever fits goes ahead",
+        Queueing::Reserve => "whoever delays it by nothing goes ahead",
     }
 }
 
@@ -142,6 +155,7 @@ fn preemption(preemption: Preemption) -> &'static str {
         Preemption::Never => "never",
         Preemption::ByRank => "by rank",
         Preemption::ByPriority => "by priority",
+        Preemption::ByGain => "by priority, or where it pays",
     }
 }
 
@@ -149,6 +163,7 @@ fn placement(placement: Placement) -> &'static str {
     match placement {
         Placement::Spread => "spread",
         Placement::Pack => "packed",
+        Placement::Buckets => "packed, workers with their servers",
         Placement::Topology => "by topology",
     }
 }

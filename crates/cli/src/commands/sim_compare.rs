@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use metronome_core::cluster::Name;
     use metronome_core::job::Priority;
-    use metronome_core::units::{Duration, GpuTime, Gpus, Instant};
+    use metronome_core::units::{Duration, GpuTime, Gpus, Instant, Share};
     use metronome_sim::outcome::{Fate, JobOutcome};
 
     fn outcome(policy: &str, fate: Fate) -> Outcome {
@@ -117,6 +117,7 @@ mod tests {
             name: Name::from("a"),
             model: None,
             priority: Priority::HIGH,
+            user: Share(500_000),
             submit: Instant::START,
             start: Some(Instant::START),
             end: Some(minute),
@@ -132,6 +133,7 @@ mod tests {
             resizes: 0,
             wait_reason: None,
             slowdown: None,
+            exchange: None,
             segments: Vec::new(),
         };
         Outcome {
@@ -140,6 +142,7 @@ mod tests {
             jobs: vec![job],
             ended: minute,
             gpu_capacity: Gpus::whole(1),
+            gpu_peak: None,
             gpu_busy: GpuTime::gpu_seconds(60),
             links: Vec::new(),
             bin: Duration::ZERO,

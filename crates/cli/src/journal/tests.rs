@@ -2,13 +2,16 @@
 
 use metronome_core::cluster::{Cluster, NodeSpec};
 use metronome_core::engine::{Event, Settings};
+use metronome_core::forecast::{Sought, look_ahead};
 use metronome_core::id::IdVec;
 use metronome_core::job::{Gang, JobSpec};
 use metronome_core::policy::Policy;
 use metronome_core::queue::Queue;
 use metronome_core::units::{Gpus, Resources};
+use metronome_words::{Foreseen, document, document_foreseeing};
 
 use super::*;
+use crate::names::InState;
 
 /// A journal in memory.
 #[derive(Clone, Default)]
@@ -57,7 +60,7 @@ fn a_journal_is_decided_again_without_differences() {
 #[test]
 fn whoever_waits_goes_on_waiting_between_records() {
     let past = read(&recorded(), Some(25)).unwrap();
-    let b = past.explain("b").unwrap();
+    let (_, b) = past.explain("b").unwrap();
     assert_eq!((b.state, b.waited), (State::Queued, Duration::from_secs(15)));
 }
 
@@ -107,10 +110,12 @@ fn another_history_is_a_difference() {
 #[test]
 fn explanations_for_programs_are_what_the_schema_says() {
     let past = read(&recorded(), None).unwrap();
+    let names = InState(past.state());
     for job in ["a", "b"] {
-        crate::schema::assert_conforms(
-            "explain",
-            &metronome_words::document(&past.explain(job).unwrap(), &past),
-        );
+        let (id, explanation) = past.explain(job).unwrap();
+        let outlook = look_ahead(past.state(), past.now(), Sought::One(id));
+        let foreseen = Foreseen::of(&outlook, id).unwrap();
+        crate::schema::assert_conforms("explain", &document(&explanation, &names));
+        crate::schema::assert_conforms("explain", &document_foreseeing(&explanation, &names, &foreseen));
     }
 }

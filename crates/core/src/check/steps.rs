@@ -4,35 +4,49 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::amounts::{Counts, amounts, counts};
+use super::devices::{self, Shares, lies_on_devices, shares};
 use super::{Checked, Touched, Violation, is_whole};
 use crate::cluster::Cluster;
-use crate::id::{CounterId, IdVec, JobId, NodeId};
+use crate::id::{CounterId, DeviceId, IdVec, JobId, NodeId};
 use crate::job::JobSpec;
 use crate::plan::Step;
-use crate::units::Resources;
+use crate::units::{Gpus, Resources};
 
 /// Passes steps if all they take is counted as held and no node to which they add then holds more than it has.
-/// `occupied` and `counted` are what jobs hold in fact once these steps are under way; a step that frees room has freed
+/// `occupied`, `counted` and `shared` are what jobs hold in fact once these steps are under way; a step that frees room has freed
 /// it only when the world says so.
-pub fn check_steps(
+pub fn check_steps<'a>(
     cluster: &Cluster,
     jobs: impl Fn(JobId) -> Option<Arc<JobSpec>>,
     occupied: &IdVec<NodeId, Resources>,
     counted: impl Fn(NodeId, CounterId) -> u64,
+    shared: impl Fn(NodeId) -> &'a [(DeviceId, Gpus)],
     steps: Vec<Step>,
 ) -> Result<Checked<Vec<Step>>, Violation> {
     let mut taken: BTreeMap<NodeId, Resources> = BTreeMap::new();
     let mut counters = Counts::new();
+    let mut on_devices = Shares::new();
     for step in &steps {
         let Some(assignment) = step.action.takes() else { continue };
         let spec = jobs(step.job).ok_or(Violation::NotToRun(step.job))?;
         is_whole(step.job, &spec, assignment)?;
+        lies_on_devices(step.job, &spec, assignment)?;
         for (node, amount) in amounts(&spec, assignment) {
             let used = taken.entry(node).or_default();
             *used = *used + amount;
             let is_counted = used.fits_in(occupied[node]);
             let after = Touched { used: occupied[node], added: amount };
-            if !is_counted || after.exceeds(cluster.node(node).capacity) {
+            let loads = shared(node).iter().map(|(_, used)| used.0);
+            let fit = amount.gpus.is_zero() || devices::suffice(cluster, node, occupied[node].gpus, loads);
+            if !is_counted || !fit || after.exceeds(cluster.node(node).capacity) {
+                return Err(Violation::RoomNotFree(step.job));
+            }
+        }
+        for ((node, device), share) in shares(&spec, assignment) {
+            let used = on_devices.entry((node, device)).or_default();
+            *used += share;
+            let held = shared(node).iter().find(|(other, _)| *other == device);
+            if held.is_none_or(|(_, held)| *used > held.0 || *held > Gpus::whole(1)) {
                 return Err(Violation::RoomNotFree(step.job));
             }
         }

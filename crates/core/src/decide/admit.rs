@@ -10,12 +10,15 @@ use super::order::{Line, Rank, Ranker};
 use super::pass;
 use super::place::Placer;
 use super::size::Sizes;
-use crate::id::JobId;
+use crate::cluster::Name;
+use crate::id::{JobId, QueueId};
 use crate::job::Job;
 use crate::plan::Assignment;
-use crate::policy::{Policy, Preemption, Queueing};
+use crate::policy::{Policy, Preemption, Queueing, Sharing};
+use crate::queue::lineage;
 use crate::report::Reason;
 use crate::snapshot::Snapshot;
+use crate::units::Resources;
 
 pub(super) fn admit<'a>(
     snapshot: &'a Snapshot<'a>,
@@ -24,9 +27,12 @@ pub(super) fn admit<'a>(
     sizes: Sizes,
     placer: Placer,
 ) -> Draft<'a> {
-    let rules = Rules { snapshot, queueing: policy.queueing, preemption: policy.preemption, sizes, placer };
+    let Policy { queueing, sharing, preemption, .. } = *policy;
+    let rules = Rules { snapshot, queueing, sharing, preemption, sizes, placer };
     match policy.preemption {
-        Preemption::Never | Preemption::ByPriority => pass::fill_what_is_free(&rules, ranker),
+        Preemption::Never | Preemption::ByPriority | Preemption::ByGain => {
+            pass::fill_what_is_free(&rules, ranker)
+        }
         Preemption::ByRank => rules.share_out_by_rank(ranker),
     }
 }
@@ -34,6 +40,7 @@ pub(super) fn admit<'a>(
 pub(super) struct Rules<'a> {
     pub(super) snapshot: &'a Snapshot<'a>,
     pub(super) queueing: Queueing,
+    pub(super) sharing: Sharing,
     pub(super) preemption: Preemption,
     pub(super) sizes: Sizes,
     pub(super) placer: Placer,
@@ -54,7 +61,8 @@ impl<'a> Rules<'a> {
                 (waiting, _) => waiting.is_some(),
             };
             if waiting_first {
-                let (id, class) = line.pop().expect("somebody was seen in the line");
+                let held = draft.held().by_queue();
+                let (id, class) = line.pop(held).expect("somebody was seen in the line");
                 match self.admit_one(&mut draft, id, Reach::Claimed) {
                     Ok(()) => {
                         served.push((id, true));
@@ -66,8 +74,7 @@ impl<'a> Rules<'a> {
                 let Some((_, id, assignment)) = ranked.pop() else { break };
                 draft.lift_claims(assignment);
                 let job = &self.snapshot.jobs[id];
-                let stays = (self.quota_allows(&draft, job).is_ok()
-                    && draft.keep(job.spec.queue, assignment))
+                let stays = (self.quota_allows(&draft, job).is_ok() && draft.keep(&job.spec, assignment))
                     || self.admit_one(&mut draft, id, Reach::Claimed).is_ok();
                 if !stays {
                     draft.unassign(id);
@@ -92,7 +99,7 @@ impl<'a> Rules<'a> {
                 ranked.push((ranker.running(id, job), id, assignment));
             } else {
                 draft.lift_claims(assignment);
-                draft.keep_anyway(job.spec.queue, assignment);
+                draft.keep_anyway(&job.spec, assignment);
             }
         }
         ranked
@@ -106,11 +113,12 @@ impl<'a> Rules<'a> {
     pub(super) fn admit_one(&self, draft: &mut Draft<'a>, id: JobId, reach: Reach) -> Result<(), Reason> {
         let job = &self.snapshot.jobs[id];
         self.quota_allows(draft, job)?;
+        self.room_is_lent(draft, job)?;
         let mut placed = self.placer.place(draft, job, self.sizes, Reach::Unclaimed);
         if placed.is_err() && reach == Reach::Claimed {
             placed = self.placer.place(draft, job, self.sizes, Reach::Claimed);
         }
-        draft.assign(id, job.spec.queue, placed.map_err(|reason| self.or_hopeless(job, reason))?);
+        draft.assign(id, &job.spec, placed.map_err(|reason| self.or_hopeless(job, reason))?);
         Ok(())
     }
 
@@ -121,10 +129,57 @@ impl<'a> Rules<'a> {
         hopeless.unwrap_or(reason)
     }
 
+    /// Whether its queue, all that the queue lies in, and its user there may hold what a job needs.
     pub(super) fn quota_allows(&self, draft: &Draft<'_>, job: &Job) -> Result<(), Reason> {
-        let queue = job.spec.queue;
-        let Some(bound) = self.snapshot.queues[queue].bound() else { return Ok(()) };
-        let (need, left) = (job.spec.least(), bound - draft.held_by(queue));
-        if need.fits_in(left) { Ok(()) } else { Err(Reason::WaitingForQuota { queue, need, left }) }
+        let (spec, need) = (&job.spec, job.spec.least());
+        let allow = |queue: QueueId, user: Option<&Name>, left: Resources| {
+            let user = user.cloned();
+            if need.fits_in(left) { Ok(()) } else { Err(Reason::WaitingForQuota { queue, user, need, left }) }
+        };
+        for queue in lineage(draft.queues(), spec.queue) {
+            if let Some(bound) = draft.queues()[queue].bound() {
+                allow(queue, None, bound - draft.held().by_queue()[queue])?;
+            }
+        }
+        if let Some(user) = &spec.owner
+            && let Some(bound) = draft.queues()[spec.queue].bound_of(user)
+        {
+            allow(spec.queue, Some(user), bound - draft.held().of_user(spec.queue, user))?;
+        }
+        Ok(())
+    }
+
+    /// Whether there is enough beside what queues that do not lend keep for themselves.
+    fn room_is_lent(&self, draft: &Draft<'_>, job: &Job) -> Result<(), Reason> {
+        if self.leaves_what_is_kept(draft, job, draft.total()) {
+            return Ok(());
+        }
+        let left = draft.total() - self.kept_for_others(draft, job.spec.queue);
+        let widest = job.spec.roles.iter().max_by_key(|role| role.gang.min());
+        let (each, members) = widest.map_or((Resources::NONE, 0), |role| (role.shape.each, role.gang.min()));
+        let fit = each.count_in(left).min(members.saturating_sub(1));
+        Err(Reason::InsufficientResources { each, members, fit })
+    }
+
+    /// Whether a job that is given some of `free` leaves what queues that do not lend have not used of their quotas.
+    pub(super) fn leaves_what_is_kept(&self, draft: &Draft<'_>, job: &Job, free: Resources) -> bool {
+        match self.kept_for_others(draft, job.spec.queue) {
+            Resources::NONE => true,
+            kept => job.spec.least().fits_in(free - kept),
+        }
+    }
+
+    fn kept_for_others(&self, draft: &Draft<'_>, queue: QueueId) -> Resources {
+        let queues = draft.queues();
+        let within = |inner: QueueId, outer: QueueId| lineage(queues, inner).any(|above| above == outer);
+        let unrelated = |other: QueueId| !within(queue, other) && !within(other, queue);
+        let keeps = |other: QueueId| queues[other].keeps().filter(|_| unrelated(other));
+        // What is kept inside a queue that keeps something is part of that.
+        let is_outermost =
+            |other: QueueId| lineage(queues, other).skip(1).all(|above| keeps(above).is_none());
+        let keeping = queues.ids().filter(|_| self.sharing == Sharing::Fair);
+        let kept = keeping.filter_map(|other| Some((other, keeps(other)?)));
+        let outermost = kept.filter(|(other, _)| is_outermost(*other));
+        outermost.map(|(other, kept)| kept - draft.held().by_queue()[other]).sum()
     }
 }

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use super::Decision;
 use super::counts::{Counts, RuleKind};
 use crate::cluster::NodeState;
+use crate::devices::Devices;
 use crate::id::{GroupId, IdVec, JobId, NodeId, QueueId, ShapeId};
-use crate::job::{Rule, Shape, Standing};
-use crate::plan::{Amendment, Assignment, Generation};
+use crate::job::{JobSpec, Rule, Shape, Standing};
+use crate::plan::{Amendment, Assignment, Generation, Part, Reservation};
+use crate::queue::{Holdings, Queue};
 use crate::report::Report;
 use crate::snapshot::{Class, Snapshot};
 use crate::taken::{Taken, fit};
@@ -28,13 +30,18 @@ pub(super) struct Draft<'a> {
     /// handed out anew it is what the last search that failed has found, because room only shrinks from then on.
     fits: IdVec<ShapeId, u64>,
     exact: bool,
-    held: IdVec<QueueId, Resources>,
+    held: Holdings,
+    /// Who waits for a time at which there is room, and what of that whoever is being placed must leave alone.
+    pub(super) reservations: Vec<Reservation>,
+    spare: BTreeMap<NodeId, Resources>,
     pub(super) counts: Counts<'a>,
-    log: Vec<(NodeId, &'a Shape, u32)>,
+    log: Vec<(Part, &'a Shape)>,
     changes: BTreeMap<JobId, Option<Arc<Assignment>>>,
-    /// How often somebody was told to leave: whoever did not fit before may fit now.
+    /// How often somebody was told to leave, or got a place that was kept: whoever did not fit before may fit now.
     growth: u64,
     pub(super) report: Report,
+    /// When to decide again even if nothing happens.
+    pub(super) wake: Option<Instant>,
     pub(super) standings: Vec<(JobId, Standing)>,
 }
 
@@ -62,7 +69,7 @@ impl<'a> Draft<'a> {
     pub(super) fn afresh(snapshot: &'a Snapshot<'a>) -> Self {
         let taken = Taken::nothing(snapshot.cluster.nodes().len());
         let claims = snapshot.room.taken().clone();
-        let held = IdVec::filled(Resources::NONE, snapshot.queues.len());
+        let held = Holdings::nothing(snapshot.queues.len());
         let fits = IdVec::filled(u64::MAX, snapshot.room.fits().len());
         Self::over(snapshot, taken, Some(claims), fits, held)
     }
@@ -72,7 +79,7 @@ impl<'a> Draft<'a> {
         taken: Taken,
         claims: Option<Taken>,
         fits: IdVec<ShapeId, u64>,
-        held: IdVec<QueueId, Resources>,
+        held: Holdings,
     ) -> Self {
         let total = snapshot.cluster.nodes().ids().map(|node| taken.free(snapshot.cluster, node)).sum();
         Self {
@@ -83,11 +90,14 @@ impl<'a> Draft<'a> {
             fits,
             exact: false,
             held,
+            reservations: Vec::new(),
+            spare: BTreeMap::new(),
             counts: Counts::new(snapshot),
             log: Vec::new(),
             changes: BTreeMap::new(),
             growth: 0,
             report: Report::default(),
+            wake: None,
             standings: Vec::new(),
         }
     }
@@ -121,13 +131,29 @@ impl<'a> Draft<'a> {
         if cluster.node(node).state != NodeState::Ready {
             return 0;
         }
+        let claims = self.claims.as_ref().filter(|_| reach == Reach::Unclaimed);
+        let spare = self.spare.get(&node);
+        if claims.is_none() && spare.is_none() {
+            return self.taken.fit(cluster, node, shape);
+        }
+        let room = self.room_on(node, reach);
+        let room = spare.map_or(room, |spare| room.common(*spare));
+        let minds = self.taken.minds_devices(node, shape)
+            || claims.is_some_and(|claims| claims.minds_devices(node, shape));
+        let devices = minds.then(|| self.devices_on(node, reach));
+        fit(cluster, node, shape, room, devices.as_ref(), |counter| {
+            let claimed = claims.map_or(0, |claims| claims.count(node, counter));
+            self.taken.left(cluster, node, counter).saturating_sub(claimed)
+        })
+    }
+
+    pub(super) fn devices_on(&self, node: NodeId, reach: Reach) -> Devices<'_> {
+        let devices = self.taken.devices(self.snapshot.cluster, node);
         match (&self.claims, reach) {
             (Some(claims), Reach::Unclaimed) => {
-                fit(cluster, node, shape, self.room_on(node, reach), |counter| {
-                    self.taken.left(cluster, node, counter).saturating_sub(claims.count(node, counter))
-                })
+                devices.beside(claims.resources()[node].gpus, claims.shares(node))
             }
-            _ => self.taken.fit(cluster, node, shape),
+            _ => devices,
         }
     }
 
@@ -146,24 +172,33 @@ impl<'a> Draft<'a> {
         self.fits[shape] = self.fits[shape].min(fit);
     }
 
-    pub(super) fn held_by(&self, queue: QueueId) -> Resources {
-        self.held[queue]
+    pub(super) fn held(&self) -> &Holdings {
+        &self.held
+    }
+
+    pub(super) fn queues(&self) -> &'a IdVec<QueueId, Queue> {
+        self.snapshot.queues
     }
 
     pub(super) fn mark(&self) -> Mark {
         Mark(self.log.len())
     }
 
-    pub(super) fn take(&mut self, node: NodeId, shape: &'a Shape, members: u32) {
+    /// Takes room for members of a shape where the part says.
+    pub(super) fn take(&mut self, part: Part, shape: &'a Shape) {
+        let Part { node, device, members, .. } = part;
         let count = u64::from(members);
         self.change(node, |taken| {
             taken.add(node, shape.each.times(count));
             for (counter, each) in &*shape.counters {
                 taken.add_count(node, *counter, each.saturating_mul(count));
             }
+            if let Some(device) = device {
+                taken.add_share(node, device, shape.each.gpus.times(count));
+            }
         });
         self.counts.add(&shape.groups, node, i64::from(members));
-        self.log.push((node, shape, members));
+        self.log.push((part, shape));
     }
 
     /// The kind of rule that keeps one more member of a shape off a node: its own, or one of a member of the same job
@@ -186,7 +221,7 @@ impl<'a> Draft<'a> {
     fn guards(&self, shape: &Shape) -> impl Iterator<Item = (NodeId, GroupId)> {
         let placed = self.log.iter().filter(|_| !shape.groups.is_empty());
         let rules =
-            placed.flat_map(|(node, other, _)| other.rules.iter().map(move |rule| (*node, other, rule)));
+            placed.flat_map(|(part, other)| other.rules.iter().map(move |rule| (part.node, other, rule)));
         rules.filter_map(|(node, other, rule)| match rule {
             // Who has the same rule finds those by their count who are counted.
             Rule::Apart(group) if other.groups.contains(group) && shape.rules.contains(rule) => None,
@@ -198,12 +233,16 @@ impl<'a> Draft<'a> {
     /// Undoes everything since the mark.
     pub(super) fn rollback(&mut self, mark: Mark) {
         while self.log.len() > mark.0 {
-            let (node, shape, members) = self.log.pop().expect("the log is longer than the mark");
+            let (part, shape) = self.log.pop().expect("the log is longer than the mark");
+            let Part { node, device, members, .. } = part;
             let count = u64::from(members);
             self.change(node, |taken| {
                 taken.remove(node, shape.each.times(count));
                 for (counter, each) in &*shape.counters {
                     taken.remove_count(node, *counter, each.saturating_mul(count));
+                }
+                if let Some(device) = device {
+                    taken.remove_share(node, device, shape.each.gpus.times(count));
                 }
             });
             self.counts.add(&shape.groups, node, -i64::from(members));
@@ -248,25 +287,25 @@ impl<'a> Draft<'a> {
     }
 
     /// Takes the room of an assignment that exists already, if all of it is left.
-    pub(super) fn keep(&mut self, queue: QueueId, assignment: &Assignment) -> bool {
+    pub(super) fn keep(&mut self, spec: &JobSpec, assignment: &Assignment) -> bool {
         let fits = self.taken.lacking(self.snapshot.cluster, assignment).is_empty();
         if fits {
-            self.keep_anyway(queue, assignment);
+            self.keep_anyway(spec, assignment);
         }
         fits
     }
 
     /// The same, of somebody who stays even where that is more than there is.
-    pub(super) fn keep_anyway(&mut self, queue: QueueId, assignment: &Assignment) {
+    pub(super) fn keep_anyway(&mut self, spec: &JobSpec, assignment: &Assignment) {
         assignment.nodes().for_each(|node| self.count_out(node));
         self.taken.add_all(assignment);
         assignment.nodes().for_each(|node| self.count_in(node));
-        self.held[queue] = self.held[queue] + assignment.total();
+        self.held.add(self.snapshot.queues, spec, assignment.total());
     }
 
     /// Writes down an assignment whose room placement has taken.
-    pub(super) fn assign(&mut self, job: JobId, queue: QueueId, assignment: Assignment) {
-        self.held[queue] = self.held[queue] + assignment.total();
+    pub(super) fn assign(&mut self, job: JobId, spec: &JobSpec, assignment: Assignment) {
+        self.held.add(self.snapshot.queues, spec, assignment.total());
         self.changes.insert(job, Some(Arc::new(assignment)));
         self.log.clear();
     }
@@ -275,12 +314,62 @@ impl<'a> Draft<'a> {
         self.changes.insert(job, None);
     }
 
+    /// What was decided about a job in this draft.
+    pub(super) fn assigned(&self, job: JobId) -> Option<&Arc<Assignment>> {
+        self.changes.get(&job)?.as_ref()
+    }
+
+    /// Who was given a place in this draft.
+    pub(super) fn starting(&self) -> impl Iterator<Item = (JobId, &Arc<Assignment>)> {
+        self.changes.iter().filter_map(|(job, change)| Some((*job, change.as_ref()?)))
+    }
+
+    /// Whether somebody in the plan was told to leave in this draft.
+    pub(super) fn is_leaving(&self, job: JobId) -> bool {
+        self.changes.get(&job).is_some_and(Option::is_none)
+    }
+
+    /// From now on what is kept for these must be left alone, until somebody else is placed.
+    pub(super) fn heed(&mut self, heeded: impl Fn(&Reservation) -> bool) {
+        self.spare.clear();
+        for reservation in self.reservations.iter().filter(|reservation| heeded(reservation)) {
+            for (node, spare) in &reservation.spare {
+                let left = self.spare.entry(*node).or_insert(*spare);
+                *left = left.common(*spare);
+            }
+        }
+    }
+
+    /// Somebody for whom room was kept has a place. Whoever was held up by that may fit now.
+    pub(super) fn keep_nothing_for(&mut self, job: JobId) {
+        let before = self.reservations.len();
+        self.reservations.retain(|kept| kept.job != job);
+        self.growth += u64::from(self.reservations.len() < before);
+    }
+
+    /// Somebody was placed who will still be there when these start.
+    pub(super) fn use_up_spare(&mut self, job: JobId, still_there: impl Fn(&Reservation) -> bool) {
+        let Some(assignment) = self.assigned(job).cloned() else { return };
+        for kept in self.reservations.iter_mut().filter(|kept| still_there(kept)) {
+            for (node, taken) in assignment.takes() {
+                kept.spare.entry(*node).and_modify(|spare| *spare = *spare - *taken);
+            }
+        }
+    }
+
+    pub(super) fn heeds_nobody(&self) -> bool {
+        self.spare.is_empty()
+    }
+
     pub(super) fn finish(self, wake: Option<Instant>) -> Decision {
+        let kept = self.reservations.iter().map(|reservation| reservation.from);
+        let wake = kept.chain(wake).chain(self.wake).min();
         let generation = Generation(self.snapshot.plan.generation().0 + u64::from(!self.changes.is_empty()));
         Decision {
             amendment: Amendment { generation, changes: self.changes },
             report: self.report,
             standings: self.standings,
+            reservations: self.reservations,
             wake,
         }
     }

@@ -1,7 +1,7 @@
 //! Why no plan could ever hold a job, even with every node well and free.
 
 use crate::cluster::{Cluster, Level};
-use crate::job::{Job, Role, Topology};
+use crate::job::{Job, Role, RoleKind, Teams, Topology};
 use crate::report::Reason;
 use crate::room::{Room, fit_at_most};
 
@@ -14,6 +14,7 @@ pub(crate) fn hopeless(cluster: &Cluster, room: &Room, job: &Job) -> Option<Reas
             (most < u64::from(members)).then_some(Reason::NoMatchingNode { each, members, fit })
         })
     };
+    let split = || job.spec.teams.and_then(|teams| no_whole_groups(cluster, job, teams));
     let scattered = || match job.spec.topology {
         Topology::Required(level) => roles().find_map(|(role, _)| no_domain_holds(cluster, role, level)),
         Topology::Anywhere | Topology::Preferred(_) => None,
@@ -24,22 +25,37 @@ pub(crate) fn hopeless(cluster: &Cluster, room: &Room, job: &Job) -> Option<Reas
         let fits = job.spec.roles.len() == 1 || need.fits_in(cluster.capacity());
         (!fits).then_some(Reason::NoMatchingNode { each: need, members: 1, fit: 0 })
     };
-    lacking().or_else(scattered).or_else(crowded)
+    lacking().or_else(split).or_else(scattered).or_else(crowded)
+}
+
+/// How many workers stand in whole groups on the empty cluster, if that is too few.
+fn no_whole_groups(cluster: &Cluster, job: &Job, teams: Teams) -> Option<Reason> {
+    let workers = job.spec.roles.iter().filter(|role| role.kind == RoleKind::Worker);
+    workers.into_iter().find_map(|role| {
+        let by_domain = fits_by_domain(cluster, role, teams.within);
+        let fit: u64 = by_domain.into_iter().map(|fit| teams.whole(fit)).sum();
+        let (each, members, fit) = (role.shape.each, role.gang.min(), u32::try_from(fit).unwrap_or(u32::MAX));
+        (fit < members).then_some(Reason::NoMatchingNode { each, members, fit })
+    })
+}
+
+/// How many members of a role each domain of a level takes on the empty cluster.
+fn fits_by_domain(cluster: &Cluster, role: &Role, level: Level) -> Vec<u64> {
+    let mut by_domain = vec![0u64; cluster.domain_count()];
+    for (node, here) in cluster.nodes().iter() {
+        let fit = u64::from(fit_at_most(cluster, node, &role.shape));
+        match here.domains.get(usize::from(level.0)) {
+            Some(domain) => by_domain[domain.0 as usize] += fit,
+            None => by_domain.push(fit),
+        }
+    }
+    by_domain
 }
 
 /// The level's best domain, if even that cannot hold all members of a role.
 fn no_domain_holds(cluster: &Cluster, role: &Role, level: Level) -> Option<Reason> {
     let members = role.gang.min();
-    let mut by_domain = vec![0u64; cluster.domain_count()];
-    let mut best = 0u64;
-    for (node, here) in cluster.nodes().iter() {
-        let fit = u64::from(fit_at_most(cluster, node, &role.shape));
-        let in_domain = here.domains.get(usize::from(level.0)).map_or(fit, |domain| {
-            by_domain[domain.0 as usize] += fit;
-            by_domain[domain.0 as usize]
-        });
-        best = best.max(in_domain);
-    }
+    let best = fits_by_domain(cluster, role, level).into_iter().max().unwrap_or(0);
     let fits = best >= u64::from(members);
     (!fits).then_some(Reason::TopologyUnsatisfied { level, members, best: best as u32 })
 }

@@ -10,11 +10,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Bound;
 
-use crate::id::{ClassId, JobId, QueueId};
+use super::share::{Crowd, Shares};
+use crate::id::{ClassId, Id, IdVec, JobId, QueueId};
 use crate::job::{Job, Priority, Standing};
-use crate::policy::{Order, Weights};
+use crate::policy::{Order, Policy, Preemption, Sharing, Weights};
 use crate::snapshot::{Class, Place, Snapshot};
-use crate::units::{Duration, GpuTime, Instant, Share};
+use crate::units::{Duration, GpuTime, Instant, Resources, Share};
 
 /// Least goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,15 +27,22 @@ pub struct Rank {
     job: JobId,
 }
 
+/// Where it is known how long jobs take, waiting counts in proportion to that: ten minutes are nothing to who will run
+/// for a day. A wait of so many times its length counts for a long job as one window does for others.
+const LENGTHS_PER_WINDOW: u64 = 10;
+
 #[derive(Debug)]
 pub struct Ranker<'a> {
     snapshot: &'a Snapshot<'a>,
     order: &'a Order,
     /// The most members among the waiting jobs of each queue (weighted order only).
     widest: BTreeMap<QueueId, u32>,
+    /// How queues take turns, where they do.
+    shares: Option<Shares<'a>>,
 }
 
-pub(crate) fn order<'a>(snapshot: &'a Snapshot<'a>, order: &'a Order) -> Ranker<'a> {
+pub(crate) fn order<'a>(snapshot: &'a Snapshot<'a>, policy: &'a Policy) -> Ranker<'a> {
+    let order = &policy.order;
     let mut widest = BTreeMap::new();
     if matches!(order, Order::Weighted(_)) {
         for (_, class) in snapshot.waiting.classes() {
@@ -42,7 +50,10 @@ pub(crate) fn order<'a>(snapshot: &'a Snapshot<'a>, order: &'a Order) -> Ranker<
             *most = class.members.max(*most);
         }
     }
-    Ranker { snapshot, order, widest }
+    // Where everybody is ranked together, queues do not take turns; where there is one, nor does it.
+    let take_turns = policy.sharing == Sharing::Fair && policy.preemption != Preemption::ByRank;
+    let shares = (take_turns && snapshot.queues.len() > 1).then(|| Shares::of(snapshot));
+    Ranker { snapshot, order, widest, shares }
 }
 
 /// Where a waiting job stands in its class. `now` matters not: a waiting job's work does not change.
@@ -70,9 +81,13 @@ pub(super) fn level(limits: &[GpuTime], job: &Job, now: Instant) -> u8 {
     limits.iter().take_while(|limit| attained >= **limit).count() as u8
 }
 
-impl Ranker<'_> {
+impl<'a> Ranker<'a> {
+    pub(super) fn shares(&self) -> Option<&Shares<'a>> {
+        self.shares.as_ref()
+    }
+
     /// The rank of a waiting job.
-    fn rank_of(&self, id: JobId, class: &Class) -> Rank {
+    pub(super) fn rank_of(&self, id: JobId, class: &Class) -> Rank {
         let snapshot = self.snapshot;
         let job = &snapshot.jobs[id];
         let place = place_in_class(self.order, id, job, snapshot.now);
@@ -80,6 +95,7 @@ impl Ranker<'_> {
         let (key, section) = match self.order {
             Order::Fifo => (0, 0),
             Order::Priority => (greater_first(job.spec.priority), 0),
+            Order::Weighted(_) if job.goes_first() => (0, 0),
             Order::Weighted(weights) => (u128::from(u64::MAX - self.score(weights, job, class)), 0),
             Order::Srtf | Order::Srsf if newcomer => (place.key, u64::MAX),
             Order::Srtf | Order::Srsf => (place.key, 1),
@@ -122,7 +138,23 @@ impl Ranker<'_> {
         let task = priority_share(self.snapshot.priorities, job.spec.priority);
         let most = self.widest.get(&class.key.queue).copied().unwrap_or(class.members);
         let width = Share::ratio(u64::from(class.members), u64::from(most));
-        weights.score(job.spec.user, task, self.snapshot.now.since(job.submitted), width)
+        let weights = self.weights_in(class.key.queue).unwrap_or(weights);
+        let waited = self.snapshot.now.since(job.submitted);
+        let window = weights.window().max(class.key.long().times(LENGTHS_PER_WINDOW));
+        weights.score((job.spec.user, task), (waited, window), width)
+    }
+
+    fn weights_in(&self, queue: QueueId) -> Option<&Weights> {
+        self.snapshot.queues[queue].order.as_ref()
+    }
+
+    /// How long a job of a queue waits before that counts in full.
+    pub(super) fn window(&self, queue: QueueId) -> Duration {
+        let weights = match (self.weights_in(queue), self.order) {
+            (Some(weights), _) | (None, Order::Weighted(weights)) => weights,
+            (None, _) => &Weights::DEFAULT,
+        };
+        weights.window()
     }
 
     /// The places among equals after a pass in which these jobs were in the plan when their turn came, in order,
@@ -179,50 +211,75 @@ pub(crate) fn priority_share(present: &BTreeMap<Priority, usize>, priority: Prio
     }
 }
 
-/// Waiting jobs in the order in which they are served, class by class merged into one line.
+/// Waiting jobs in the order in which they are served, class by class merged into one line; or into one for each
+/// queue, where queues take turns.
 #[derive(Debug)]
 pub struct Line<'a> {
     ranker: &'a Ranker<'a>,
-    firsts: BinaryHeap<Reverse<(Rank, ClassId)>>,
+    firsts: Vec<BinaryHeap<Reverse<(Rank, ClassId)>>>,
+    crowd: Crowd<'a>,
+    len: usize,
 }
 
 impl<'a> Line<'a> {
     /// A line in which nobody stands.
     pub(super) fn empty(ranker: &'a Ranker<'a>) -> Self {
-        Self { ranker, firsts: BinaryHeap::new() }
+        let queues = ranker.snapshot.queues;
+        let lines = if ranker.shares.is_some() { queues.len() } else { 1 };
+        Self { ranker, firsts: vec![BinaryHeap::new(); lines], crowd: Crowd::nobody(queues), len: 0 }
+    }
+
+    /// The line of all classes that `wanted` lets in.
+    pub fn new(ranker: &'a Ranker<'a>, wanted: impl Fn(&Class) -> bool) -> Self {
+        let mut line = Self::empty(ranker);
+        for (id, class) in ranker.snapshot.waiting.classes().filter(|(_, class)| wanted(class)) {
+            class.line.first().into_iter().for_each(|place| line.join(place.job, id, class));
+        }
+        line
     }
 
     /// Lets a job stand in line for its class.
     pub(super) fn stand(&mut self, job: JobId, id: ClassId) {
         if let Some(class) = self.ranker.snapshot.waiting.class(id) {
-            self.firsts.push(Reverse((self.ranker.rank_of(job, class), id)));
+            self.join(job, id, class);
         }
     }
 
+    fn join(&mut self, job: JobId, id: ClassId, class: &Class) {
+        let rank = self.ranker.rank_of(job, class);
+        let line = self.ranker.shares.as_ref().map_or(0, |_| class.key.queue.index());
+        self.firsts[line].push(Reverse((rank, id)));
+        self.crowd.comes(class.key.queue);
+        self.len += 1;
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.firsts.is_empty()
+        self.len == 0
     }
 
     pub(super) fn clear(&mut self) {
-        self.firsts.clear();
+        *self = Self::empty(self.ranker);
     }
 
-    /// The line of all classes that `wanted` lets in.
-    pub fn new(ranker: &'a Ranker<'a>, wanted: impl Fn(&Class) -> bool) -> Self {
-        let classes = ranker.snapshot.waiting.classes().filter(|(_, class)| wanted(class));
-        let first = |(id, class): (ClassId, &Class)| {
-            class.line.first().map(|place| Reverse((ranker.rank_of(place.job, class), id)))
-        };
-        Self { ranker, firsts: classes.filter_map(first).collect() }
-    }
-
+    /// The rank of the first, where all stand in one line.
     pub fn peek(&self) -> Option<&Rank> {
-        self.firsts.peek().map(|Reverse((rank, _))| rank)
+        self.firsts.first()?.peek().map(|Reverse((rank, _))| rank)
     }
 
-    /// Takes the first off the line. The next of its class comes forward only by `step_up`.
-    pub fn pop(&mut self) -> Option<(JobId, ClassId)> {
-        self.firsts.pop().map(|Reverse((rank, class))| (rank.job, class))
+    /// Takes the first off the line, given what queues hold. The next of its class comes forward only by `step_up`.
+    pub fn pop(&mut self, held: &IdVec<QueueId, Resources>) -> Option<(JobId, ClassId)> {
+        let line = self.next_line(held)?;
+        let Reverse((rank, class)) = self.firsts[line].pop()?;
+        self.len -= 1;
+        let key = &self.ranker.snapshot.waiting.class(class).expect("the class of a waiting job").key;
+        self.crowd.goes(key.queue);
+        Some((rank.job, class))
+    }
+
+    fn next_line(&self, held: &IdVec<QueueId, Resources>) -> Option<usize> {
+        let Some(shares) = &self.ranker.shares else { return Some(0) };
+        let stands = |queue: QueueId| !self.firsts[queue.index()].is_empty();
+        shares.next(held, stands, |queue| self.crowd.waits_inside(queue)).map(Id::index)
     }
 
     /// Somebody was served: the next of the class stands in line.
@@ -231,7 +288,7 @@ impl<'a> Line<'a> {
         let class = snapshot.waiting.class(id).expect("the class of a waiting job");
         let place = place_in_class(order, served, &snapshot.jobs[served], snapshot.now);
         if let Some(next) = class.line.range((Bound::Excluded(place), Bound::Unbounded)).next() {
-            self.firsts.push(Reverse((self.ranker.rank_of(next.job, class), id)));
+            self.join(next.job, id, class);
         }
     }
 }

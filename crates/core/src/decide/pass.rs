@@ -1,18 +1,23 @@
 //! One pass over the line: from what is free, and then, where the policy says so, from what others can be made to
-//! leave.
+//! leave. For the first who get neither, room is kept (`reserve`).
 //!
 //! When the first of a class does not fit, its whole class is passed over: room only shrinks from there on. But
 //! whoever looks at others may fit once those are placed, and everybody may once somebody was told to leave. They are
 //! looked at again in the same pass, so that another pass would find nothing to do.
 
+use std::collections::BTreeMap;
+
 use super::admit::Rules;
 use super::draft::{Draft, Reach};
-use super::order::{Line, Ranker};
-use super::preempt::Victims;
+use super::order::{Line, Rank, Ranker};
+use super::preempt::{Grounds, Victims, gains, is_spared};
+use super::reserve::{MOST_RESERVATIONS, end_if_started, owed_from, reserve};
+use super::share::Rights;
 use crate::id::{ClassId, Id, JobId};
 use crate::policy::{Preemption, Queueing};
 use crate::report::Reason;
-use crate::snapshot::Class;
+use crate::snapshot::{Class, Snapshot};
+use crate::units::{Instant, Resources};
 
 /// A cycle starts at most so many jobs; the next goes on from there.
 const MOST_STARTS_PER_CYCLE: usize = 10_000;
@@ -40,8 +45,16 @@ struct Pass<'a, 'r> {
     /// Whether each class was looked at.
     looked: Vec<bool>,
     victims: Option<Victims<'a>>,
+    /// Where queues have shares and those that do not fit make others leave; as of what queues hold now.
+    rights: Option<Rights<'a>>,
+    /// Of each class the last who was given a place that was free.
+    last_started: BTreeMap<ClassId, JobId>,
+    /// What all who started and could be taken back have taken.
+    started: Resources,
     starts: usize,
     beneficiaries: usize,
+    /// How often a time was looked for at which somebody fits.
+    attempts: usize,
 }
 
 /// A class whose first could not be placed.
@@ -52,8 +65,20 @@ struct Refused {
     reason: Reason,
     /// The draft's stamp then.
     stamp: u64,
-    /// How much the groups it looks at had changed when nobody was found who could make room for it.
+    /// What had changed for it when nobody was found who could make room for it.
     tried: Option<u64>,
+}
+
+/// Whether somebody was refused because of what others have.
+fn lacks_room(reason: &Reason) -> bool {
+    matches!(
+        reason,
+        Reason::InsufficientResources { .. }
+            | Reason::TopologyUnsatisfied { .. }
+            | Reason::AffinityUnsatisfied { .. }
+            | Reason::AntiAffinityUnsatisfied { .. }
+            | Reason::SpreadUnsatisfied { .. }
+    )
 }
 
 impl<'a, 'r> Pass<'a, 'r> {
@@ -61,13 +86,27 @@ impl<'a, 'r> Pass<'a, 'r> {
         Self {
             rules,
             ranker,
-            draft: Draft::beside_the_plan(rules.snapshot),
+            draft: Self::draft(rules.snapshot),
             refused: Vec::new(),
             looked: vec![false; rules.snapshot.waiting.slots()],
             victims: None,
+            rights: ranker
+                .shares()
+                .filter(|_| rules.preemption.makes_room())
+                .map(|shares| Rights::of(rules.snapshot, shares)),
+            last_started: BTreeMap::new(),
+            started: Resources::NONE,
             starts: 0,
             beneficiaries: 0,
+            attempts: 0,
         }
+    }
+
+    /// What was promised is kept, until its time has come.
+    fn draft(snapshot: &'a Snapshot<'a>) -> Draft<'a> {
+        let mut draft = Draft::beside_the_plan(snapshot);
+        draft.reservations = snapshot.reservations.to_vec();
+        draft
     }
 
     fn in_order(&self) -> bool {
@@ -79,7 +118,17 @@ impl<'a, 'r> Pass<'a, 'r> {
     }
 
     fn was_closed(&self, class: &Class) -> bool {
-        class.is_closed(self.rules.snapshot.stamp(class))
+        class.is_closed(self.rules.snapshot.stamp(class)) && !self.has_new_rights(class)
+    }
+
+    /// Whether a class that lacked room may now have some kept, or take some back: time and what queues hold tell.
+    fn has_new_rights(&self, class: &Class) -> bool {
+        let lacked = class.closed.as_ref().is_some_and(|(_, reason)| lacks_room(reason));
+        let Some(first) = class.line.first().filter(|_| lacked) else { return false };
+        let need = || self.rules.snapshot.jobs[first.job].spec.least();
+        let held = self.draft.held().by_queue();
+        let takes_back = |rights: &Rights<'_>| rights.may_take_back(held, class.key.queue, need());
+        self.is_owed_room(first.job) || self.rights.as_ref().is_some_and(takes_back)
     }
 
     /// Whether a class is open, or may become so in the course of the pass.
@@ -94,7 +143,7 @@ impl<'a, 'r> Pass<'a, 'r> {
 
     /// Serves the line until nobody stands in it, or the first that is refused holds up everybody.
     fn serve(&mut self, line: &mut Line<'a>) {
-        while let Some((job, class)) = line.pop() {
+        while let Some((job, class)) = line.pop(self.draft.held().by_queue()) {
             if self.is_closed(self.class(class)) {
                 continue;
             }
@@ -114,16 +163,129 @@ impl<'a, 'r> Pass<'a, 'r> {
     /// Places the first of a class, or notes why not.
     fn admit(&mut self, job: JobId, class: ClassId) -> bool {
         self.looked[class.index()] = true;
-        let admitted = self.rules.admit_one(&mut self.draft, job, Reach::Unclaimed);
-        match admitted {
-            Ok(()) => self.starts += 1,
+        match self.admit_beside_reservations(job, class) {
+            Ok(()) => {
+                self.starts += 1;
+                self.note_start(job, class);
+                self.note_holdings();
+            }
             Err(reason) => {
+                self.reserve_for(job, &reason);
                 let stamp = self.draft.stamp(self.class(class));
                 self.refused.push(Refused { job, class, reason, stamp, tried: None });
                 return false;
             }
         }
         true
+    }
+
+    fn note_holdings(&mut self) {
+        let held = self.draft.held().by_queue();
+        self.rights.iter_mut().for_each(|rights| rights.note(held));
+    }
+
+    /// Remembers who would be told to leave as soon as it runs: it may as well not start. Whoever cannot be stopped keeps
+    /// its turn, and so does whom others may look at: they may have been placed by it since.
+    fn note_start(&mut self, job: JobId, class: ClassId) {
+        let Snapshot { jobs, min_run, .. } = self.rules.snapshot;
+        let spec = &jobs[job].spec;
+        let unseen = spec.roles.iter().all(|role| role.shape.groups.is_empty());
+        match spec.capabilities.makes_room() && min_run.is_zero() && unseen {
+            true => {
+                self.started = self.started + spec.least();
+                self.last_started.insert(class, job)
+            }
+            false => self.last_started.remove(&class),
+        };
+    }
+
+    /// Places a job where that delays nobody ahead for whom room is kept.
+    fn admit_beside_reservations(&mut self, job: JobId, class: ClassId) -> Result<(), Reason> {
+        if self.draft.reservations.is_empty() {
+            return self.rules.admit_one(&mut self.draft, job, Reach::Unclaimed);
+        }
+        let (rank, end) = (self.rank(job, class), self.end(job));
+        let kept = self.draft.reservations.iter();
+        let delayed = kept.filter(|kept| kept.job != job && end.is_none_or(|end| end > kept.from));
+        let heeded = delayed.filter(|kept| self.rank_in_class(kept.job).is_some_and(|ahead| ahead < rank));
+        let heeded: Vec<JobId> =
+            heeded.map(|kept| kept.job).filter(|ahead| !self.would_make_room(*ahead, job)).collect();
+        self.draft.heed(|kept| heeded.contains(&kept.job));
+        let admitted = self.rules.admit_one(&mut self.draft, job, Reach::Unclaimed);
+        let admitted = admitted.map_err(|reason| self.or_reserved(job, reason));
+        self.draft.heed(|_| false);
+        if admitted.is_ok() {
+            self.draft.keep_nothing_for(job);
+            self.draft.use_up_spare(job, |kept| end.is_none_or(|end| end > kept.from));
+        }
+        admitted
+    }
+
+    /// Whether somebody ahead, once started, would make room for a job again: then there is no point in waiting for it.
+    fn would_make_room(&self, ahead: JobId, job: JobId) -> bool {
+        let Snapshot { jobs, now, .. } = self.rules.snapshot;
+        self.rules.preemption == Preemption::ByGain
+            && !is_spared(&jobs[ahead], self.ranker, *now)
+            && gains(self.rules, &jobs[job], &jobs[ahead])
+    }
+
+    fn rank(&self, job: JobId, class: ClassId) -> Rank {
+        self.ranker.rank_of(job, self.class(class))
+    }
+
+    fn rank_in_class(&self, job: JobId) -> Option<Rank> {
+        let class = self.rules.snapshot.jobs.get(job)?.class?;
+        Some(self.rank(job, class))
+    }
+
+    fn end(&self, job: JobId) -> Option<Instant> {
+        let Snapshot { jobs, now, .. } = self.rules.snapshot;
+        end_if_started(&jobs[job], *now)
+    }
+
+    /// Whether only what is kept for others stands in the way.
+    fn or_reserved(&mut self, job: JobId, reason: Reason) -> Reason {
+        if self.draft.heeds_nobody() || !lacks_room(&reason) {
+            return reason;
+        }
+        let kept = self.draft.reservations.iter().filter(|kept| kept.job != job);
+        let Some((ahead, until)) = kept.min_by_key(|kept| kept.from).map(|kept| (kept.job, kept.from)) else {
+            return reason;
+        };
+        self.draft.heed(|_| false);
+        let mark = self.draft.mark();
+        let Rules { snapshot, placer, sizes, .. } = self.rules;
+        let fits = placer.place(&mut self.draft, &snapshot.jobs[job], *sizes, Reach::Unclaimed).is_ok();
+        self.draft.rollback(mark);
+        if fits { Reason::ReservedUntil { ahead, until } } else { reason }
+    }
+
+    /// Keeps room for one of the first who have waited long and do not fit.
+    fn reserve_for(&mut self, job: JobId, reason: &Reason) {
+        if lacks_room(reason) && self.is_owed_room(job) {
+            self.attempts += 1;
+            self.draft.reservations.extend(reserve(self.rules, &self.draft, job));
+        }
+    }
+
+    /// Whether room is to be kept for a job, and is not yet.
+    fn is_owed_room(&self, job: JobId) -> bool {
+        let Snapshot { jobs, now, .. } = self.rules.snapshot;
+        let kept = &self.draft.reservations;
+        self.rules.queueing == Queueing::Reserve
+            && kept.len() + self.attempts < MOST_RESERVATIONS
+            && owed_from(&jobs[job], self.ranker, *now) <= *now
+            && kept.iter().all(|kept| kept.job != job)
+    }
+
+    /// When the next will have waited so long that room is to be kept for it.
+    fn next_owed(&self) -> Option<Instant> {
+        let Snapshot { jobs, now, waiting, .. } = self.rules.snapshot;
+        let reserves = self.rules.queueing == Queueing::Reserve;
+        let classes = waiting.classes().filter(|_| reserves);
+        let firsts = classes.filter_map(|(_, class)| class.line.first());
+        let due = firsts.map(|place| owed_from(&jobs[place.job], self.ranker, *now));
+        due.filter(|at| at > now).min()
     }
 
     /// Lets those stand in line again about whom something has changed since they were looked at.
@@ -140,9 +302,9 @@ impl<'a, 'r> Pass<'a, 'r> {
             }
             unchanged
         });
-        if draft.has_changed_for_others() {
+        if draft.has_changed_for_others() || self.rights.is_some() {
             let unseen = snapshot.waiting.classes().filter(|(id, _)| !self.looked[id.index()]);
-            for (id, class) in unseen.filter(|(id, _)| stamp(*id) != 0) {
+            for (id, class) in unseen.filter(|(id, class)| stamp(*id) != 0 || self.has_new_rights(class)) {
                 class.line.first().into_iter().for_each(|place| line.stand(place.job, id));
             }
         }
@@ -150,17 +312,19 @@ impl<'a, 'r> Pass<'a, 'r> {
 
     /// Has others leave for the first who can be helped by it; true if there was one.
     fn make_room(&mut self, line: &mut Line<'a>) -> bool {
-        if self.rules.preemption != Preemption::ByPriority || self.in_order() || self.is_spent() {
+        if !self.rules.preemption.makes_room() || self.in_order() || self.is_spent() {
             return false;
         }
         let mut lacking = Line::empty(self.ranker);
-        for refused in self.refused.iter().filter(|refused| self.is_untried(refused)) {
+        let mut places: BTreeMap<ClassId, usize> = BTreeMap::new();
+        for (at, refused) in self.refused.iter().enumerate().filter(|(_, refused)| self.is_untried(refused)) {
             lacking.stand(refused.job, refused.class);
+            places.insert(refused.class, at);
         }
-        while let Some((job, class)) = lacking.pop() {
-            let at = self.refused.iter().position(|refused| refused.class == class);
-            if self.make_room_for(at.expect("whoever stands here was refused")) {
+        while let Some((job, class)) = lacking.pop(self.draft.held().by_queue()) {
+            if let Some(waiting) = self.make_room_for(places[&class]) {
                 line.step_up(job, class);
+                self.stand_again(waiting, line);
                 return true;
             }
         }
@@ -168,8 +332,8 @@ impl<'a, 'r> Pass<'a, 'r> {
     }
 
     fn make_room_for_the_head(&mut self) -> bool {
-        let preempts = self.rules.preemption == Preemption::ByPriority && !self.is_spent();
-        preempts && self.make_room_for(self.refused.len() - 1)
+        let preempts = self.rules.preemption.makes_room() && !self.is_spent();
+        preempts && self.make_room_for(self.refused.len() - 1).is_some()
     }
 
     fn is_spent(&mut self) -> bool {
@@ -178,32 +342,56 @@ impl<'a, 'r> Pass<'a, 'r> {
     }
 
     fn is_untried(&self, refused: &Refused) -> bool {
-        let room = matches!(
-            refused.reason,
-            Reason::InsufficientResources { .. }
-                | Reason::TopologyUnsatisfied { .. }
-                | Reason::AffinityUnsatisfied { .. }
-                | Reason::AntiAffinityUnsatisfied { .. }
-                | Reason::SpreadUnsatisfied { .. }
-        );
-        room && refused.tried != Some(self.draft.counts.changes(&self.class(refused.class).watches))
+        lacks_room(&refused.reason) && refused.tried != Some(self.changes_for(refused.class))
     }
 
-    /// Tells those to leave whose place a refused job may take, and gives it to it.
-    fn make_room_for(&mut self, at: usize) -> bool {
+    /// Grows whenever others may make room for a class who might not before: the groups it looks at have changed, or
+    /// what queues hold.
+    fn changes_for(&self, class: ClassId) -> u64 {
+        let of_queues = self.ranker.shares().map_or(0, |_| self.starts as u64);
+        self.draft.counts.changes(&self.class(class).watches) + of_queues
+    }
+
+    /// Tells those to leave whose place a refused job may take, and gives it to it. Returns who had just been given a
+    /// place and has none any more; nothing if nobody can be told.
+    fn make_room_for(&mut self, at: usize) -> Option<Vec<JobId>> {
         let Refused { job, class, .. } = self.refused[at];
-        let victims = self.victims.get_or_insert_with(|| Victims::of(self.rules.snapshot));
-        if !victims.make_room(self.rules, &mut self.draft, job) {
-            self.refused[at].tried = Some(self.draft.counts.changes(&self.class(class).watches));
-            return false;
+        let (rules, ranker, rights, in_order) =
+            (self.rules, self.ranker, self.rights.as_ref(), self.in_order());
+        let victims = self.victims.get_or_insert_with(|| Victims::of(rules, ranker));
+        if !victims.may_help(rules, rights, &self.draft, job, self.started) {
+            self.refused[at].tried = Some(self.changes_for(class));
+            return None;
         }
+        // Those ahead in its own class stay ahead.
+        let others = self.last_started.iter().filter(|(other, _)| **other != class && !in_order);
+        let starting = others.map(|(_, started)| *started).collect();
+        let grounds = Grounds { rules, ranker, rights, starting: &starting };
+        let Some(waiting) = victims.make_room(&grounds, &mut self.draft, job) else {
+            self.refused[at].tried = Some(self.changes_for(class));
+            return None;
+        };
         self.refused.remove(at);
+        self.last_started.remove(&class);
+        self.note_holdings();
+        self.draft.keep_nothing_for(job);
         self.beneficiaries += 1;
         self.starts += 1;
-        true
+        Some(waiting)
+    }
+
+    /// Those who had a place and have none any more are the first of their classes again.
+    fn stand_again(&mut self, waiting: Vec<JobId>, line: &mut Line<'a>) {
+        let jobs = self.rules.snapshot.jobs;
+        for (job, class) in waiting.into_iter().filter_map(|job| Some((job, jobs[job].class?))) {
+            self.last_started.remove(&class);
+            self.refused.retain(|refused| refused.class != class);
+            line.stand(job, class);
+        }
     }
 
     fn finish(mut self) -> Draft<'a> {
+        self.draft.wake = self.next_owed();
         let refused = self.refused.into_iter().map(|refused| (refused.class, refused.reason));
         self.draft.report.waiting.extend(refused);
         self.draft

@@ -2,12 +2,19 @@
 //!
 //! A gang is placed whole or not at all: role by role inside one scope (a domain or the whole cluster), and rolled
 //! back if any role does not fit. `spread` and `pack` choose node by node for each member, as the schedulers they
-//! stand for do; `topology` takes the smallest scope that holds the gang and fills its fewest nodes. Roles with rules
-//! are placed one member at a time.
+//! stand for do; `buckets` packs parameter servers with their workers; `topology` takes the smallest scope that holds
+//! the gang and fills its fewest nodes, with servers and workers where the least crosses links, and where GPUs are
+//! shared the node whose rest is of most use to others. Roles with rules are placed one member at a time. On a node,
+//! shares of GPUs go to the fullest device that has room, whatever the policy.
 
+mod buckets;
+mod fragments;
 mod near;
 mod ruled;
 mod score;
+mod seats;
+mod servers;
+mod teams;
 mod why;
 
 use std::cmp::Reverse;
@@ -25,7 +32,9 @@ use crate::report::Reason;
 use crate::snapshot::Snapshot;
 use crate::units::Resources;
 
+use fragments::{Loss, Requests};
 use score::{fullness, kube_score};
+use seats::Numbered;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placer {
@@ -69,14 +78,11 @@ impl Placer {
         if let Some(reason) = too_little_room(draft, job, sizes) {
             return Err(reason);
         }
-        let search = Search { rule: self.rule, job, sizes, reach };
+        let requests = Requests::around(draft, self.rule);
+        let search = Search { rule: self.rule, job, sizes, reach, requests };
         for range in search.ranges(draft) {
-            for scope in search.scopes(draft, range) {
-                let mark = draft.mark();
-                match search.place_within(draft, scope) {
-                    Some(parts) => return Ok(whole(job, parts)),
-                    None => draft.rollback(mark),
-                }
+            if let Some(parts) = search.place_in(draft, range) {
+                return Ok(whole(job, parts));
             }
         }
         Err(search.why_not(draft))
@@ -89,7 +95,7 @@ impl Placer {
             return Vec::new();
         }
         let draft = Draft::beside_the_plan(snapshot);
-        let search = Search { rule: self.rule, job, sizes, reach: Reach::Unclaimed };
+        let search = Search { rule: self.rule, job, sizes, reach: Reach::Unclaimed, requests: None };
         let candidates = search.candidates(&draft, Scope::Everywhere, &role.shape).into_iter();
         let allowed = candidates.filter(|(node, _)| draft.forbid(&role.shape, *node).is_none());
         allowed.map(|(node, _)| node).collect()
@@ -131,10 +137,12 @@ struct Search<'a> {
     job: &'a Job,
     sizes: Sizes,
     reach: Reach,
+    /// Whom to leave room for, where that is looked at.
+    requests: Option<Requests>,
 }
 
-/// Least disturbance, then the policy's own score: greater is better.
-type Score = (Reverse<Resources>, u64);
+/// Least disturbance, least loss to others, then the policy's own score: greater is better.
+type Score = (Reverse<Resources>, Reverse<Loss>, u64);
 
 impl<'a> Search<'a> {
     fn size(&self, role: &Role) -> u32 {
@@ -152,8 +160,8 @@ impl<'a> Search<'a> {
                 let levels = (0..=innermost).rev().map(|level| Range::Within(Level(level)));
                 levels.chain([Range::Everywhere]).collect()
             }
-            (Placement::Spread | Placement::Pack, Topology::Required(level)) => vec![Range::Within(level)],
-            (Placement::Spread | Placement::Pack, _) => vec![Range::Everywhere],
+            (_, Topology::Required(level)) => vec![Range::Within(level)],
+            (_, _) => vec![Range::Everywhere],
         }
     }
 
@@ -165,18 +173,19 @@ impl<'a> Search<'a> {
     }
 
     /// The scopes of one level that have room for each role by itself, the tightest first (for `spread`, the
-    /// roomiest).
+    /// roomiest); of nodes, those first on which the gang costs others least.
     fn scopes_at(&self, draft: &Draft<'_>, level: Level) -> Vec<Scope> {
         let cluster = draft.snapshot.cluster;
-        let mut found: Vec<(u64, Scope)> = if level == cluster.depth() {
-            let nodes = cluster.nodes().ids().map(Scope::Node);
-            nodes.filter_map(|scope| Some((self.slack(draft, scope)?, scope))).collect()
+        let mut found: Vec<(Loss, u64, Scope)> = if level == cluster.depth() {
+            let nodes = cluster.nodes().ids().map(|node| (node, Scope::Node(node)));
+            let taking = nodes.filter_map(|(node, scope)| Some((node, self.slack(draft, scope)?, scope)));
+            taking.map(|(node, slack, scope)| (self.loss(draft, node), slack, scope)).collect()
         } else {
             let domains = cluster.domains_at(level).map(Scope::Domain);
-            domains.filter_map(|scope| Some((self.slack(draft, scope)?, scope))).collect()
+            domains.filter_map(|scope| Some((0, self.slack(draft, scope)?, scope))).collect()
         };
         if self.rule == Placement::Spread {
-            found.iter_mut().for_each(|(slack, _)| *slack = u64::MAX - *slack);
+            found.iter_mut().for_each(|(_, slack, _)| *slack = u64::MAX - *slack);
         }
         let kept = found.len().min(MOST_TRIES_PER_LEVEL);
         if kept < found.len() {
@@ -184,18 +193,21 @@ impl<'a> Search<'a> {
             found.truncate(kept);
         }
         found.sort_unstable();
-        found.into_iter().map(|(_, scope)| scope).collect()
+        found.into_iter().map(|(_, _, scope)| scope).collect()
     }
 
     /// How many members more than needed a scope takes; none if some role does not fit.
     fn slack(&self, draft: &Draft<'_>, scope: Scope) -> Option<u64> {
-        self.slack_by(|shape| self.fit_in(draft, scope, shape))
+        self.slack_by(|role| match self.teams_of(role) {
+            Some(teams) => self.fit_in_teams(draft, scope, role, teams),
+            None => self.fit_in(draft, scope, &role.shape),
+        })
     }
 
-    fn slack_by(&self, fit: impl Fn(&Shape) -> u64) -> Option<u64> {
+    fn slack_by(&self, fit: impl Fn(&Role) -> u64) -> Option<u64> {
         let mut slack = 0;
         for role in &self.job.spec.roles {
-            slack += fit(&role.shape).checked_sub(u64::from(self.size(role)))?;
+            slack += fit(role).checked_sub(u64::from(self.size(role)))?;
         }
         Some(slack)
     }
@@ -216,39 +228,77 @@ impl<'a> Search<'a> {
         draft.fit_on(node, shape, self.reach)
     }
 
+    /// In the first scope that has room; where servers and workers exchange, in the one where least crosses links.
+    fn place_in(&self, draft: &mut Draft<'a>, range: Range) -> Option<Vec<Part>> {
+        let scopes = self.scopes(draft, range);
+        let exchange = self.exchange(draft);
+        match (self.rule, exchange) {
+            (Placement::Topology, Some(all)) => self.beside_their_servers(draft, scopes, all),
+            (Placement::Buckets, Some(_)) => {
+                let in_buckets = self.first_of(draft, &scopes, Self::bucket_by_bucket);
+                in_buckets.or_else(|| self.first_of(draft, &scopes, Self::place_within))
+            }
+            _ => self.first_of(draft, &scopes, Self::place_within),
+        }
+    }
+
+    fn first_of(
+        &self,
+        draft: &mut Draft<'a>,
+        scopes: &[Scope],
+        place: impl Fn(&Self, &mut Draft<'a>, Scope) -> Option<Vec<Part>>,
+    ) -> Option<Vec<Part>> {
+        scopes.iter().find_map(|scope| {
+            let mark = draft.mark();
+            let parts = place(self, draft, *scope);
+            if parts.is_none() {
+                draft.rollback(mark);
+            }
+            parts
+        })
+    }
+
     fn place_within(&self, draft: &mut Draft<'a>, scope: Scope) -> Option<Vec<Part>> {
         let mut parts = Vec::new();
-        for (index, role) in self.in_placing_order() {
-            let chosen = self.place_role(draft, scope, role).ok()?;
-            parts.extend(chosen.into_iter().map(|(node, members)| Part { role: index as u8, node, members }));
+        for role in self.in_placing_order() {
+            parts.extend(self.place_role(draft, scope, role).ok()?);
         }
         Some(parts)
     }
 
     /// Takes room for all members of a role, or says how many found a place where that can be told.
-    fn place_role(&self, draft: &mut Draft<'a>, scope: Scope, role: &'a Role) -> Result<Members, u32> {
+    fn place_role(
+        &self,
+        draft: &mut Draft<'a>,
+        scope: Scope,
+        numbered: Numbered<'a>,
+    ) -> Result<Vec<Part>, u32> {
+        let (_, role) = numbered;
         let (shape, members) = (&role.shape, self.size(role));
         if members == 0 {
             return Ok(Vec::new());
         }
         if draft.is_ruled(shape) {
-            return self.one_at_a_time(draft, scope, shape, members);
+            return self.one_at_a_time(draft, scope, numbered, members);
         }
-        let candidates = self.candidates(draft, scope, shape);
+        let candidates = match self.teams_of(role) {
+            Some(teams) => self.candidates_for_teams(draft, scope, role, teams),
+            None => self.candidates(draft, scope, shape),
+        };
         let chosen = match self.rule {
+            _ if self.teams_of(role).is_some() => self.fewest(draft, Level(0), candidates, members),
             Placement::Topology => self.fewest(draft, Level(0), candidates, members),
-            Placement::Spread | Placement::Pack => self.one_by_one(draft, candidates, shape, members),
+            Placement::Spread | Placement::Pack | Placement::Buckets => {
+                self.one_by_one(draft, candidates, shape, members)
+            }
         };
         let chosen = chosen.ok_or(0u32)?;
-        for (node, members) in &chosen {
-            draft.take(*node, shape, *members);
-        }
-        Ok(chosen)
+        Ok(chosen.into_iter().flat_map(|(node, count)| self.seat(draft, numbered, node, count)).collect())
     }
 
     /// Parameter servers, then the chief, then workers; larger members first among equals.
-    fn in_placing_order(&self) -> Vec<(usize, &'a Role)> {
-        let mut roles: Vec<(usize, &'a Role)> = self.job.spec.roles.iter().enumerate().collect();
+    fn in_placing_order(&self) -> Vec<Numbered<'a>> {
+        let mut roles: Vec<Numbered<'a>> = self.job.spec.roles.iter().enumerate().collect();
         roles.sort_by_key(|(index, role)| (role.kind, Reverse(role.shape.each), *index));
         roles
     }
@@ -297,9 +347,12 @@ impl<'a> Search<'a> {
         let capacity = draft.snapshot.cluster.node(node).capacity;
         let score = match self.rule {
             Placement::Spread => kube_score(capacity, free, shape.each),
-            Placement::Pack | Placement::Topology => fullness(capacity, free, shape.each),
+            Placement::Pack | Placement::Buckets | Placement::Topology => {
+                fullness(capacity, free, shape.each)
+            }
         };
-        (Reverse(self.disturbance(draft, node)), score)
+        let loss = self.loss_by(draft, node, [(shape.each, placed + 1)].into_iter());
+        (Reverse(self.disturbance(draft, node)), Reverse(loss), score)
     }
 
     /// What choosing this node would take from others: the least disruptive place wins.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Engine;
-use crate::check::{Checked, occupied, occupied_counters};
+use crate::check::{Checked, occupied, occupied_counters, occupied_shares};
 use crate::id::{JobId, NodeId};
 use crate::job::{Life, Standing};
 use crate::plan::{Amendment, Assignment};
@@ -42,7 +42,7 @@ impl Engine {
     fn put_into_plan(&mut self, id: JobId, assignment: Arc<Assignment>) {
         self.index.hold(&self.state, id, &assignment);
         let spec = &self.state.jobs[id].spec;
-        self.index.checker.record(&self.state.cluster, id, spec, Some(&assignment));
+        self.index.checker.record(&self.state.cluster, &self.state.queues, id, spec, Some(&assignment));
         self.state.plan.set(id, Some(assignment));
         self.index.recount(&mut self.state, id);
         self.index.unsettled.insert(id);
@@ -52,7 +52,13 @@ impl Engine {
     pub(super) fn drop_from_plan(&mut self, id: JobId) {
         if let Some(old) = self.state.plan.set(id, None) {
             self.index.let_go(&self.state, id, &old);
-            self.index.checker.record(&self.state.cluster, id, &self.state.jobs[id].spec, None);
+            self.index.checker.record(
+                &self.state.cluster,
+                &self.state.queues,
+                id,
+                &self.state.jobs[id].spec,
+                None,
+            );
             self.index.recount(&mut self.state, id);
             self.index.unsettled.insert(id);
             self.state.dirty = true;
@@ -136,6 +142,12 @@ impl Engine {
         }
         if occupied_counters(jobs()) != counters {
             return Err("the counters that jobs hold");
+        }
+        if occupied_shares(jobs()) != self.index.occupied.all_shares().collect::<Vec<_>>() {
+            return Err("the devices that jobs share");
+        }
+        if !self.queues_are_right() {
+            return Err("what queues hold");
         }
         self.groups_are_right().then_some(()).ok_or("who is where")
     }

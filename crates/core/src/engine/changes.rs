@@ -105,8 +105,7 @@ impl Engine {
 /// What a job asks for once these members have ended; `None` if it has no such members.
 fn shrunk(job: &Job, left: Part) -> Option<JobSpec> {
     let has = |held: &Assignment| {
-        let on = |part: &&Part| part.role == left.role && part.node == left.node;
-        held.parts().iter().find(on).is_some_and(|part| part.members >= left.members)
+        held.parts().iter().find(|part| part.is_with(&left)).is_some_and(|part| part.members >= left.members)
     };
     let held = job.life.holds().into_iter().find(|held| has(held)).filter(|_| left.members > 0)?;
     let of_role = held.parts().iter().filter(|part| part.role == left.role);

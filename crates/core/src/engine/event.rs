@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Name, NodeSpec};
 use crate::groups::Domain;
-use crate::id::{BudgetId, GroupId, JobId, NodeId, NodeSetId, PartitionId};
+use crate::id::{BudgetId, DeviceId, GroupId, JobId, NodeId, NodeSetId, PartitionId, QueueId};
 use crate::job::JobSpec;
 use crate::plan::{Part, StepId};
 use crate::policy::Policy;
 use crate::progress::Sample;
+use crate::queue::Queue;
 use crate::report::Failure;
 use crate::units::{Duration, Instant};
 
@@ -38,6 +39,8 @@ pub enum Event {
         job: JobId,
         role: u8,
         node: NodeId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<DeviceId>,
         members: u32,
     },
     JobCancelled(JobId),
@@ -113,6 +116,11 @@ pub enum Event {
         group: GroupId,
         node: NodeId,
         count: u32,
+    },
+    /// What it is called may differ, too. One that would lie in itself, or in one that there is not, changes nothing.
+    Queue {
+        queue: QueueId,
+        described: Queue,
     },
     /// So many members may be evicted on account of it, those on their way out included.
     Budget {

@@ -3,12 +3,13 @@
 use super::Engine;
 use super::index::Index;
 use super::state::State;
-use crate::cluster::{Name, NodeState};
+use crate::cluster::{Level, Name, NodeState};
 use crate::decide::Line;
 use crate::decide::order;
-use crate::id::{CounterId, JobId};
-use crate::job::{Eligibility, Exit, Job, Life};
-use crate::report::{Explanation, Reason};
+use crate::id::{CounterId, JobId, NodeId};
+use crate::job::{Eligibility, Exit, Job, Life, Priority, Role, Topology};
+use crate::policy::Order;
+use crate::report::{Ahead, Best, Explanation, Reason};
 use crate::taken::is_eligible;
 use crate::units::{Duration, Resources};
 
@@ -40,10 +41,11 @@ pub(super) fn verdict(state: &State, index: &Index, id: JobId) -> Option<Reason>
 impl Engine {
     /// Everything there is to say about a job.
     pub fn explain(&self, id: JobId) -> Option<Explanation> {
-        self.explain_in(id, &self.line())
+        let explanation = self.explain_in(id, &self.line())?;
+        Some(Explanation { best: self.best_domain(id), ..explanation })
     }
 
-    /// The same, for who explains many and asks for the line once.
+    /// The same but for the best domain, for who explains many and asks for the line once.
     pub fn explain_in(&self, id: JobId, line: &[JobId]) -> Option<Explanation> {
         let Some(job) = self.state.jobs.get(id) else { return self.explain_the_past(id) };
         let place = line.iter().position(|other| *other == id);
@@ -52,15 +54,63 @@ impl Engine {
             job: job.spec.name.clone(),
             state: job.life.state(),
             submitted: job.submitted,
-            waited: self.state.now.since(job.submitted) - job.progress.executed(self.state.now),
+            waited: self.waited(job),
             reason: self.verdict(id),
             need: job.spec.least(),
             free: self.free_for(job),
             lacks: self.lacks(job),
             position: place.map(|place| place + 1),
-            ahead: ahead.iter().map(|id| self.state.jobs[*id].spec.name.clone()).collect(),
+            priority: job.spec.priority,
+            ahead: ahead.iter().map(|id| self.ahead(&self.state.jobs[*id])).collect(),
+            best: None,
             assignment: self.state.plan.get(id).map(|assignment| (**assignment).clone()),
         })
+    }
+
+    fn ahead(&self, job: &Job) -> Ahead {
+        let by_what_is_left = matches!(self.state.policy.order, Order::Srtf | Order::Srsf);
+        Ahead {
+            job: job.spec.name.clone(),
+            priority: job.spec.priority,
+            waited: self.waited(job),
+            left: job.remaining(self.state.now).filter(|_| by_what_is_left),
+        }
+    }
+
+    fn waited(&self, job: &Job) -> Duration {
+        self.state.now.since(job.submitted) - job.progress.executed(self.state.now)
+    }
+
+    /// For a job that waits and has no place: where it would come nearest to one, at the level it asks for, or else at
+    /// the widest below the whole cluster. Every role is counted by itself.
+    fn best_domain(&self, id: JobId) -> Option<Best> {
+        let job = self.state.jobs.get(id).filter(|job| job.life.is_waiting())?;
+        if self.state.plan.get(id).is_some() {
+            return None;
+        }
+        let level = match job.spec.topology {
+            Topology::Required(level) | Topology::Preferred(level) => level,
+            Topology::Anywhere => Level(0),
+        };
+        let fit = |nodes: &[NodeId]| job.spec.roles.iter().map(|role| self.fit_on(nodes, role)).sum::<u32>();
+        let cluster = &self.state.cluster;
+        let places: Vec<(&str, u32)> = if level == cluster.depth() {
+            cluster.nodes().iter().map(|(id, node)| (&*node.name, fit(&[id]))).collect()
+        } else {
+            let domains = cluster.domains_at(level);
+            domains.map(|domain| (cluster.domain_name(domain), fit(cluster.nodes_in(domain)))).collect()
+        };
+        // Of equals the first: `max_by_key` takes the last.
+        let (domain, fit) = places.into_iter().rev().max_by_key(|(_, fit)| *fit)?;
+        Some(Best { level, domain: Name::from(domain), fit, members: job.spec.members() })
+    }
+
+    /// How many members of a role, at most as many as it needs, have room on these nodes.
+    fn fit_on(&self, nodes: &[NodeId], role: &Role) -> u32 {
+        let (cluster, taken) = (&self.state.cluster, self.index.room.taken());
+        let ready = nodes.iter().filter(|node| cluster.node(**node).state == NodeState::Ready);
+        let fits = ready.map(|node| taken.fit(cluster, *node, &role.shape));
+        fits.fold(0, u32::saturating_add).min(role.gang.min())
     }
 
     /// What is free on the nodes that some member of the job may use.
@@ -115,7 +165,9 @@ impl Engine {
             free: self.index.room.total(&self.state.cluster),
             lacks: Vec::new(),
             position: None,
+            priority: Priority::default(),
             ahead: Vec::new(),
+            best: None,
             assignment: None,
         })
     }
@@ -123,12 +175,16 @@ impl Engine {
     /// All that stand in line, first first.
     pub fn line(&self) -> Vec<JobId> {
         let snapshot = self.snapshot();
-        let ranker = order::order(&snapshot, &self.state.policy.order);
+        let ranker = order::order(&snapshot, &self.state.policy);
         let mut line = Line::new(&ranker, |_| true);
         let mut all = Vec::with_capacity(snapshot.waiting.len());
-        while let Some((next, class)) = line.pop() {
+        // Queues take turns as if everybody were served.
+        let mut held = self.index.held.clone();
+        while let Some((next, class)) = line.pop(held.by_queue()) {
             all.push(next);
             line.step_up(next, class);
+            let spec = &self.state.jobs[next].spec;
+            held.add(&self.state.queues, spec, spec.least());
         }
         all
     }

@@ -6,13 +6,15 @@ use super::state::State;
 use crate::check::Checker;
 use crate::decide::order::place_in_class;
 use crate::groups::{Belonging, Tallies};
-use crate::id::{GroupId, IdVec, JobId, QueueId};
+use crate::id::{GroupId, JobId};
 use crate::job::{Job, Life, Priority};
 use crate::plan::Assignment;
+use crate::policy::Policy;
+use crate::queue::Holdings;
 use crate::room::Room;
 use crate::snapshot::{ClassKey, Waiting};
 use crate::taken::Taken;
-use crate::units::{Instant, Resources};
+use crate::units::Instant;
 
 #[derive(Debug, Default)]
 pub(super) struct Index {
@@ -20,7 +22,7 @@ pub(super) struct Index {
     pub(super) room: Room,
     pub(super) waiting: Waiting,
     pub(super) tallies: Tallies,
-    pub(super) held: IdVec<QueueId, Resources>,
+    pub(super) held: Holdings,
     pub(super) priorities: BTreeMap<Priority, usize>,
     /// What jobs hold in fact.
     pub(super) occupied: Taken,
@@ -40,7 +42,7 @@ impl Index {
         let mut index = Self {
             room: Room::of(&state.cluster),
             tallies: Tallies::of(&state.groups),
-            held: IdVec::filled(Resources::NONE, state.queues.len()),
+            held: Holdings::nothing(state.queues.len()),
             occupied: Taken::nothing(nodes),
             checker: Checker::new(nodes, state.queues.len()),
             deadlines: state.under_way.iter().map(|(job, step)| (step.deadline, *job)).collect(),
@@ -49,11 +51,19 @@ impl Index {
         let ids: Vec<JobId> = state.jobs.iter().map(|(id, _)| id).collect();
         let dirty = state.dirty;
         for id in ids {
+            // A copy of a live state still names the classes of the engine it was copied from.
+            state.jobs[id].class = None;
             index.welcome(state, id);
             state.jobs[id].life.holds().iter().for_each(|held| index.occupied.add_all(held));
             if let Some(assignment) = state.plan.get(id).cloned() {
                 index.hold(state, id, &assignment);
-                index.checker.record(&state.cluster, id, &state.jobs[id].spec, Some(&assignment));
+                index.checker.record(
+                    &state.cluster,
+                    &state.queues,
+                    id,
+                    &state.jobs[id].spec,
+                    Some(&assignment),
+                );
             }
             index.recount(state, id);
             index.line_up(state, id);
@@ -133,7 +143,7 @@ impl Index {
             return;
         }
         let place = place_in_class(&state.policy.order, id, job, now);
-        job.class = Some(self.waiting.join(class_key(job), place, || watches(job)));
+        job.class = Some(self.waiting.join(class_key(&state.policy, job, now), place, || watches(job)));
         state.dirty = true;
     }
 
@@ -144,21 +154,29 @@ impl Index {
             let place = place_in_class(&state.policy.order, id, job, state.now);
             self.waiting.leave(class, place);
             state.dirty = true;
+            self.keep_nothing_for(state, id);
+        }
+    }
+
+    /// What was kept for a job is free for those who were held up by that.
+    fn keep_nothing_for(&mut self, state: &mut State, id: JobId) {
+        let before = state.reservations.len();
+        state.reservations.retain(|kept| kept.job != id);
+        if state.reservations.len() < before {
+            self.room.grow();
         }
     }
 
     /// Takes room beside the plan.
     pub(super) fn hold(&mut self, state: &State, id: JobId, assignment: &Assignment) {
         self.room.take(&state.cluster, assignment);
-        let queue = state.jobs[id].spec.queue;
-        self.held[queue] = self.held[queue] + assignment.total();
+        self.held.add(&state.queues, &state.jobs[id].spec, assignment.total());
     }
 
     /// Gives room beside the plan back.
     pub(super) fn let_go(&mut self, state: &State, id: JobId, assignment: &Assignment) {
         self.room.give(&state.cluster, assignment);
-        let queue = state.jobs[id].spec.queue;
-        self.held[queue] = self.held[queue] - assignment.total();
+        self.held.remove(&state.queues, &state.jobs[id].spec, assignment.total());
     }
 
     pub(super) fn next_timer(&self) -> Option<Instant> {
@@ -168,16 +186,29 @@ impl Index {
     }
 }
 
-fn class_key(job: &Job) -> ClassKey {
+fn class_key(policy: &Policy, job: &Job, now: Instant) -> ClassKey {
     let roles = job.spec.roles.iter().zip(&job.shapes).map(|(role, shape)| (role.kind, *shape, role.gang));
     ClassKey {
         queue: job.spec.queue,
         priority: job.spec.priority,
         user: job.spec.user,
+        owner: job.spec.owner.clone(),
         topology: job.spec.topology,
+        teams: job.spec.teams,
         preempts: job.spec.preempts,
+        is_to_be_repaired: job.goes_first(),
+        length: if policy.looks_at_lengths() { length(job, now) } else { 0 },
         roles: roles.collect(),
     }
+}
+
+/// What is left to do in half powers of two; zero where that is unknown.
+fn length(job: &Job, now: Instant) -> u8 {
+    let Some(left) = job.remaining(now) else { return 0 };
+    let seconds = left.as_secs().max(1);
+    let doublings = seconds.ilog2();
+    let beyond_the_middle = doublings > 0 && seconds >> (doublings - 1) & 1 == 1;
+    1 + 2 * doublings as u8 + u8::from(beyond_the_middle)
 }
 
 /// The groups that a job's rules look at, each once.

@@ -42,7 +42,9 @@ impl Engine {
     fn is_overcommitted(&self, node: NodeId) -> bool {
         let (cluster, taken) = (&self.state.cluster, self.index.room.taken());
         let count = |counter| taken.count(node, counter) > cluster.count(node, counter);
-        !taken.resources()[node].fits_in(cluster.node(node).capacity) || cluster.counters().ids().any(count)
+        !taken.resources()[node].fits_in(cluster.node(node).capacity)
+            || taken.devices(cluster, node).are_overcommitted()
+            || cluster.counters().ids().any(count)
     }
 
     pub(super) fn node_turned(&mut self, node: NodeId, is: NodeState) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::state::{Ended, UnderWay};
+use super::state::{Ended, State, UnderWay};
 use super::{Ending, Engine};
 use crate::decide::hopeless::hopeless;
 use crate::decide::order::next_level_at;
@@ -11,6 +11,7 @@ use crate::job::{Exit, Job, JobSpec, Life, Standing};
 use crate::plan::{Action, Assignment, StepId};
 use crate::policy::{Policy, Preemption};
 use crate::progress::{Progress, Sample};
+use crate::queue::lineage;
 use crate::report::{Failure, Reason};
 use crate::units::{Duration, Instant};
 
@@ -41,6 +42,7 @@ impl Engine {
             last_failure: None,
             not_before: Instant::START,
             runs_since: None,
+            is_to_be_repaired: false,
             shapes: Vec::new(),
             class: None,
         }
@@ -51,10 +53,18 @@ impl Engine {
         (self.state.jobs.len() >= most).then_some(Reason::TooManyJobs { most })
     }
 
+    /// Why its queue could never hold this job, where such a job is refused.
     pub(super) fn exceeds_quota(&self, spec: &JobSpec) -> Option<Reason> {
-        let (queue, need) = (spec.queue, spec.least());
-        let quota = self.state.queues[queue].bound()?;
-        (!need.fits_in(quota)).then_some(Reason::ExceedsQuota { queue, need, quota })
+        if self.state.settings.keeps_hopeless {
+            return None;
+        }
+        let need = spec.least();
+        let queues = &self.state.queues;
+        let bounds = lineage(queues, spec.queue).filter_map(|queue| Some((queue, queues[queue].bound()?)));
+        let users = spec.owner.as_ref().and_then(|user| queues[spec.queue].bound_of(user));
+        let mut bounds = bounds.chain(users.map(|bound| (spec.queue, bound)));
+        let (queue, quota) = bounds.find(|(_, bound)| !need.fits_in(*bound))?;
+        Some(Reason::ExceedsQuota { queue, need, quota })
     }
 
     /// Why no plan could ever hold this job, where such a job is refused.
@@ -142,6 +152,9 @@ impl Engine {
         self.index.step_out(&mut self.state, id);
         self.state.jobs[id].progress.corrected(now, executed);
         self.index.line_up(&mut self.state, id);
+        if self.state.policy.preemption == Preemption::ByGain {
+            self.victims_may_be_had();
+        }
     }
 
     pub(super) fn reported(&mut self, id: JobId, sample: Sample) {
@@ -177,7 +190,10 @@ impl Engine {
                 self.runs_on(id, &to);
             }
             (_, Life::Leaving { exit, .. }) => self.has_left(id, exit),
-            (_, Life::Degraded { .. }) => self.has_left(id, Exit::Preempt),
+            (_, Life::Degraded { .. }) => {
+                self.state.jobs[id].is_to_be_repaired = true;
+                self.has_left(id, Exit::Preempt);
+            }
             (action, life) => unreachable!("{action:?} is never under way for a job that is {life:?}"),
         }
     }
@@ -194,6 +210,7 @@ impl Engine {
         let job = &mut self.state.jobs[id];
         job.progress.starts(since, held.total().gpus);
         job.runs_since = Some(since);
+        job.is_to_be_repaired = false;
         // The order may change by itself while it runs.
         let wake = next_level_at(&self.state.policy.order, job, now, self.state.settings.tick);
         self.state.wake = [self.state.wake, wake].into_iter().flatten().min();
@@ -205,9 +222,12 @@ impl Engine {
 
     /// A job runs that may be stopped for another's sake; others of higher priority may want its place.
     fn may_be_a_victim(&mut self, id: JobId) {
-        let spec = &self.state.jobs[id].spec;
+        let State { policy, queues, jobs, .. } = &self.state;
+        let spec = &jobs[id].spec;
         let outranked = self.index.priorities.keys().next_back().is_some_and(|most| *most > spec.priority);
-        if outranked && spec.capabilities.makes_room() {
+        // Others may count more by their user, have less to do, or lie in a queue that wants its own back.
+        let by_more = policy.preemption == Preemption::ByGain || queues.len() > 1;
+        if (outranked || by_more) && spec.capabilities.makes_room() {
             self.victims_may_be_had();
         }
     }
@@ -222,7 +242,7 @@ impl Engine {
 
     /// Somebody who did not fit may now find a job to take the place of.
     pub(super) fn victims_may_be_had(&mut self) {
-        if self.state.policy.preemption == Preemption::ByPriority {
+        if self.state.policy.preemption.makes_room() {
             self.index.room.grow();
             self.state.dirty = true;
         }
@@ -301,6 +321,8 @@ impl Engine {
             self.back_to_where_it_is(beneficiary);
         }
         self.put_back_into_plan(id, held);
+        // With it back, its queue or user may hold too much for others who are planned and not there yet.
+        self.state.dirty = true;
     }
 
     /// Nothing is to be tried with a job before then. A back-off that was under way is void.
@@ -339,6 +361,19 @@ impl Engine {
             any = true;
         }
         any
+    }
+
+    /// Those for whom room was kept until now, and who could not start, are looked at anew; true if there were any.
+    pub(super) fn end_reservations(&mut self) -> bool {
+        let now = self.state.now;
+        let before = self.state.reservations.len();
+        self.state.reservations.retain(|kept| kept.from > now);
+        let over = self.state.reservations.len() < before;
+        if over {
+            self.index.room.grow();
+            self.state.dirty = true;
+        }
+        over
     }
 
     /// Takes note of jobs that have run long enough to be stopped for another's sake; true if there were any.

@@ -9,6 +9,9 @@ use crate::units::Duration;
 pub struct Settings {
     /// Decisions are at least this far apart.
     pub spacing: Duration,
+    /// Decisions fall on multiples of this; zero for none.
+    #[serde(default)]
+    pub round: Duration,
     /// Wake-ups that the order of jobs asks for fall on multiples of this; zero for none.
     pub tick: Duration,
     /// A step of which nothing is heard for so long is taken for lost.
@@ -23,7 +26,8 @@ pub struct Settings {
     pub state_record_every: u64,
     /// More live jobs than this are refused.
     pub most_jobs: usize,
-    /// A job that would not fit if every node were well and free is not refused but waits: nodes may come.
+    /// A job that would not fit if every node were well and free, or that is larger than its queue may ever hold, is
+    /// not refused but waits: nodes may come, and queues change.
     #[serde(default)]
     pub keeps_hopeless: bool,
     /// A job is not stopped for another's sake before it has run for so long.
@@ -35,6 +39,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             spacing: Duration::ZERO,
+            round: Duration::ZERO,
             tick: Duration::ZERO,
             step_timeout: Duration::MINUTE,
             back_off: Duration::from_secs(10),

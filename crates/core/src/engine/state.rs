@@ -9,7 +9,7 @@ use crate::cluster::{Cluster, Name};
 use crate::groups::Groups;
 use crate::id::{BudgetId, IdVec, JobId, QueueId, Window};
 use crate::job::Job;
-use crate::plan::{Action, Plan, StepId};
+use crate::plan::{Action, Plan, Reservation, StepId};
 use crate::policy::Policy;
 use crate::queue::Queue;
 use crate::report::{Reason, State as JobState};
@@ -37,6 +37,9 @@ pub struct State {
     /// Who leaves, or is about to, and for whose sake.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub displaced: BTreeMap<JobId, JobId>,
+    /// Who waits for a time at which there is expected to be room.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reservations: Vec<Reservation>,
     /// The number of the next pass over the jobs, and when the last one was.
     pub pass: i64,
     pub last_pass: Option<Instant>,
@@ -93,6 +96,7 @@ impl State {
             under_way: BTreeMap::new(),
             next_step: StepId(1),
             displaced: BTreeMap::new(),
+            reservations: Vec::new(),
             pass: 1,
             last_pass: None,
             dirty: false,

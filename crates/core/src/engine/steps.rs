@@ -34,7 +34,8 @@ impl Engine {
         let spec = |id| self.state.jobs.get(id).map(|job| job.spec.clone());
         let occupied = &self.index.occupied;
         let counted = |node, counter| occupied.count(node, counter);
-        check_steps(&self.state.cluster, spec, occupied.resources(), counted, steps).unwrap_or_else(
+        let shared = |node| occupied.shares(node);
+        check_steps(&self.state.cluster, spec, occupied.resources(), counted, shared, steps).unwrap_or_else(
             |violation| {
                 panic!("steps were made only for free room, but {violation}");
             },

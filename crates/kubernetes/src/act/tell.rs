@@ -141,19 +141,23 @@ impl<'a> From<&'a About> for Regarding<'a> {
                 name: &pod.name,
                 uid: &pod.uid,
             },
-            About::Group(group) => Self {
-                api_version: &group.api_version,
-                kind: &group.kind,
-                namespace: &group.namespace,
-                name: &group.name,
-                uid: &group.uid,
+            About::Object(object) => Self {
+                api_version: &object.api_version,
+                kind: &object.kind,
+                namespace: &object.namespace,
+                name: &object.name,
+                uid: &object.uid,
             },
         }
     }
 }
 
+/// Events about what belongs to the whole cluster are in the default namespace, where tools look for them.
 fn collection(telling: &Telling) -> String {
-    let namespace = Regarding::from(&telling.about).namespace;
+    let namespace = match Regarding::from(&telling.about).namespace {
+        "" => "default",
+        namespace => namespace,
+    };
     format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events")
 }
 
@@ -183,6 +187,7 @@ impl EventReason {
             Self::Scheduled => "Scheduled",
             Self::FailedScheduling => "FailedScheduling",
             Self::Preempted => "Preempted",
+            Self::QueueRefused => "QueueRefused",
         }
     }
 
@@ -191,13 +196,14 @@ impl EventReason {
             Self::Scheduled => "Binding",
             Self::FailedScheduling => "Scheduling",
             Self::Preempted => "Preempting",
+            Self::QueueRefused => "Sharing",
         }
     }
 
     fn kind(self) -> &'static str {
         match self {
             Self::Scheduled | Self::Preempted => "Normal",
-            Self::FailedScheduling => "Warning",
+            Self::FailedScheduling | Self::QueueRefused => "Warning",
         }
     }
 }

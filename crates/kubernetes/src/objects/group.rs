@@ -1,16 +1,15 @@
 //! Objects that declare a gang, of whichever API the cluster has: read leniently from whatever is there, since
 //! custom resources may hold anything. What makes no sense is kept as a complaint beside what does.
 
-mod fields;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::deed::GroupRef;
-pub use fields::Complaint;
-use fields::Fields;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject};
+
+use super::fields::{Complaint, Fields};
+use super::meta::reference;
+use crate::deed::ObjectRef;
 
 /// Which API declares the gang; each has its own way for pods to point at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,7 +28,7 @@ pub enum GroupKind {
 #[derive(Clone, Debug)]
 pub struct Group {
     pub kind: GroupKind,
-    pub reference: GroupRef,
+    pub reference: ObjectRef,
     pub metadata: ObjectMeta,
     /// The entry of a `Workload` it is; its other kinds are one group each.
     pub part: Option<Arc<str>>,
@@ -64,7 +63,7 @@ impl Group {
     }
 }
 
-fn workload(reference: &GroupRef, metadata: &ObjectMeta, body: &Fields<'_>) -> Vec<Group> {
+fn workload(reference: &ObjectRef, metadata: &ObjectMeta, body: &Fields<'_>) -> Vec<Group> {
     let reader = || Reader::new(GroupKind::Workload, reference.clone(), metadata.clone());
     let entries = body.at("spec").at("podGroups").items();
     entries.iter().map(|entry| reader().entry(entry)).collect()
@@ -74,7 +73,7 @@ fn workload(reference: &GroupRef, metadata: &ObjectMeta, body: &Fields<'_>) -> V
 struct Reader(Group);
 
 impl Reader {
-    fn new(kind: GroupKind, reference: GroupRef, metadata: ObjectMeta) -> Self {
+    fn new(kind: GroupKind, reference: ObjectRef, metadata: ObjectMeta) -> Self {
         Self(Group {
             kind,
             reference,
@@ -162,18 +161,6 @@ fn policy(policy: &Fields<'_>) -> Result<u32, Complaint> {
         (true, _) => gang.at("minCount").count(),
         (false, true) => Ok(1),
         (false, false) => Err(Complaint::Missing { field: policy.path().to_owned() }),
-    }
-}
-
-fn reference(api: &ApiResource, metadata: &ObjectMeta) -> GroupRef {
-    let shared = |text: &Option<String>| Arc::from(text.as_deref().unwrap_or_default());
-    GroupRef {
-        api_version: api.api_version.as_str().into(),
-        kind: api.kind.as_str().into(),
-        plural: api.plural.as_str().into(),
-        namespace: shared(&metadata.namespace),
-        name: shared(&metadata.name),
-        uid: shared(&metadata.uid),
     }
 }
 

@@ -1,9 +1,13 @@
 //! Metadata without what fills most of it on the wire: managed fields, and annotations that are not ours to read.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use kube::api::ApiResource;
 use serde::{Deserialize, Deserializer};
+
+use crate::deed::ObjectRef;
 
 /// A point in time as the API gives it, in whole seconds since the epoch.
 pub type Seconds = i64;
@@ -52,4 +56,16 @@ pub(super) fn stripped<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta,
         deletion_timestamp: kept.deletion_timestamp,
         ..ObjectMeta::default()
     })
+}
+
+pub(super) fn reference(api: &ApiResource, metadata: &ObjectMeta) -> ObjectRef {
+    let shared = |text: &Option<String>| Arc::from(text.as_deref().unwrap_or_default());
+    ObjectRef {
+        api_version: api.api_version.as_str().into(),
+        kind: api.kind.as_str().into(),
+        plural: api.plural.as_str().into(),
+        namespace: shared(&metadata.namespace),
+        name: shared(&metadata.name),
+        uid: shared(&metadata.uid),
+    }
 }

@@ -75,7 +75,7 @@ impl Crew {
             let mut nodes: Vec<NodeId> = members.iter().filter_map(|member| member.node).collect();
             nodes.sort_unstable();
             for run in nodes.chunk_by(|a, b| a == b) {
-                parts.push(Part { role: role as u8, node: run[0], members: run.len() as u32 });
+                parts.push(Part::of(role as u8, run[0], run.len() as u32));
             }
         }
         parts
@@ -108,7 +108,7 @@ impl World {
         let Some((role, member)) = crew.remove(uid) else { return };
         let deserted = crew.members().next().is_none();
         if let Some(node) = member.node {
-            self.engine.observe(now, Event::MembersLeft { job, role, node, members: 1 });
+            self.engine.observe(now, Event::MembersLeft { job, role, node, device: None, members: 1 });
         }
         if deserted {
             self.dissolve(now, job);

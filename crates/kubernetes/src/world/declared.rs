@@ -37,10 +37,10 @@ impl World {
     fn group_applied(&mut self, group: Group) {
         let key = key_of(&group);
         let gang = self.gang_mut(&key);
-        let same = gang.declared.as_ref().is_some_and(|before| before.min_members == group.min_members);
+        let same = gang.declared.as_ref().is_some_and(|before| is_same(before, &group));
         gang.declared = Some(group);
         if !same {
-            self.changed.insert(key.clone());
+            self.describe_anew(&key);
         }
         self.write_phase(&key);
     }
@@ -116,7 +116,7 @@ impl World {
     /// Volcano's own controllers make pods only once their group is let into the queue, and show its phase to users.
     pub(super) fn write_phase(&mut self, key: &GangKey) {
         let Some(Gang { declared: Some(group), was_whole, .. }) = self.gangs.get(key) else { return };
-        if group.kind != GroupKind::Volcano {
+        if group.kind != GroupKind::Volcano || !(*was_whole || self.is_let_in(key)) {
             return;
         }
         let phase = if *was_whole { "Running" } else { "Inqueue" };
@@ -124,9 +124,17 @@ impl World {
         let advances = matches!((is, phase), ("Pending" | "", _) | ("Inqueue", "Running"));
         if advances {
             let group = group.reference.clone();
-            self.do_it(Kind::Phase { group, status: json!({ "phase": phase }) });
+            self.do_it(Kind::Status { object: group, status: json!({ "phase": phase }) });
         }
     }
+}
+
+/// Whether nothing differs that scheduling looks at.
+fn is_same(before: &Group, group: &Group) -> bool {
+    before.min_members == group.min_members
+        && before.queue == group.queue
+        && before.metadata.labels == group.metadata.labels
+        && before.metadata.annotations == group.metadata.annotations
 }
 
 fn key_of(group: &Group) -> GangKey {

@@ -118,6 +118,8 @@ pub(super) enum HeldUp {
     Incomplete { have: usize, least: usize },
     /// Nothing declares how many it takes.
     Undeclared,
+    /// The queue it names takes nobody in, or is not there.
+    NoQueue(String),
     /// Its volumes are not there yet.
     ForNow(String),
     /// Something about it cannot be understood or is not supported.

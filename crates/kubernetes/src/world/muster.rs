@@ -5,16 +5,17 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use metronome_core::engine::Event;
-use metronome_core::id::{JobId, QueueId};
+use metronome_core::id::JobId;
 use metronome_core::job::{
     Capabilities, Gang as Size, JobSpec, Priority, Role, RoleKind, Shape, Topology, Work,
 };
-use metronome_core::units::{Instant, Share};
+use metronome_core::units::Instant;
 
 use super::World;
 use super::crew::{Crew, Stage};
 use super::gangs::{self, GangKey, HeldUp};
 use super::pods::{Uid, created};
+use super::queues::Enrolment;
 use crate::border::{Cast, Facts};
 use crate::deed::Kind;
 use crate::objects::Pod;
@@ -44,8 +45,10 @@ struct Part {
 
 /// Whether a job completes what is there already.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Urgency {
+pub(super) enum Urgency {
     Usual,
+    /// It is found running.
+    Runs,
     /// Others of its gang hold nodes and wait for it: it goes first.
     Repair,
 }
@@ -110,7 +113,7 @@ impl World {
         self.withdraw_all_but(now, key, &[]);
         let since = astray.iter().map(|uid| created(&self.pods[uid].pod)).min().unwrap_or(now).min(now);
         let seated = astray.iter().all(|uid| self.seat_of(uid).is_some());
-        match self.describe(now, key, astray, Urgency::Usual) {
+        match self.describe(now, key, astray, Urgency::Runs) {
             Ok(description) if seated => self.found(now, key, description, since),
             // What cannot be described still takes room.
             _ => {
@@ -294,15 +297,18 @@ impl World {
         let parts = self.parts(now, uids)?;
         let pods: Vec<Arc<Pod>> = uids.iter().map(|uid| self.pods[uid].pod.clone()).collect();
         let first = &pods[0];
+        let Enrolment { queue, owner, user } = self.enrol(now, key, first, urgency)?;
         let spec = JobSpec {
             name: Arc::from(key.name(|| full_name(first))),
-            queue: QueueId(0),
+            queue,
             priority: Priority(first.spec.priority.unwrap_or(0)),
-            user: if urgency == Urgency::Repair { Share::WHOLE } else { Share(Share::WHOLE.0 / 2) },
+            user,
+            owner,
             roles: parts.iter().map(|((kind, shape), part)| role(*kind, shape, part.uids.len())).collect(),
             work: Work::default(),
             deadline: None,
             topology: Topology::Anywhere,
+            teams: None,
             capabilities: Capabilities { evict: true, ..Capabilities::START_ONLY },
             checkpointing: None,
             profile: None,
@@ -310,6 +316,7 @@ impl World {
             suspended: false,
             budgets: self.budgets.of(&pods),
             preempts: first.spec.preemption_policy.as_deref() != Some("Never"),
+            repairs: urgency == Urgency::Repair,
         };
         let (roles, casts) = parts.into_values().map(|part| (part.uids, part.cast)).unzip();
         Ok(Description { spec, roles, casts })

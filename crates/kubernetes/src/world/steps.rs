@@ -123,11 +123,7 @@ impl World {
             return;
         }
         let victims = steps.iter().flat_map(|(job, _)| self.all_of_its_gang(*job)).collect();
-        let for_whom = beneficiary.and_then(|job| self.engine.job(job)).map(|job| job.spec.name.clone());
-        let why = match for_whom {
-            Some(name) => format!("preempted to make room for {name}, which has a higher priority"),
-            None => "preempted to make room for a job of higher priority".into(),
-        };
+        let why = self.why_they_leave(beneficiary, &steps);
         let ticket = self.do_it(Kind::Evict { victims, why });
         for (job, _) in &steps {
             if let Some(crew) = self.crews.get_mut(job) {
@@ -135,6 +131,23 @@ impl World {
             }
         }
         self.errands.insert(ticket, Errand::Evict { steps });
+    }
+
+    /// Inside a queue priorities tell who makes room; a queue gives back what it holds beyond its own.
+    fn why_they_leave(&self, beneficiary: Option<JobId>, steps: &[(JobId, StepId)]) -> String {
+        let Some(job) = beneficiary.and_then(|job| self.engine.job(job)) else {
+            return "preempted to make room for a job that goes first".into();
+        };
+        let theirs = steps.iter().filter_map(|(victim, _)| Some(self.engine.job(*victim)?.spec.queue));
+        let gives_back = theirs.into_iter().any(|queue| queue != job.spec.queue);
+        let name = &job.spec.name;
+        if gives_back {
+            let queue = &self.engine.state().queues[job.spec.queue].name;
+            return format!(
+                "preempted to make room for {name}: its queue {queue} takes back what is its own"
+            );
+        }
+        format!("preempted to make room for {name}, which has a higher priority")
     }
 
     /// A gang goes whole: also those that joined it after it had started.
@@ -253,7 +266,7 @@ impl World {
             }
             Errand::Evict { steps } => {
                 let victims = steps.iter().flat_map(|(job, _)| self.all_of_its_gang(*job)).collect();
-                let why = "preempted to make room for a job of higher priority".into();
+                let why = self.why_they_leave(None, &steps);
                 let ticket = self.do_it(Kind::Evict { victims, why });
                 self.errands.insert(ticket, Errand::Evict { steps });
             }

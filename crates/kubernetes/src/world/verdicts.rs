@@ -107,7 +107,7 @@ impl World {
         let Some(first) = waiting.iter().map(|uid| &self.pods[uid]).min_by_key(by_rank) else { return };
         let mut abouts = vec![About::Pod(first.reference())];
         let group = self.gangs[&first.gang].declared.as_ref();
-        abouts.extend(group.map(|group| About::Group(group.reference.clone())));
+        abouts.extend(group.map(|group| About::Object(group.reference.clone())));
         for about in abouts {
             let message = message.to_owned();
             self.do_it(Kind::Tell(Telling { about, reason: EventReason::FailedScheduling, message }));

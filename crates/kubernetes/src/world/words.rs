@@ -41,6 +41,7 @@ pub(super) fn held_up(held_up: &HeldUp) -> (Why, String) {
         HeldUp::Undeclared => {
             (Why::Unschedulable, "waiting for the object that says how many pods must start together".into())
         }
+        HeldUp::NoQueue(why) => (Why::Unschedulable, format!("waiting for its queue: {why}")),
         HeldUp::ForNow(why) => (Why::Unschedulable, format!("waiting: {why}")),
         HeldUp::Refused(why) => (Why::SchedulerError, format!("cannot be scheduled: {why}")),
     }

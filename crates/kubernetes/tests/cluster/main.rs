@@ -3,6 +3,7 @@
 mod faults;
 mod gangs;
 mod preemption;
+mod queues;
 mod restarts;
 mod scheduler;
 mod singles;

@@ -7,7 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::{Client, ResourceExt};
 use metronome_kubernetes::metrics::Metrics;
-use metronome_kubernetes::objects::{Group, GroupKind};
+use metronome_kubernetes::objects::{Group, GroupKind, QueueKind, definition};
 use metronome_kubernetes::watch::{Binding, Change, Delta, Settings, watch};
 use metronome_testcluster::proxy::{Fault, Rule, Verb};
 use metronome_testcluster::{ControlPlane, Kubernetes, Options, Proxy};
@@ -271,6 +271,33 @@ async fn declare(stage: &Stage, name: &str, least: &str) {
         stage.namespace
     );
     stage.plane.apply_yaml(&text).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queues_are_seen_from_when_there_is_such_a_kind_until_it_is_gone() {
+    let Some(stage) = Stage::set("queues").await else { return };
+    let mut watcher = Watcher::start(stage.client.clone(), &stage.namespace);
+    watcher.synced().await;
+    stage.plane.apply_yaml(&definition()).await.unwrap();
+    let lab = "{apiVersion: metronome.dev/v1alpha1, kind: Queue, metadata: {name: lab}, spec: {parent: labs, weight: 3}}";
+    stage.plane.apply_yaml(lab).await.unwrap();
+    let queue = watcher
+        .see("the queue", |change| match change {
+            Change::Queue(QueueKind::Own, Delta::Applied(queue)) => Some(queue),
+            Change::Queue(QueueKind::Own, Delta::Reset(all)) => all.into_iter().next(),
+            _ => None,
+        })
+        .await;
+    let described = queue.described.unwrap();
+    assert_eq!((described.parent.as_deref(), described.queue.weight), (Some("labs"), 3));
+    let definitions = Api::<CustomResourceDefinition>::all(stage.client.clone());
+    definitions.delete("queues.metronome.dev", &DeleteParams::default()).await.unwrap();
+    watcher
+        .see("that the kind is gone", |change| match change {
+            Change::Queue(QueueKind::Own, Delta::Reset(all)) => all.is_empty().then_some(()),
+            _ => None,
+        })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

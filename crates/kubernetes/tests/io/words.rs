@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::{Event as CoreEvent, Pod, PodCondition};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams};
-use metronome_kubernetes::deed::{About, EventReason, GroupRef, Kind, PodRef, Telling, Verdict, Why};
+use metronome_kubernetes::deed::{About, EventReason, Kind, ObjectRef, PodRef, Telling, Verdict, Why};
 use metronome_testcluster::Proxy;
 use metronome_testcluster::proxy::{Fault, Rule, Verb};
 use serde_json::json;
@@ -158,7 +158,7 @@ async fn a_phase_is_written_where_the_status_is_part_of_the_object() {
         "metadata": {"name": "gang"}, "spec": {"minMember": 2},
     });
     let group = groups.create(&PostParams::default(), &serde_json::from_value(group).unwrap()).await.unwrap();
-    let group = GroupRef {
+    let group = ObjectRef {
         api_version: "scheduling.volcano.sh/v1beta1".into(),
         kind: "PodGroup".into(),
         plural: "podgroups".into(),
@@ -167,7 +167,7 @@ async fn a_phase_is_written_where_the_status_is_part_of_the_object() {
         uid: group.metadata.uid.unwrap().into(),
     };
     let mut actor = stage.actor();
-    actor.ask(Kind::Phase { group, status: json!({"phase": "Running"}) }).await;
+    actor.ask(Kind::Status { object: group, status: json!({"phase": "Running"}) }).await;
     until("the group runs", async || groups.get("gang").await.unwrap().data["status"]["phase"] == "Running")
         .await;
 }
@@ -205,7 +205,7 @@ async fn a_phase_is_written_back_to_the_group_that_was_meant() {
     else {
         return eprintln!("skipped: this API server has no PodGroups of its own");
     };
-    let group = GroupRef {
+    let group = ObjectRef {
         api_version: "scheduling.k8s.io/v1beta1".into(),
         kind: "PodGroup".into(),
         plural: "podgroups".into(),
@@ -218,9 +218,9 @@ async fn a_phase_is_written_back_to_the_group_that_was_meant() {
         "message": "", "lastTransitionTime": "2026-11-15T00:00:00Z",
     }]});
     let mut actor = stage.actor();
-    let namesake = GroupRef { uid: "another".into(), ..group.clone() };
-    actor.ask(Kind::Phase { group: namesake, status: json!({"conditions": []}) }).await;
-    actor.ask(Kind::Phase { group, status: condition }).await;
+    let namesake = ObjectRef { uid: "another".into(), ..group.clone() };
+    actor.ask(Kind::Status { object: namesake, status: json!({"conditions": []}) }).await;
+    actor.ask(Kind::Status { object: group, status: condition }).await;
     until("the group says so", async || {
         groups.get("gang").await.unwrap().data["status"]["conditions"][0]["status"] == "True"
     })

@@ -19,19 +19,22 @@ struct Bar<'a> {
 }
 
 pub(super) fn draw(chart: &Chart, measured: &Measured) -> String {
+    let meant = |file: &String| chart.scenarios.is_empty() || chart.scenarios.contains(file);
+    let scenarios = measured.scenarios.iter().filter(|(file, _)| meant(file));
     let groups: Vec<(&str, Vec<Bar>)> =
-        measured.scenarios.iter().map(|(file, of)| (name(file), bars(of, &chart.metric))).collect();
+        scenarios.map(|(file, of)| (name(file), bars(of, &chart.metric))).collect();
+    let policies = policies(&groups);
     let most =
         groups.iter().flat_map(|(_, bars)| bars).map(|bar| bar.mean + bar.deviation).fold(0.0, f64::max);
     let up = Axis::up(FRAME, 0.0, most * 1.05);
     let mut svg = Svg::new(FRAME.x + FRAME.width + 16.0, FRAME.y + FRAME.height + 46.0);
     svg.text("title", (8.0, 20.0), Anchor::Start, &chart.title);
-    legend(&mut svg, groups.first().map_or(&[], |(_, bars)| bars));
+    legend(&mut svg, &policies);
     draw_values(&mut svg, up);
     let wide = FRAME.width / groups.len().max(1) as f64;
     for (index, (name, bars)) in groups.iter().enumerate() {
         let group = Frame { x: FRAME.x + index as f64 * wide, width: wide, ..FRAME };
-        draw_group(&mut svg, name, bars, group, up);
+        draw_group(&mut svg, name, bars, &policies, Place { group, up });
     }
     svg.text("mark", (8.0, FRAME.y + FRAME.height + 40.0), Anchor::Start, &note(measured, &groups));
     svg.finish_alone(&chart.title, include_str!("chart.css"))
@@ -44,7 +47,21 @@ fn name(file: &str) -> &str {
 fn note(measured: &Measured, groups: &[(&str, Vec<Bar>)]) -> String {
     let pale = groups.iter().flat_map(|(_, bars)| bars).any(|bar| !bar.complete);
     let pale = if pale { "; pale: some jobs never complete, and times end with the run" } else { "" };
-    format!("Means over {} seeds, with the standard deviation{pale}.", measured.seeds)
+    match measured.seeds {
+        1 => format!("One run each{pale}."),
+        seeds => format!("Means over {seeds} seeds, with the standard deviation{pale}."),
+    }
+}
+
+/// Each once, in the order in which they appear: the same colour in every scenario.
+fn policies<'a>(groups: &[(&str, Vec<Bar<'a>>)]) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for bar in groups.iter().flat_map(|(_, bars)| bars) {
+        if !names.contains(&bar.policy) {
+            names.push(bar.policy);
+        }
+    }
+    names
 }
 
 /// One for each policy that measured it.
@@ -68,16 +85,17 @@ fn deviation(runs: &[f64], mean: f64) -> f64 {
     if runs.len() > 1 { (squares / (runs.len() - 1) as f64).sqrt() } else { 0.0 }
 }
 
-fn legend(svg: &mut Svg, bars: &[Bar]) {
+fn legend(svg: &mut Svg, policies: &[&str]) {
     let mut x = 8.0;
-    for (index, bar) in bars.iter().enumerate() {
-        svg.rect(&look(bar.policy, index), Frame { x, y: 34.0, width: 12.0, height: 12.0 });
-        svg.text("mark", (x + 17.0, 44.0), Anchor::Start, bar.policy);
-        x += 34.0 + 6.6 * bar.policy.chars().count() as f64;
+    for policy in policies {
+        svg.rect(&look(policy, policies), Frame { x, y: 34.0, width: 12.0, height: 12.0 });
+        svg.text("mark", (x + 17.0, 44.0), Anchor::Start, policy);
+        x += 34.0 + 6.6 * policy.chars().count() as f64;
     }
 }
 
-fn look(policy: &str, index: usize) -> String {
+fn look(policy: &str, all: &[&str]) -> String {
+    let index = all.iter().position(|other| *other == policy).unwrap_or_default();
     if policy == "metronome" { "bar ours".into() } else { format!("bar p{}", index % 6) }
 }
 
@@ -88,11 +106,19 @@ fn draw_values(svg: &mut Svg, up: Axis) {
     }
 }
 
-fn draw_group(svg: &mut Svg, name: &str, bars: &[Bar], group: Frame, up: Axis) {
+/// Where a group stands, and how high its values are.
+#[derive(Clone, Copy)]
+struct Place {
+    group: Frame,
+    up: Axis,
+}
+
+fn draw_group(svg: &mut Svg, name: &str, bars: &[Bar], policies: &[&str], at: Place) {
+    let Place { group, up } = at;
     let step = group.width * 0.86 / bars.len().max(1) as f64;
     for (index, bar) in bars.iter().enumerate() {
         let x = group.x + group.width * 0.07 + index as f64 * step;
-        draw_bar(svg, &look(bar.policy, index), bar, Frame { x, width: step * 0.82, ..group }, up);
+        draw_bar(svg, &look(bar.policy, policies), bar, Frame { x, width: step * 0.82, ..group }, up);
     }
     let below = group.y + group.height + 17.0;
     svg.text("title", (group.x + group.width / 2.0, below), Anchor::Middle, name);

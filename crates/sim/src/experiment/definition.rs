@@ -1,16 +1,20 @@
 //! `experiment.json`: what is run and what must come out.
 
+use std::path::{Component, Path};
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::metric;
+use super::waits::{Slice, WaitTable};
+use super::{Part, metric};
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Definition {
     pub version: u32,
-    /// Files in the folder of the experiment.
-    pub scenarios: Vec<String>,
+    pub scenarios: Vec<Part>,
+    /// Run in every scenario that names none of its own.
+    #[serde(default)]
     pub policies: Vec<String>,
     /// Each policy runs with the seeds 1 to this.
     pub seeds: u64,
@@ -18,10 +22,13 @@ pub struct Definition {
     pub bars: Vec<Bar>,
     #[serde(default)]
     pub charts: Vec<Chart>,
+    /// A table of mean waits by user, urgency and width.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<WaitTable>,
 }
 
-/// A figure of one policy, or its ratio to that of another, and how large or small it must be. Figures are means over
-/// seeds, all of one run.
+/// A figure of one policy, or its ratio to that of another policy or to another figure, and how large or small it must
+/// be. Figures are means over seeds, all of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Bar {
@@ -29,6 +36,8 @@ pub struct Bar {
     pub policy: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,6 +55,9 @@ pub struct Chart {
     /// The SVG file in the folder of the experiment.
     pub file: String,
     pub title: String,
+    /// Of these scenarios; of all, if none is named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scenarios: Vec<String>,
 }
 
 /// Words that fit after "cannot".
@@ -63,8 +75,12 @@ pub enum DefinitionError {
     NoSuchFigure(String),
     #[error("judge `{0}`: a bar has one of `atMost` and `atLeast`")]
     NoBound(String),
+    #[error("tell two scenarios called `{0}` apart")]
+    Twice(String),
     #[error("write `{0}`: a file of an experiment lies in its own folder")]
     Outside(String),
+    #[error("read `{0}`: a trace lies in the folder of data, below `METRONOME_DATA`")]
+    NotData(String),
 }
 
 impl Definition {
@@ -78,25 +94,69 @@ impl Definition {
         if self.version != 1 {
             return Err(DefinitionError::Version(self.version));
         }
-        let parts = [("scenarios", self.scenarios.len()), ("policies", self.policies.len())];
+        let parts = [("scenarios", self.scenarios.len()), ("policies", self.fewest_policies())];
         let seeds = ("seeds", usize::try_from(self.seeds).unwrap_or(usize::MAX));
         if let Some((what, _)) = parts.into_iter().chain([seeds]).find(|(_, count)| *count == 0) {
             return Err(DefinitionError::Without(what));
         }
-        let files = self.scenarios.iter().chain(self.charts.iter().map(|chart| &chart.file));
-        files.map(String::as_str).try_for_each(lies_inside)?;
+        self.scenarios.iter().enumerate().try_for_each(|(index, part)| self.check_part(index, part))?;
         self.bars.iter().try_for_each(|bar| self.check_bar(bar))?;
-        self.charts.iter().try_for_each(|chart| check_metric(&chart.metric))
+        self.charts.iter().try_for_each(|chart| self.check_chart(chart))
+    }
+
+    fn fewest_policies(&self) -> usize {
+        self.scenarios.iter().map(|part| self.policies_of(part).len()).min().unwrap_or_default()
+    }
+
+    /// What is run in a scenario.
+    pub fn policies_of<'a>(&'a self, part: &'a Part) -> &'a [String] {
+        if part.policies.is_empty() { &self.policies } else { &part.policies }
+    }
+
+    /// What is measured in a scenario, simulated or elsewhere.
+    fn measured_in<'a>(&'a self, part: &'a Part) -> impl Iterator<Item = &'a str> {
+        let observed = part.observed.iter().map(|observed| observed.name.as_str());
+        self.policies_of(part).iter().map(String::as_str).chain(observed)
+    }
+
+    fn check_part(&self, index: usize, part: &Part) -> Result<(), DefinitionError> {
+        lies_inside(&part.name)?;
+        part.data().try_for_each(lies_below)?;
+        let named = |other: &Part| other.name == part.name;
+        if self.scenarios[..index].iter().any(named) {
+            return Err(DefinitionError::Twice(part.name.clone()));
+        }
+        let ran = part.observed.iter().map(|observed| observed.policy.as_str());
+        let policies = || self.policies_of(part).iter().map(String::as_str);
+        ran.into_iter().try_for_each(|name| known("policies", policies(), name))
     }
 
     fn check_bar(&self, bar: &Bar) -> Result<(), DefinitionError> {
-        check_metric(&bar.metric)?;
+        let metrics = std::iter::once(&bar.metric).chain(&bar.over);
+        metrics.into_iter().try_for_each(|metric| match Slice::parse(metric) {
+            Some(_) if self.waits.is_some() => Ok(()),
+            Some(_) => Err(DefinitionError::Without("`waits`, of which a bar asks for a part")),
+            None => check_metric(metric),
+        })?;
         if bar.at_most.is_some() == bar.at_least.is_some() {
             return Err(DefinitionError::NoBound(bar.metric.clone()));
         }
-        let policies = std::iter::once(&bar.policy).chain(&bar.against);
-        policies.into_iter().try_for_each(|name| known("policies", &self.policies, name))?;
-        bar.scenario.iter().try_for_each(|name| known("scenarios", &self.scenarios, name))
+        bar.scenario.iter().try_for_each(|name| self.check_scenario(name))?;
+        let meant = |part: &&Part| bar.scenario.as_ref().is_none_or(|name| *name == part.name);
+        self.scenarios.iter().filter(meant).try_for_each(|part| {
+            let policies = std::iter::once(&bar.policy).chain(&bar.against);
+            policies.into_iter().try_for_each(|name| known("policies", self.measured_in(part), name))
+        })
+    }
+
+    fn check_chart(&self, chart: &Chart) -> Result<(), DefinitionError> {
+        lies_inside(&chart.file)?;
+        check_metric(&chart.metric)?;
+        chart.scenarios.iter().try_for_each(|name| self.check_scenario(name))
+    }
+
+    fn check_scenario(&self, name: &str) -> Result<(), DefinitionError> {
+        known("scenarios", self.scenarios.iter().map(|part| part.name.as_str()), name)
     }
 }
 
@@ -104,8 +164,12 @@ fn check_metric(metric: &str) -> Result<(), DefinitionError> {
     if metric::is_known(metric) { Ok(()) } else { Err(DefinitionError::NoSuchFigure(metric.to_owned())) }
 }
 
-fn known(what: &'static str, all: &[String], name: &str) -> Result<(), DefinitionError> {
-    match all.iter().any(|known| known == name) {
+fn known<'a>(
+    what: &'static str,
+    mut all: impl Iterator<Item = &'a str>,
+    name: &str,
+) -> Result<(), DefinitionError> {
+    match all.any(|known| known == name) {
         true => Ok(()),
         false => Err(DefinitionError::Unknown { what, name: name.to_owned() }),
     }
@@ -114,4 +178,10 @@ fn known(what: &'static str, all: &[String], name: &str) -> Result<(), Definitio
 fn lies_inside(file: &str) -> Result<(), DefinitionError> {
     let plain = !file.is_empty() && !file.starts_with('.') && !file.contains(['/', '\\']);
     if plain { Ok(()) } else { Err(DefinitionError::Outside(file.to_owned())) }
+}
+
+fn lies_below(file: &str) -> Result<(), DefinitionError> {
+    let mut components = Path::new(file).components();
+    let below = !file.is_empty() && components.all(|component| matches!(component, Component::Normal(_)));
+    if below { Ok(()) } else { Err(DefinitionError::NotData(file.to_owned())) }
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::metric;
+use super::waits::{Slice, WaitCell};
 use super::{Bar, Measured};
 use crate::results::Comparison;
 
@@ -22,23 +23,27 @@ pub fn judge(bars: &[Bar], measured: &Measured) -> Vec<Verdict> {
         .flat_map(|bar| {
             let meant = |file: &str| bar.scenario.as_deref().is_none_or(|only| only == file);
             let scenarios = measured.scenarios.iter().filter(move |(file, _)| meant(file));
-            scenarios.map(move |(file, comparison)| verdict(bar, file, comparison))
+            scenarios.map(move |(file, comparison)| verdict(bar, file, comparison, measured))
         })
         .collect()
 }
 
 /// What was not measured clears no bar.
-fn verdict(bar: &Bar, file: &str, comparison: &Comparison) -> Verdict {
-    let figure = |policy: &str| {
-        let summary = comparison.summary.iter().find(|summary| summary.policy == policy)?;
-        metric::value(&summary.figures, &bar.metric)
+fn verdict(bar: &Bar, file: &str, comparison: &Comparison, measured: &Measured) -> Verdict {
+    let figure = |policy: &str, metric: &str| match Slice::parse(metric) {
+        Some(slice) => slice.mean(cells(measured, file, policy)?),
+        None => {
+            let summary = comparison.summary.iter().find(|summary| summary.policy == policy)?;
+            metric::value(&summary.figures, metric)
+        }
     };
-    let measured = match &bar.against {
-        None => figure(&bar.policy),
-        Some(other) => figure(&bar.policy)
-            .zip(figure(other))
-            .filter(|(_, other)| *other > 0.0)
-            .map(|(ours, other)| ours / other),
+    let ours = figure(&bar.policy, &bar.metric);
+    let measured = if bar.against.is_none() && bar.over.is_none() {
+        ours
+    } else {
+        let policy = bar.against.as_ref().unwrap_or(&bar.policy);
+        let other = figure(policy, bar.over.as_ref().unwrap_or(&bar.metric));
+        ours.zip(other).filter(|(_, other)| *other > 0.0).map(|(ours, other)| ours / other)
     };
     let clears = |value: f64| {
         bar.at_most.is_none_or(|most| value <= most) && bar.at_least.is_none_or(|least| value >= least)
@@ -47,12 +52,22 @@ fn verdict(bar: &Bar, file: &str, comparison: &Comparison) -> Verdict {
     Verdict { bar, measured, met: measured.is_some_and(clears) }
 }
 
+fn cells<'a>(measured: &'a Measured, file: &str, policy: &str) -> Option<&'a [WaitCell]> {
+    let (_, waits) = measured.waits.iter().find(|(of, _)| of == file)?;
+    waits.iter().find(|of| of.policy == policy).map(|of| of.cells.as_slice())
+}
+
 impl Verdict {
     /// `met: jct_s.mean of metronome over coscheduling in load-0.8.yaml is 0.791, at most 0.805`.
     pub fn sentence(&self) -> String {
-        let Bar { metric, policy, against, at_most, at_least, scenario } = &self.bar;
+        let Bar { metric, policy, against, over, at_most, at_least, scenario } = &self.bar;
         let verdict = if self.met { "met" } else { "MISSED" };
-        let over = against.as_ref().map(|other| format!(" over {other}")).unwrap_or_default();
+        let over = match (over, against) {
+            (None, None) => String::new(),
+            (None, Some(other)) => format!(" over {other}"),
+            (Some(figure), None) => format!(" over {figure}"),
+            (Some(figure), Some(other)) => format!(" over {figure} of {other}"),
+        };
         let scenario = scenario.as_deref().unwrap_or_default();
         let measured = self.measured.map_or("not measured".into(), |value| format!("{value:.3}"));
         let bound = match (at_most, at_least) {

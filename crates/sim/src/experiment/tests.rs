@@ -1,6 +1,14 @@
 //! Definitions good and bad, bars met and missed, files that are the same every time.
 
+use std::path::Path;
+
+use metronome_core::cluster::Name;
+use metronome_core::job::Priority;
+use metronome_core::units::{Duration, GpuTime, Gpus, Instant, Share};
+
 use super::*;
+use crate::import::TimeFrom;
+use crate::outcome::{Fate, JobOutcome, Outcome};
 use crate::results::{Figures, JctSeconds, Jobs, PolicySummary, RunResult};
 
 const DEFINITION: &str = r#"{
@@ -43,7 +51,7 @@ fn comparison(fifo: f64, metronome: f64) -> Comparison {
 fn measured() -> Measured {
     let scenarios =
         vec![("a.yaml".to_owned(), comparison(100.0, 75.0)), ("b.yaml".to_owned(), comparison(100.0, 90.0))];
-    Measured { experiment: "sample".into(), seeds: 2, scenarios }
+    Measured { experiment: "sample".into(), seeds: 2, scenarios, waits: Vec::new(), beside: Vec::new() }
 }
 
 #[test]
@@ -65,6 +73,7 @@ fn a_figure_by_itself_can_be_a_bar_and_what_was_not_measured_clears_none() {
         metric: metric.into(),
         policy: "fifo".into(),
         against: None,
+        over: None,
         at_most: None,
         at_least: Some(at_least),
         scenario: Some("a.yaml".into()),
@@ -72,6 +81,54 @@ fn a_figure_by_itself_can_be_a_bar_and_what_was_not_measured_clears_none() {
     let verdicts = judge(&[bar("jobs.completed", 3.0), bar("link_utilisation.mean", 0.0)], &measured());
     assert!(verdicts[0].met);
     assert_eq!((verdicts[1].measured, verdicts[1].met), (None, false));
+}
+
+fn waits(metronome_low: f64) -> Vec<(String, Vec<PolicyWaits>)> {
+    let cell = |user, wait_s| WaitCell { user, urgency: Rank::High, width: Width::Wide, jobs: 2, wait_s };
+    let of = |policy: &str, low| PolicyWaits {
+        policy: policy.into(),
+        cells: vec![cell(Rank::High, 10.0), cell(Rank::Low, low)],
+    };
+    vec![("a.yaml".to_owned(), vec![of("fifo", 40.0), of("metronome", metronome_low)])]
+}
+
+#[test]
+fn a_part_of_the_waits_is_measured_against_another_part_or_another_policy() {
+    let bar = |against: Option<&str>, over: Option<&str>| Bar {
+        metric: "wait_s{user=low}".into(),
+        policy: "metronome".into(),
+        against: against.map(str::to_owned),
+        over: over.map(str::to_owned),
+        at_most: Some(2.5),
+        at_least: None,
+        scenario: Some("a.yaml".into()),
+    };
+    let high = Some("wait_s{user=high}");
+    let bars = [bar(None, high), bar(Some("fifo"), None), bar(Some("fifo"), high), bar(None, None)];
+    let verdicts = judge(&bars, &Measured { waits: waits(20.0), ..measured() });
+    let told: Vec<(Option<f64>, bool)> = verdicts.iter().map(|of| (of.measured, of.met)).collect();
+    assert_eq!(told, [(Some(2.0), true), (Some(0.5), true), (Some(2.0), true), (Some(20.0), false)]);
+    assert_eq!(
+        verdicts[2].sentence(),
+        "met: wait_s{user=low} of metronome over wait_s{user=high} of fifo in a.yaml is 2.000, at most 2.5"
+    );
+    assert_eq!(judge(&bars[..1], &measured())[0].measured, None, "nobody asked for the waits");
+}
+
+#[test]
+fn waits_are_written_where_they_were_asked_for() {
+    let asked = DEFINITION
+        .replace("\"seeds\": 2,", "\"seeds\": 2, \"waits\": {\"title\": \"Mean wait\", \"wideFrom\": 4},");
+    let definition = Definition::parse(&asked).unwrap();
+    let measured = Measured { waits: waits(20.0), ..measured() };
+    let json: serde_json::Value = serde_json::from_str(&document(&measured, &[])).unwrap();
+    assert_eq!(json["waits"][1]["waits"]["cells"][1]["wait_s"], 20.0);
+    let text = markdown(&measured, &definition, &[]);
+    assert!(
+        text.contains("**a.yaml: Mean wait**") && text.contains("| low | high | wide | 40.0 | 20.0 |"),
+        "{text}"
+    );
+    assert!(!document(&super::tests::measured(), &[]).contains("waits"));
 }
 
 #[test]
@@ -84,6 +141,8 @@ fn a_definition_that_makes_no_sense_is_refused_with_the_reason() {
         ("\"scenario\": \"a.yaml\"", "\"scenario\": \"c.yaml\"", "`c.yaml` among the scenarios"),
         ("\"jct_s.mean\", \"policy\"", "\"jct.mean\", \"policy\"", "figure called `jct.mean`"),
         (", \"atMost\": 0.8", "", "one of `atMost` and `atLeast`"),
+        ("\"jct_s.mean\", \"policy\"", "\"wait_s{user=low}\", \"policy\"", "without `waits`"),
+        ("\"atMost\": 0.8", "\"atMost\": 0.8, \"over\": \"jct.mean\"", "figure called `jct.mean`"),
         ("jct.svg", "../jct.svg", "own folder"),
         ("\"seeds\"", "\"seed\"", "definition of the experiment"),
     ] {
@@ -91,6 +150,146 @@ fn a_definition_that_makes_no_sense_is_refused_with_the_reason() {
         let error = Definition::parse(&DEFINITION.replace(good, bad)).unwrap_err();
         assert!(error.to_string().contains(reason), "{error}");
     }
+}
+
+const TRACES: &str = r#"{
+  "version": 1, "seeds": 1, "policies": ["fifo"],
+  "scenarios": [
+    "a.yaml", {"file": "b.yaml", "policies": ["srsf"]},
+    {"name": "muri", "policies": ["srtf", "metronome"],
+     "import": {"format": "muri", "file": "muri/jobs.csv", "nodes": 8, "gpusPerNode": 4, "time": "iterations"},
+     "observed": [{"name": "testbed srtf", "policy": "srtf", "file": "muri/srtf.csv.gz"}]}
+  ],
+  "bars": [{"metric": "jct_s.mean", "policy": "srtf", "against": "testbed srtf", "atMost": 1.15, "scenario": "muri"}],
+  "charts": [{"metric": "jct_s.mean", "file": "jct.svg", "title": "Mean JCT", "scenarios": ["muri"]}]
+}"#;
+
+#[test]
+fn a_scenario_may_be_a_trace_with_policies_and_observations_of_its_own() {
+    let definition = Definition::parse(TRACES).unwrap();
+    let [a, b, muri] = &definition.scenarios[..] else { panic!("three scenarios") };
+    assert_eq!((a.name.as_str(), definition.policies_of(a)), ("a.yaml", &["fifo".to_owned()][..]));
+    assert_eq!((b.name.as_str(), definition.policies_of(b)), ("b.yaml", &["srsf".to_owned()][..]));
+    assert_eq!(definition.policies_of(muri), ["srtf", "metronome"]);
+    assert_eq!(muri.data().collect::<Vec<_>>(), ["muri/jobs.csv", "muri/srtf.csv.gz"]);
+    let Some(Import::Muri { round, time, .. }) = &muri.import else { panic!("a trace of Muri") };
+    assert_eq!((*round, *time), (Duration::from_secs(360), TimeFrom::Iterations));
+    let missing = muri.import.as_ref().unwrap().read(Path::new("nowhere")).unwrap_err();
+    assert!(missing.to_string().contains("jobs.csv: there is no such file"), "{missing}");
+}
+
+#[test]
+fn pods_are_drawn_from_a_folder_of_lists() {
+    let openb = |import: &str| {
+        TRACES.replace("\"format\": \"muri\", \"file\": \"muri/jobs.csv\", \"nodes\": 8, \"gpusPerNode\": 4, \"time\": \"iterations\"", import)
+    };
+    let sound = Definition::parse(&openb(r#""format": "openb", "file": "openb", "fill": "130%", "seed": 3"#))
+        .unwrap();
+    let import = sound.scenarios[2].import.clone().unwrap();
+    assert_eq!(import, Import::Openb { file: "openb".to_owned(), fill: 1300, seed: 3 });
+    let missing = import.read(Path::new("nowhere")).unwrap_err();
+    assert!(missing.to_string().contains("it is not a folder"), "{missing}");
+    let vague = Definition::parse(&openb(r#""format": "openb", "file": "openb", "fill": "full", "seed": 3"#));
+    assert!(vague.unwrap_err().to_string().contains("definition of the experiment"));
+}
+
+#[test]
+fn a_trace_that_makes_no_sense_is_refused_with_the_reason() {
+    for (good, bad, reason) in [
+        ("\"muri/jobs.csv\"", "\"../jobs.csv\"", "read `../jobs.csv`: a trace lies in the folder of data"),
+        ("\"muri/srtf.csv.gz\"", "\"/srtf.csv\"", "read `/srtf.csv`"),
+        ("\"policy\": \"srtf\", \"file\"", "\"policy\": \"fifo\", \"file\"", "`fifo` among the policies"),
+        ("\"against\": \"testbed srtf\"", "\"against\": \"testbed\"", "`testbed` among the policies"),
+        (", \"scenario\": \"muri\"", "", "`srtf` among the policies"),
+        ("[\"muri\"]", "[\"mori\"]", "`mori` among the scenarios"),
+        ("\"name\": \"muri\"", "\"name\": \"a.yaml\"", "two scenarios called `a.yaml`"),
+        ("\"policies\": [\"fifo\"],", "", "without policies"),
+        ("\"name\": \"muri\", ", "", "definition of the experiment"),
+        ("\"format\": \"muri\"", "\"format\": \"mori\"", "definition of the experiment"),
+        ("\"time\": \"iterations\"", "\"round\": \"soon\"", "definition of the experiment"),
+    ] {
+        assert!(TRACES.contains(good), "{good}");
+        let error = Definition::parse(&TRACES.replace(good, bad)).unwrap_err();
+        assert!(error.to_string().contains(reason), "{bad}: {error}");
+    }
+}
+
+/// Jobs that were all submitted at once and completed after so many seconds.
+fn outcome(policy: &str, jobs: &[(&str, u64, u32)]) -> Outcome {
+    let job = |(name, seconds, preemptions): &(&str, u64, u32)| JobOutcome {
+        name: Name::from(*name),
+        model: None,
+        priority: Priority::NORMAL,
+        user: Share::WHOLE,
+        submit: Instant::START,
+        start: Some(Instant::START),
+        end: Some(Instant::from_secs(*seconds)),
+        ran: Duration::from_secs(*seconds),
+        alone: Duration::from_secs(*seconds),
+        deadline: None,
+        gpus: Gpus::whole(1),
+        members: 1,
+        nodes: 1,
+        fate: Fate::Completed,
+        preemptions: *preemptions,
+        moves: 0,
+        resizes: 0,
+        wait_reason: None,
+        slowdown: None,
+        exchange: None,
+        segments: Vec::new(),
+    };
+    Outcome {
+        policy: policy.into(),
+        seed: 1,
+        jobs: jobs.iter().map(job).collect(),
+        ended: Instant::from_secs(1000),
+        gpu_capacity: Gpus::whole(1),
+        gpu_peak: None,
+        gpu_busy: GpuTime::default(),
+        links: Vec::new(),
+        bin: Duration::ZERO,
+        events: 0,
+        alarms: 0,
+        last_alarm: None,
+        violations: Vec::new(),
+        decision_nanos: Vec::new(),
+    }
+}
+
+#[test]
+fn what_was_observed_stands_beside_what_was_simulated_job_by_job() {
+    let definition = Definition::parse(TRACES).unwrap();
+    let simulated = outcome("srtf", &[("a", 50, 1), ("b", 100, 0), ("c", 300, 0), ("only here", 1, 5)]);
+    let observed = outcome("testbed srtf", &[("c", 400, 2), ("b", 100, 0), ("a", 100, 1)]);
+    let [pair] = &beside(&definition.scenarios[2], &[simulated, observed])[..] else { panic!("one pair") };
+    assert_eq!((pair.policy.as_str(), pair.observed.as_str(), pair.jobs), ("srtf", "testbed srtf", 3));
+    assert_eq!(pair.jct_ratio, Spread { p10: 0.5, median: 0.75, p90: 1.0 });
+    assert_eq!(pair.jct_distance, (50.0 + 0.0 + 100.0) / 600.0);
+    assert_eq!((pair.simulated_starts, pair.observed_starts), (4, 6));
+    // Ranks 0, 1, 2 against 0.5, 0.5, 2.
+    let expected = 1.5 / (2.0f64 * 1.5).sqrt();
+    assert!((pair.rank_correlation.unwrap() - expected).abs() < 1e-12, "{pair:?}");
+
+    let measured =
+        Measured { beside: vec![Beside { scenario: "a.yaml".into(), ..pair.clone() }], ..measured() };
+    let text = markdown(&measured, &definition, &[]);
+    assert!(
+        text.contains("| srtf over testbed srtf | 3 | 0.500 | 0.750 | 1.000 | 0.250 | 0.866 | 4 | 6 |"),
+        "{text}"
+    );
+    let json: serde_json::Value = serde_json::from_str(&document(&measured, &[])).unwrap();
+    assert_eq!(json["beside"][0]["observed_starts"], 6);
+}
+
+#[test]
+fn a_chart_may_be_of_some_scenarios_and_a_single_run_has_no_deviation() {
+    let chart = Chart { scenarios: vec!["b.yaml".into()], ..definition().charts.remove(0) };
+    let measured = Measured { seeds: 1, ..measured() };
+    let (_, svg) = charts(&[chart], &measured).remove(0);
+    assert_eq!(svg.matches("class=\"bar ours\"").count(), 2, "one bar and the legend");
+    assert!(svg.contains("One run each.") && !svg.contains("seeds"));
+    assert!(markdown(&measured, &definition(), &[]).starts_with("One run each; times in seconds."));
 }
 
 #[test]

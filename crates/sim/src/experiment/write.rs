@@ -3,19 +3,34 @@
 
 use serde::Serialize;
 
-use super::{Chart, Measured, Verdict, chart};
+use super::waits::{PolicyWaits, rows};
+use super::{Beside, Chart, Definition, Measured, Verdict, chart};
 use crate::results::{Comparison, PolicySummary};
 
 /// `results.json`: one line for each run and each summary, so that a difference shows what changed.
 pub fn document(measured: &Measured, verdicts: &[Verdict]) -> String {
+    let waits: Vec<String> = measured.waits.iter().flat_map(|(file, of)| wait_lines(file, of)).collect();
+    let waits = match waits.is_empty() {
+        true => String::new(),
+        false => format!(",\n  \"waits\": [{}]", lines(waits, "    ")),
+    };
     let scenarios: Vec<String> = measured.scenarios.iter().map(|(file, of)| scenario(file, of)).collect();
     format!(
-        "{{\n  \"version\": 1,\n  \"experiment\": {},\n  \"seeds\": {},\n  \"bars\": [{}],\n  \"scenarios\": [{}]\n}}\n",
+        "{{\n  \"version\": 1,\n  \"experiment\": {},\n  \"seeds\": {},\n  \"bars\": [{}],\n{}  \"scenarios\": [{}]{waits}\n}}\n",
         json(&measured.experiment),
         measured.seeds,
         lines(verdicts.iter().map(json), "    "),
+        beside(&measured.beside),
         lines(scenarios, "    "),
     )
+}
+
+/// Only where something was measured elsewhere.
+fn beside(pairs: &[Beside]) -> String {
+    match pairs {
+        [] => String::new(),
+        pairs => format!("  \"beside\": [{}],\n", lines(pairs.iter().map(json), "    ")),
+    }
 }
 
 fn scenario(file: &str, comparison: &Comparison) -> String {
@@ -26,6 +41,11 @@ fn scenario(file: &str, comparison: &Comparison) -> String {
         lines(comparison.summary.iter().map(json), "      "),
         lines(comparison.results.iter().map(json), "      "),
     )
+}
+
+fn wait_lines(file: &str, waits: &[PolicyWaits]) -> Vec<String> {
+    let line = |of: &PolicyWaits| format!("{{\"file\": {}, \"waits\": {}}}", json(&file), json(of));
+    waits.iter().map(line).collect()
 }
 
 fn json(value: &impl Serialize) -> String {
@@ -52,11 +72,24 @@ pub fn with_results(readme: &str, results: &str) -> Option<String> {
     Some(format!("{before}{BEGIN}\n{results}\n{END}{after}"))
 }
 
-/// The results as a table for each scenario, and the bars.
-pub fn markdown(measured: &Measured, charts: &[Chart], verdicts: &[Verdict]) -> String {
-    let mut parts = vec![format!("Means over {} seeds; times in seconds.", measured.seeds)];
-    parts.extend(measured.scenarios.iter().map(|(file, comparison)| table(file, &comparison.summary)));
-    parts.extend(charts.iter().map(|chart| format!("![{}]({})", chart.title, chart.file)));
+/// The results as tables for each scenario, and the bars.
+pub fn markdown(measured: &Measured, definition: &Definition, verdicts: &[Verdict]) -> String {
+    let runs = if measured.seeds == 1 {
+        "One run each".to_owned()
+    } else {
+        format!("Means over {} seeds", measured.seeds)
+    };
+    let mut parts = vec![format!("{runs}; times in seconds.")];
+    for (file, comparison) in &measured.scenarios {
+        parts.push(table(file, &comparison.summary));
+        let pairs: Vec<&Beside> = measured.beside.iter().filter(|pair| pair.scenario == *file).collect();
+        parts.extend((!pairs.is_empty()).then(|| job_by_job(&pairs)));
+    }
+    for (file, waits) in &measured.waits {
+        let title = definition.waits.as_ref().map_or("", |table| &table.title);
+        parts.push(format!("**{file}: {title}**\n\n{}", wait_table(waits)));
+    }
+    parts.extend(definition.charts.iter().map(|chart| format!("![{}]({})", chart.title, chart.file)));
     if !verdicts.is_empty() {
         let items: Vec<String> = verdicts.iter().map(|verdict| format!("- {}", verdict.sentence())).collect();
         parts.push(items.join("\n"));
@@ -64,15 +97,41 @@ pub fn markdown(measured: &Measured, charts: &[Chart], verdicts: &[Verdict]) -> 
     parts.join("\n\n") + "\n"
 }
 
+fn wait_table(waits: &[PolicyWaits]) -> String {
+    let line = |cells: &Vec<String>| format!("| {} |", cells.join(" | "));
+    let mut lines: Vec<String> = rows(waits).iter().map(line).collect();
+    lines.insert(1, format!("|---|---|---{}|", "|---:".repeat(waits.len())));
+    lines.join("\n")
+}
+
 fn table(file: &str, summary: &[PolicySummary]) -> String {
     let mut lines = vec![
         format!("**{file}**\n"),
         "| policy | done | deadlocked | mean JCT | p99 JCT | mean queueing | mean slowdown | p99 slowdown \
-         | high class p99 | GPU use | link use |"
+         | high class p99 | mean exchange | GPU use | link use |"
             .to_owned(),
-        format!("|---{}|", "|---:".repeat(10)),
+        format!("|---{}|", "|---:".repeat(11)),
     ];
     lines.extend(summary.iter().map(row));
+    lines.join("\n")
+}
+
+fn job_by_job(pairs: &[&Beside]) -> String {
+    let mut lines = vec![
+        "| job by job | jobs | JCT ratio p10 | median | p90 | mean distance | rank correlation | starts | observed |"
+            .to_owned(),
+        format!("|---{}|", "|---:".repeat(8)),
+    ];
+    lines.extend(pairs.iter().map(|pair| {
+        let Beside { policy, observed, jobs, jct_ratio, simulated_starts, observed_starts, .. } = pair;
+        let ratios = [jct_ratio.p10, jct_ratio.median, jct_ratio.p90, pair.jct_distance].map(Some);
+        let cells: Vec<String> =
+            ratios.into_iter().chain([pair.rank_correlation]).map(|ratio| cell(ratio, 3)).collect();
+        format!(
+            "| {policy} over {observed} | {jobs} | {} | {simulated_starts} | {observed_starts} |",
+            cells.join(" | ")
+        )
+    }));
     lines.join("\n")
 }
 
@@ -86,6 +145,7 @@ fn row(summary: &PolicySummary) -> String {
         .into_iter()
         .chain(times)
         .chain(slow.map(|ratio| cell(ratio, 3)))
+        .chain([cell(figures.exchange_s.mean, 4)])
         .chain(shares.map(|share| cell(share, 3)))
         .collect();
     format!("| {} | {} |", summary.policy, cells.join(" | "))

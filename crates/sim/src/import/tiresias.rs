@@ -1,14 +1,12 @@
 //! Tiresias' traces: `job_id,num_gpu,submit_time,iterations,model_name,duration,interval`, times in seconds.
 
-use std::collections::HashSet;
 use std::path::Path;
 
-use super::{Dropped, ImportOptions, ImportReport, Imported, ImportedJob, Why, at_line, gpus};
+use super::{ImportOptions, Imported, ImportedJob, Why, gpus, named_jobs};
 use crate::scenario::InputError;
-use crate::scenario::error::quoted;
 use crate::scenario::values::{check_name, whole_number};
 use crate::trace::parse_seconds;
-use crate::trace::table::{Cells, Column, Strangers, Table};
+use crate::trace::table::{Cells, Column};
 
 const COLUMNS: [Column; 6] = [
     Column::required("job_id"),
@@ -20,21 +18,7 @@ const COLUMNS: [Column; 6] = [
 ];
 
 pub fn tiresias(path: &Path, options: ImportOptions) -> Result<Imported, InputError> {
-    let mut table = Table::open(path, COLUMNS, Strangers::Ignored)?;
-    let file = table.file().to_owned();
-    let (mut jobs, mut report) = (Vec::new(), ImportReport::default());
-    let mut ids = HashSet::new();
-    while let Some(cells) = table.next()? {
-        let wrong = at_line(cells.line, &file);
-        match job(&cells).map_err(&wrong)? {
-            Ok(job) if !ids.insert(job.name.clone()) => {
-                return Err(wrong(format!("a second job is called {}", quoted(&job.name))));
-            }
-            Ok(job) => jobs.push(job),
-            Err(why) => report.dropped.push(Dropped { line: cells.line, why }),
-        }
-    }
-    report.blank_lines = table.blank_lines();
+    let (jobs, report) = named_jobs(path, COLUMNS, job)?;
     Imported::new(path, options, jobs, report)
 }
 

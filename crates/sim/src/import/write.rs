@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use metronome_core::units::Duration;
 
-use super::{Imported, ImportedJob};
+use super::{Imported, ImportedJob, Rules};
 
 /// Why a scenario cannot be written. The text fits after "cannot".
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +24,17 @@ pub enum WriteError {
 
 /// Writes `out` and the trace beside it, of the same stem with `.csv`; returns the path of the trace.
 pub fn write(imported: &Imported, out: &Path) -> Result<PathBuf, WriteError> {
+    let sources = std::slice::from_ref(&imported.source);
+    write_both(out, sources, |trace| imported.yaml(trace), |to| imported.write_trace(to))
+}
+
+/// Writes a scenario that names the trace beside it. Neither takes the place of a source.
+pub(super) fn write_both(
+    out: &Path,
+    sources: &[PathBuf],
+    yaml: impl FnOnce(&str) -> String,
+    write_trace: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<PathBuf, WriteError> {
     let trace = out.with_extension("csv");
     let name = trace.file_name().and_then(|name| name.to_str());
     let name = name.ok_or_else(|| WriteError::NoName { file: out.to_owned() })?;
@@ -31,7 +42,7 @@ pub fn write(imported: &Imported, out: &Path) -> Result<PathBuf, WriteError> {
         return Err(WriteError::OntoItself { file: out.to_owned() });
     }
     for file in [&trace, out] {
-        if same_file(file, &imported.source) {
+        if sources.iter().any(|source| same_file(file, source)) {
             return Err(WriteError::OntoSource { file: file.to_owned() });
         }
     }
@@ -41,8 +52,8 @@ pub fn write(imported: &Imported, out: &Path) -> Result<PathBuf, WriteError> {
         move |source| WriteError::Io { file, source }
     };
     let mut writer = BufWriter::new(File::create(&trace).map_err(at(&trace))?);
-    imported.write_trace(&mut writer).and_then(|()| writer.flush()).map_err(at(&trace))?;
-    std::fs::write(out, imported.yaml(name)).map_err(at(out))?;
+    write_trace(&mut writer).and_then(|()| writer.flush()).map_err(at(&trace))?;
+    std::fs::write(out, yaml(name)).map_err(at(out))?;
     Ok(trace)
 }
 
@@ -56,6 +67,10 @@ impl Imported {
         let name = serde_json::Value::from(self.name.as_str());
         let trace = serde_json::Value::from(trace);
         let (nodes, gpus) = (self.options.nodes, self.options.gpus_per_node);
+        let Rules { round, tick, start } = self.rules;
+        let start = seconds(start);
+        let pace = [("round", round), ("tick", tick)].into_iter().filter(|(_, every)| !every.is_zero());
+        let pace: String = pace.map(|(field, every)| format!("  {field}: {}s\n", seconds(every))).collect();
         format!(
             "apiVersion: metronome.dev/v1alpha1
 kind: Cluster
@@ -70,9 +85,8 @@ spec:
   arrivals: {{trace: {trace}}}
   gpus: {{perMember: {gpus}}}
   checkpoint: {{takes: 0s, restart: 0s}}
-  costs: {{start: 0s, stop: 0s}}
-  tick: 1s
-"
+  costs: {{start: {start}s, stop: 0s}}
+{pace}"
         )
     }
 
@@ -104,17 +118,16 @@ spec:
 fn fill(cells: &mut [String], job: &ImportedJob) {
     cells.iter_mut().for_each(String::clear);
     cells[0].push_str(&job.name);
-    write_seconds(&mut cells[1], job.submit);
+    cells[1].push_str(&seconds(job.submit));
     write!(cells[2], "{}", job.gpus).expect("writing to a string");
-    write_seconds(&mut cells[3], job.duration);
+    cells[3].push_str(&seconds(job.duration));
 }
 
 /// Exact: as many decimals as there are.
-fn write_seconds(to: &mut String, time: Duration) {
+pub(super) fn seconds(time: Duration) -> String {
     let (seconds, nanos) = (time.0 / Duration::SECOND.0, time.0 % Duration::SECOND.0);
-    write!(to, "{seconds}").expect("writing to a string");
-    if nanos > 0 {
-        let decimals = format!("{nanos:09}");
-        write!(to, ".{}", decimals.trim_end_matches('0')).expect("writing to a string");
+    match format!("{nanos:09}").trim_end_matches('0') {
+        "" => seconds.to_string(),
+        decimals => format!("{seconds}.{decimals}"),
     }
 }

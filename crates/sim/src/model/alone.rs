@@ -105,7 +105,7 @@ fn pack(roles: &[Role], place: &Place) -> Option<Vec<Placed>> {
                 opened.push(fresh.next()?);
             }
             let (node, room): &mut (NodeId, Resources) = &mut opened[at];
-            let members = role.shape.each.count_in(*room).min(left);
+            let members = role.shape.each.count_on(*room).min(left);
             *room = *room - role.shape.each.times(u64::from(members));
             if members > 0 {
                 placed.push(Placed { kind: role.kind, node: *node, members });

@@ -11,8 +11,12 @@ pub struct Figures<C> {
     pub queueing_s: QueueingSeconds,
     pub slowdown: Slowdown,
     /// Nothing where the network is not modelled.
+    pub exchange_s: ExchangeSeconds,
+    /// Nothing where the network is not modelled.
     pub link_utilisation: Utilisation,
     pub gpu_utilisation: Utilisation,
+    #[serde(default)]
+    pub gpu_allocated: Allocated,
     /// Not modelled yet.
     pub cpu_allocated_utilisation: Utilisation,
     pub deadlines: Deadlines<C>,
@@ -57,8 +61,19 @@ pub struct Slowdown {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ExchangeSeconds {
+    pub mean: Option<f64>,
+    pub p99: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Utilisation {
     pub mean: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Allocated {
+    pub peak: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

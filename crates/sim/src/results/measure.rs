@@ -4,8 +4,8 @@ use metronome_core::job::Priority;
 use metronome_core::units::{Duration, Instant};
 
 use super::figures::{
-    ByPriority, Class, Deadlines, Decisions, Figures, JctSeconds, Jobs, QueueingSeconds, Slowdown,
-    Utilisation,
+    Allocated, ByPriority, Class, Deadlines, Decisions, ExchangeSeconds, Figures, JctSeconds, Jobs,
+    QueueingSeconds, Slowdown, Utilisation,
 };
 use super::statistics::Sorted;
 use crate::outcome::{Fate, JobOutcome, Outcome};
@@ -16,6 +16,8 @@ pub(super) fn figures(outcome: &Outcome) -> Figures<u64> {
     let jct = Sorted::times(accepted().map(|job| completion_time(job, outcome.ended)));
     let queueing = Sorted::times(accepted().map(|job| queueing_time(job, outcome.ended)));
     let slowdown = Sorted::ratios(accepted().filter_map(slowdown));
+    let completed = accepted().filter(|job| job.fate == Fate::Completed);
+    let exchange = Sorted::ratios(completed.filter_map(|job| job.exchange));
     Figures {
         jobs: jobs(outcome),
         jct_s: JctSeconds {
@@ -27,8 +29,10 @@ pub(super) fn figures(outcome: &Outcome) -> Figures<u64> {
         makespan_s: makespan(outcome).map(Duration::as_secs_f64),
         queueing_s: QueueingSeconds { mean: queueing.mean(), p99: queueing.seconds_at(99) },
         slowdown: Slowdown { mean: slowdown.mean(), p99: slowdown.percentile(99), max: slowdown.max() },
+        exchange_s: ExchangeSeconds { mean: exchange.mean(), p99: exchange.percentile(99) },
         link_utilisation: Utilisation { mean: link_utilisation(outcome) },
         gpu_utilisation: Utilisation { mean: gpu_utilisation(outcome) },
+        gpu_allocated: Allocated { peak: gpu_allocated(outcome) },
         cpu_allocated_utilisation: Utilisation::default(),
         deadlines: deadlines(outcome),
         by_priority: by_priority(outcome),
@@ -64,7 +68,7 @@ fn completion_time(job: &JobOutcome, ended: Instant) -> Duration {
     }
 }
 
-fn queueing_time(job: &JobOutcome, ended: Instant) -> Duration {
+pub(crate) fn queueing_time(job: &JobOutcome, ended: Instant) -> Duration {
     end(job, ended).since(job.submit) - job.ran
 }
 
@@ -88,6 +92,12 @@ fn last_end(outcome: &Outcome) -> Option<Instant> {
 fn gpu_utilisation(outcome: &Outcome) -> Option<f64> {
     let offered = outcome.gpu_capacity.0 as f64 * active_time(outcome)?.0 as f64;
     (offered > 0.0).then(|| outcome.gpu_busy.0 as f64 / offered)
+}
+
+fn gpu_allocated(outcome: &Outcome) -> Option<f64> {
+    outcome.jobs.iter().find_map(|job| job.start)?;
+    let (peak, all) = (outcome.gpu_peak?.0, outcome.gpu_capacity.0);
+    (all > 0).then(|| peak as f64 / all as f64)
 }
 
 /// From the first start to the last end.

@@ -7,7 +7,7 @@ use metronome_core::units::Instant;
 
 use crate::outcome::{Fate, JobOutcome, Outcome};
 
-const HEADER: [&str; 13] = [
+const HEADER: [&str; 15] = [
     "policy",
     "seed",
     "job",
@@ -21,6 +21,8 @@ const HEADER: [&str; 13] = [
     "fate",
     "preemptions",
     "wait_reason",
+    "priority",
+    "user",
 ];
 
 /// What did not happen, a start or an end, is an empty field.
@@ -51,6 +53,8 @@ fn row(outcome: &Outcome, job: &JobOutcome) -> [String; HEADER.len()] {
         fate_name(job.fate).to_owned(),
         job.preemptions.to_string(),
         job.wait_reason.as_ref().map(Reason::name).unwrap_or_default().to_owned(),
+        job.priority.0.to_string(),
+        job.user.as_f64().to_string(),
     ]
 }
 

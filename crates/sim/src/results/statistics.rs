@@ -5,47 +5,47 @@ use metronome_core::units::Duration;
 
 /// Values in ascending order, of which percentiles are read.
 #[derive(Debug)]
-pub(super) struct Sorted<T>(Vec<T>);
+pub(crate) struct Sorted<T>(Vec<T>);
 
 impl Sorted<Duration> {
-    pub(super) fn times(values: impl IntoIterator<Item = Duration>) -> Self {
+    pub(crate) fn times(values: impl IntoIterator<Item = Duration>) -> Self {
         let mut values: Vec<_> = values.into_iter().collect();
         values.sort_unstable();
         Self(values)
     }
 
     /// In seconds.
-    pub(super) fn mean(&self) -> Option<f64> {
+    pub(crate) fn mean(&self) -> Option<f64> {
         let sum: u128 = self.0.iter().map(|value| u128::from(value.0)).sum();
         let per_second = self.0.len() as f64 * Duration::SECOND.0 as f64;
         (!self.0.is_empty()).then(|| sum as f64 / per_second)
     }
 
-    pub(super) fn seconds_at(&self, percent: usize) -> Option<f64> {
+    pub(crate) fn seconds_at(&self, percent: usize) -> Option<f64> {
         self.percentile(percent).map(Duration::as_secs_f64)
     }
 }
 
 impl Sorted<f64> {
-    pub(super) fn ratios(values: impl IntoIterator<Item = f64>) -> Self {
+    pub(crate) fn ratios(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<_> = values.into_iter().collect();
         values.sort_unstable_by(f64::total_cmp);
         Self(values)
     }
 
-    pub(super) fn mean(&self) -> Option<f64> {
+    pub(crate) fn mean(&self) -> Option<f64> {
         (!self.0.is_empty()).then(|| self.0.iter().sum::<f64>() / self.0.len() as f64)
     }
 }
 
 impl<T: Copy> Sorted<T> {
     /// By nearest rank: the smallest value that at least `percent` of the values do not exceed.
-    pub(super) fn percentile(&self, percent: usize) -> Option<T> {
+    pub(crate) fn percentile(&self, percent: usize) -> Option<T> {
         let rank = (percent * self.0.len()).div_ceil(100);
         self.0.get(rank.max(1) - 1).copied()
     }
 
-    pub(super) fn max(&self) -> Option<T> {
+    pub(crate) fn max(&self) -> Option<T> {
         self.0.last().copied()
     }
 }

@@ -1,8 +1,8 @@
 //! Means over seeds, key by key.
 
 use super::figures::{
-    ByPriority, Class, Deadlines, Decisions, Figures, JctSeconds, Jobs, QueueingSeconds, Slowdown,
-    Utilisation,
+    Allocated, ByPriority, Class, Deadlines, Decisions, ExchangeSeconds, Figures, JctSeconds, Jobs,
+    QueueingSeconds, Slowdown, Utilisation,
 };
 use super::{PolicySummary, RunResult};
 
@@ -55,8 +55,13 @@ fn mean_figures(runs: &Runs) -> Figures<f64> {
             p99: mean(runs, |run| run.slowdown.p99),
             max: mean(runs, |run| run.slowdown.max),
         },
+        exchange_s: ExchangeSeconds {
+            mean: mean(runs, |run| run.exchange_s.mean),
+            p99: mean(runs, |run| run.exchange_s.p99),
+        },
         link_utilisation: Utilisation { mean: mean(runs, |run| run.link_utilisation.mean) },
         gpu_utilisation: Utilisation { mean: mean(runs, |run| run.gpu_utilisation.mean) },
+        gpu_allocated: Allocated { peak: mean(runs, |run| run.gpu_allocated.peak) },
         cpu_allocated_utilisation: Utilisation { mean: mean(runs, |run| run.cpu_allocated_utilisation.mean) },
         deadlines: Deadlines {
             total: count(runs, |run| run.deadlines.total),

@@ -3,7 +3,7 @@
 use metronome_core::cluster::Name;
 use metronome_core::job::Priority;
 use metronome_core::report::Reason;
-use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Resources};
+use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Resources, Share};
 
 use super::*;
 use crate::outcome::{Fate, JobOutcome, LinkLoad};
@@ -14,6 +14,7 @@ fn completed(name: &str, submit: u64, wait: u64, ran: u64) -> JobOutcome {
         name: Name::from(name),
         model: None,
         priority: Priority::NORMAL,
+        user: Share(500_000),
         submit: Instant::from_secs(submit),
         start: Some(Instant::from_secs(submit + wait)),
         end: Some(Instant::from_secs(submit + wait + ran)),
@@ -29,6 +30,7 @@ fn completed(name: &str, submit: u64, wait: u64, ran: u64) -> JobOutcome {
         resizes: 0,
         wait_reason: None,
         slowdown: None,
+        exchange: None,
         segments: Vec::new(),
     }
 }
@@ -57,6 +59,7 @@ fn outcome(seed: u64, jobs: Vec<JobOutcome>, ended: u64) -> Outcome {
         jobs,
         ended: Instant::from_secs(ended),
         gpu_capacity: Gpus::whole(4),
+        gpu_peak: Some(Gpus(3500)),
         gpu_busy: busy,
         links: Vec::new(),
         bin: Duration::ZERO,
@@ -84,6 +87,7 @@ fn three_jobs_have_the_figures_worked_out_by_hand() {
     assert_eq!(figures.slowdown, Slowdown { mean: Some(1.0), p99: Some(1.0), max: Some(1.0) });
     // 290 GPU-seconds on 4 GPUs, from the first start at 10 to the last end at 95.
     assert_eq!(figures.gpu_utilisation.mean, Some(290.0 / 340.0));
+    assert_eq!(figures.gpu_allocated.peak, Some(0.875), "three GPUs and a half of four");
     assert_eq!(figures.link_utilisation.mean, None);
     assert_eq!(figures.decisions, Decisions { count: 4, p50_ms: Some(2.0), p99_ms: Some(4.0) });
 }
@@ -126,6 +130,14 @@ fn the_slowdown_that_the_network_caused_goes_before_arithmetic() {
     let stuck = JobOutcome { slowdown: Some(9.0), ..stuck("b", 0, Fate::Deadlocked) };
     let slowdown = figures(vec![slow, stuck], 40).slowdown;
     assert_eq!(slowdown.max, Some(1.2), "only completed jobs have a slowdown");
+}
+
+#[test]
+fn exchange_is_the_mean_over_completed_jobs_that_have_a_loop() {
+    let sends = |name: &str, exchange| JobOutcome { exchange: Some(exchange), ..completed(name, 0, 10, 30) };
+    let stuck = JobOutcome { exchange: Some(9.0), ..stuck("c", 0, Fate::Deadlocked) };
+    let jobs = vec![sends("a", 0.25), sends("b", 0.75), stuck, completed("d", 0, 0, 30)];
+    assert_eq!(figures(jobs, 40).exchange_s, ExchangeSeconds { mean: Some(0.5), p99: Some(0.75) });
 }
 
 #[test]
@@ -206,8 +218,9 @@ fn every_job_is_one_row() {
     per_job_csv(&[outcome(7, vec![refused("a", 3), waited], 70)], &mut csv).unwrap();
     assert_eq!(
         String::from_utf8(csv).unwrap(),
-        "policy,seed,job,submit_s,start_s,end_s,ran_s,gpus,members,nodes,fate,preemptions,wait_reason\n\
-         fifo,7,a,3,,3,0,2,2,1,refused,0,NoMatchingNode\n\
-         fifo,7,\"b, the second\",0,20,70,50,2,2,1,completed,2,WaitingForVictims\n"
+        "policy,seed,job,submit_s,start_s,end_s,ran_s,gpus,members,nodes,fate,preemptions,wait_reason,\
+         priority,user\n\
+         fifo,7,a,3,,3,0,2,2,1,refused,0,NoMatchingNode,0,0.5\n\
+         fifo,7,\"b, the second\",0,20,70,50,2,2,1,completed,2,WaitingForVictims,0,0.5\n"
     );
 }

@@ -20,14 +20,14 @@ use crate::near::{did_you_mean, listed};
 
 pub(crate) use cluster::{Cable, ClusterSpec, Links, NodeGroup};
 pub(crate) use job::{
-    CheckpointShape, DeadlineShape, JobShape, ResourcesShape, RoleShape, TopologyShape, TrafficShape,
-    WorkShape,
+    CheckpointShape, DeadlineShape, GpuTypesShape, JobShape, ResourcesShape, RoleShape, TeamsShape,
+    TopologyShape, TrafficShape, WorkShape,
 };
 pub(crate) use policy::{OrderShape, PolicySpec, WeightsShape};
 pub(crate) use queue::QueueSpec;
 pub(crate) use workload::{
-    DurationShape, EndsShape, FaultShape, GpusShape, ModelsShape, NoiseShape, PoissonShape, PrioritiesShape,
-    StepsShape, WorkloadSpec,
+    DrawnUserShape, DurationShape, EndsShape, FaultShape, GpusShape, ModelsShape, NoiseShape, PoissonShape,
+    PrioritiesShape, ServersShape, StepsShape, WorkloadSpec,
 };
 
 /// One document. What is missing or unknown at its top is judged by `translate`, which can say where it is.

@@ -6,15 +6,15 @@
 use std::sync::Arc;
 
 use metronome_core::cluster::{Cluster, Name};
-use metronome_core::id::QueueId;
-use metronome_core::job::{Checkpointing, JobSpec, Topology, Work};
-use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Share};
+use metronome_core::job::{Checkpointing, Gang, JobSpec, Role, RoleKind, Shape, Topology, Work};
+use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Resources, Share};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
 use super::members::MemberSize;
 use super::priorities::Priorities;
 use super::training::{Amount, Ground};
+use super::users::{Owner, Owners};
 use super::{Arrival, capabilities};
 use crate::model::alone::Alone;
 use crate::model::{Model, Pattern, TrainingModel};
@@ -34,8 +34,16 @@ pub struct Drawn {
     pub(super) priorities: Priorities,
     pub(super) checkpointing: Option<Checkpointing>,
     pub(super) noise: Noise,
-    /// How much their user counts: nobody's, in the default queue.
-    pub(super) user: Share,
+    pub(super) owners: Owners,
+    pub(super) servers: Option<Servers>,
+}
+
+/// Parameter servers of a job: from so many to so many, but no more than it has workers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Servers {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) each: Resources,
 }
 
 /// Whole numbers of GPUs.
@@ -61,6 +69,8 @@ const SIZES: u128 = 12;
 const MODELS: u128 = 13;
 const DURATIONS: u128 = 14;
 const PRIORITIES: u128 = 15;
+const USERS: u128 = 16;
+const SERVERS: u128 = 17;
 
 impl Drawn {
     pub(super) fn len(&self) -> usize {
@@ -102,9 +112,12 @@ impl Drawn {
     fn requests(&self, seed: u64, ground: &Ground) -> Vec<(JobSpec, Option<Arc<TrainingModel>>)> {
         let (mut sizes, mut models) = (stream(seed, SIZES), stream(seed, MODELS));
         let (mut durations, mut priorities) = (stream(seed, DURATIONS), stream(seed, PRIORITIES));
+        let (mut users, mut servers) = (stream(seed, USERS), stream(seed, SERVERS));
         let request = |index| {
-            let mut spec = self.job(index, self.sizes.draw(&mut sizes));
+            let mut spec = self.job(index, self.sizes.draw(&mut sizes), self.owners.draw(&mut users));
             spec.priority = self.priorities.draw(&mut priorities);
+            let beside = self.servers.map(|range| range.draw(spec.members(), &mut servers));
+            spec.roles.extend(beside);
             let duration = self.durations.draw(&mut durations);
             spec.work = Work { iterations: None, alone: Some(duration) };
             let training = pick(&self.models, &mut models).map(|model| {
@@ -117,17 +130,19 @@ impl Drawn {
         (0..self.jobs).map(request).collect()
     }
 
-    fn job(&self, index: u32, size: u32) -> JobSpec {
+    fn job(&self, index: u32, size: u32, owner: &Owner) -> JobSpec {
         let roles = self.sizes.member.roles(Gpus::whole(u64::from(size)));
         JobSpec {
             name: Name::from(self.name_of(index)),
-            queue: QueueId(0),
+            queue: owner.queue,
             priority: Default::default(),
-            user: self.user,
+            user: owner.standing,
+            owner: owner.name.clone(),
             roles: roles.expect("sizes are checked against the cluster"),
             work: Work::default(),
             deadline: None,
             topology: Topology::Anywhere,
+            teams: None,
             capabilities: capabilities(self.checkpointing),
             checkpointing: self.checkpointing,
             profile: None,
@@ -135,6 +150,7 @@ impl Drawn {
             suspended: false,
             budgets: Vec::new(),
             preempts: true,
+            repairs: false,
         }
     }
 }
@@ -152,6 +168,18 @@ impl Sizes {
             return powers[(place * powers.len() as f64) as usize];
         }
         self.from + (place * f64::from(self.to - self.from + 1)) as u32
+    }
+}
+
+impl Servers {
+    fn draw(&self, workers: u32, random: &mut Pcg64) -> Role {
+        let drawn = self.from + (random.random::<f64>() * f64::from(self.to - self.from + 1)) as u32;
+        self.role(drawn.min(workers))
+    }
+
+    pub(super) fn role(&self, servers: u32) -> Role {
+        let gang = Gang::rigid(u64::from(servers)).expect("a job has workers, and `from` is at least one");
+        Role { kind: RoleKind::Ps, gang, shape: Shape::of(self.each) }
     }
 }
 
@@ -176,7 +204,7 @@ fn exponential(random: &mut Pcg64) -> f64 {
 }
 
 /// Of mean zero and standard deviation one, by the method of Box and Muller.
-fn gaussian(random: &mut Pcg64) -> f64 {
+pub(crate) fn gaussian(random: &mut Pcg64) -> f64 {
     let (radius, angle) = (1.0 - random.random::<f64>(), random.random::<f64>());
     (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }

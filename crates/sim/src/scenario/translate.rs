@@ -3,6 +3,7 @@
 
 mod cluster;
 mod fit;
+mod gpu_types;
 mod jobs;
 mod links;
 mod models;
@@ -14,6 +15,7 @@ mod priorities;
 mod queues;
 mod roles;
 mod trace_jobs;
+mod users;
 mod work;
 mod workload;
 
@@ -21,6 +23,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use metronome_core::cluster::Name;
+use metronome_core::units::Instant;
 use serde_saphyr::Spanned;
 
 use super::documents::{
@@ -29,9 +32,10 @@ use super::documents::{
 use super::error::{InputError, Position, Problem, quoted};
 use super::training::Ground;
 use super::values::{Placed, Text, check_name, name, position};
-use super::{Arrival, Scenario, Source};
+use super::{Arrival, Scenario, Setting, Source};
 use crate::model::alone::Alone;
 use crate::near::meant_or_known;
+use crate::network::Noise;
 
 const API_VERSION: &str = "metronome.dev/v1alpha1";
 const KINDS: [&str; 5] = ["Cluster", "Workload", "TrainingJob", "Queue", "Policy"];
@@ -50,18 +54,19 @@ pub(super) fn scenario(
     let in_file = |problem: Problem| problem.in_file(origin.file);
     let sorted = Sorted::from(documents).map_err(in_file)?;
     let cluster_document = sorted.cluster.ok_or_else(|| in_file(missing_cluster()))?;
-    let (cluster, within_node) = cluster::cluster(&cluster_document.spec).map_err(in_file)?;
+    let (mut cluster, within_node) = cluster::cluster(&cluster_document.spec).map_err(in_file)?;
     let queues = queues::queues(&sorted.queues).map_err(in_file)?;
     let policies = policies::policies(&sorted.policies).map_err(in_file)?;
 
     let workload = sorted.workload.as_ref();
-    let workload::Settings { tick, costs, faults } =
+    let workload::Settings { round, tick, costs, faults, departures } =
         workload::settings(workload, &cluster).map_err(in_file)?;
     let noise = noise::noise(workload.and_then(|document| document.spec.noise.as_ref()), origin)?;
     let world = World {
         cluster: &cluster,
         queues: &queues,
         fit: fit::Fit::of(&cluster),
+        gpu_types: gpu_types::GpuTypes::default(),
         ground: Ground { alone: Alone::new(&cluster, within_node), noise },
     };
     let declared = sorted.jobs.iter().map(|document| jobs::declared(document, &world));
@@ -70,7 +75,12 @@ pub(super) fn scenario(
     if let Some(document) = workload {
         sources.extend(workload::source(document, &world, origin)?);
     }
+    let sets = world.gpu_types.into_sets(&cluster);
+    for nodes in sets {
+        cluster.add_set(nodes);
+    }
     check_jobs(&sources).map_err(in_file)?;
+    workload::check_departures(workload, departures, &sources).map_err(in_file)?;
 
     let name = workload.map_or_else(|| stem(origin.file), |document| document.name().to_owned());
     Ok(Scenario {
@@ -80,10 +90,37 @@ pub(super) fn scenario(
         policies,
         sources,
         within_node,
+        round,
         tick,
         costs,
+        departures,
         faults,
     })
+}
+
+/// The one job of a file that holds nothing else, submitted at `at`.
+pub(super) fn one_job(
+    documents: Vec<Spanned<Document>>,
+    setting: &Setting<'_>,
+    at: Instant,
+) -> Result<Arrival, Problem> {
+    let job = Sorted::from(documents)?.only_job()?;
+    let queues = queues::Queues::known(setting.queues);
+    let world = World {
+        cluster: setting.cluster,
+        queues: &queues,
+        fit: fit::Fit::of(setting.cluster),
+        gpu_types: gpu_types::GpuTypes::default(),
+        ground: Ground { alone: Alone::new(setting.cluster, setting.within_node), noise: Noise::None },
+    };
+    let arrival = jobs::submitted(&job, &world, at)?;
+    // The nodes of a mixture are part of a cluster, and this one is there already.
+    match world.gpu_types.is_empty() {
+        true => Ok(arrival),
+        false => Err(job.metadata.name.problem("it asks for several types of GPU").with_hint(
+            "ask for one of them: a cluster that is there already has no name for any of several",
+        )),
+    }
 }
 
 /// What jobs refer to.
@@ -92,6 +129,7 @@ struct World<'a> {
     cluster: &'a metronome_core::cluster::Cluster,
     queues: &'a queues::Queues,
     fit: fit::Fit,
+    gpu_types: gpu_types::GpuTypes,
     ground: Ground,
 }
 
@@ -137,6 +175,29 @@ impl Sorted {
             sorted.put(document.value, at)?;
         }
         Ok(sorted)
+    }
+
+    /// The job, where there is nothing beside it.
+    fn only_job(self) -> Result<Named<JobShape>, Problem> {
+        let others = [
+            self.cluster.map(|document| (document.at(), "Cluster")),
+            self.workload.map(|document| (document.at(), "Workload")),
+            self.queues.first().map(|document| (document.at(), "Queue")),
+            self.policies.first().map(|document| (document.at(), "Policy")),
+        ];
+        if let Some((at, kind)) = others.into_iter().flatten().next() {
+            let hint = "name a file with one TrainingJob; the rest is known from where it would be submitted";
+            return Err(at.problem(format!("a {kind} beside the job")).with_hint(hint));
+        }
+        let mut jobs = self.jobs.into_iter();
+        match (jobs.next(), jobs.next()) {
+            (Some(job), None) => Ok(job),
+            (None, _) => Err(Problem::whole("there is no TrainingJob in it")),
+            (Some(first), Some(second)) => {
+                let message = format!("a second TrainingJob; the first is at line {}", first.at().line);
+                Err(second.at().problem(message).with_hint("ask about one job at a time"))
+            }
+        }
     }
 
     fn put(&mut self, document: Document, at: Position) -> Result<(), Problem> {

@@ -9,7 +9,7 @@ use metronome_core::units::{Bandwidth, Duration, Instant};
 use super::Keep;
 use super::training::{Member, Training};
 use crate::model::TrainingModel;
-use crate::network::{self, Completion, Contention, Network, Sharing};
+use crate::network::{self, Completion, Contention, Network, Route, Sharing};
 use crate::outcome::LinkLoad;
 use crate::scenario::Scenario;
 use crate::wiring::{Placed, Wiring, loop_of};
@@ -73,6 +73,7 @@ impl Wires {
         let route = self.wiring.route(&model.pattern, &placed(&training.members, spec), spec.gpus());
         let route = route.expect("a scenario joins all its nodes");
         training.iteration_alone = self.wiring.alone(&pattern, &route);
+        training.iteration_computed = self.wiring.alone(&pattern, &Route::nothing());
         let run = network::Training {
             pattern,
             route,

@@ -93,11 +93,8 @@ impl World<'_> {
                 to.members()
             ));
         }
-        for (node, amount) in to.takes() {
-            self.used[*node] = self.used[*node] + *amount;
-            if !self.used[*node].fits_in(self.scenario.cluster.node(*node).capacity) {
-                self.violations.push(format!("step {:?} oversubscribed {node:?} at {:?}", step.id, self.now));
-            }
+        for node in self.books.enter(&self.scenario.cluster, to) {
+            self.violations.push(format!("step {:?} oversubscribed {node:?} at {:?}", step.id, self.now));
         }
         self.trainings[owner.training].members[owner.member].on.push(to.clone());
         Ok(())
@@ -156,15 +153,13 @@ impl World<'_> {
         let (leaves, stays): (Vec<_>, Vec<_>) = std::mem::take(on).into_iter().partition(which);
         *on = stays;
         for assignment in leaves {
-            for (node, amount) in assignment.takes() {
-                self.used[*node] = self.used[*node] - *amount;
-            }
+            self.books.strike(&assignment);
         }
     }
 
     fn start_cost(&self, index: usize) -> Duration {
         let training = &self.trainings[index];
-        let restart = training.checkpointing.filter(|_| training.has_run()).map(|costs| costs.restart);
+        let restart = training.checkpointing.filter(|_| training.goes_on()).map(|costs| costs.restart);
         self.scenario.costs.start + restart.unwrap_or_default()
     }
 

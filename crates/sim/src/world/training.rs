@@ -7,7 +7,7 @@ use metronome_core::id::{JobId, NodeId};
 use metronome_core::job::{Checkpointing, Priority};
 use metronome_core::plan::Assignment;
 use metronome_core::report::Reason;
-use metronome_core::units::{Duration, GpuTime, Gpus, Instant};
+use metronome_core::units::{Duration, GpuTime, Gpus, Instant, Share};
 
 use crate::model::{Pattern, TrainingModel};
 use crate::outcome::{Fate, JobOutcome, Segment, Use};
@@ -25,6 +25,7 @@ pub(super) struct Member {
 pub(super) struct Training {
     name: Name,
     priority: Priority,
+    user: Share,
     submit: Instant,
     deadline: Option<Instant>,
     alone: Duration,
@@ -48,6 +49,10 @@ pub(super) struct Training {
     undisturbed: f64,
     /// The time of an iteration alone, where it runs now.
     pub(super) iteration_alone: Duration,
+    /// The time of an iteration that sends nothing.
+    pub(super) iteration_computed: Duration,
+    /// All iterations of its loop that it ever did, also those that were lost.
+    iterations: u64,
     pub(super) nodes: u32,
     pub(super) preemptions: u32,
     pub(super) moves: u32,
@@ -70,6 +75,7 @@ impl Training {
         Self {
             name: spec.name.clone(),
             priority: spec.priority,
+            user: spec.user,
             submit: arrival.at,
             deadline: spec.deadline,
             alone: spec.work.alone.unwrap_or_default(),
@@ -87,6 +93,8 @@ impl Training {
             ran: Duration::ZERO,
             undisturbed: 0.0,
             iteration_alone: Duration::ZERO,
+            iteration_computed: Duration::ZERO,
+            iterations: 0,
             nodes: 0,
             preemptions: 0,
             moves: 0,
@@ -104,8 +112,9 @@ impl Training {
         self.since.is_some()
     }
 
-    pub(super) fn has_run(&self) -> bool {
-        self.start.is_some()
+    /// Whether it goes on from work that was saved, rather than from the beginning.
+    pub(super) fn goes_on(&self) -> bool {
+        self.done != Work::default()
     }
 
     pub(super) fn is_complete(&self) -> bool {
@@ -161,6 +170,7 @@ impl Training {
         self.epoch += 1;
         self.ran += ran;
         self.undisturbed += iterations as f64 * self.iteration_alone.as_secs_f64();
+        self.iterations += iterations;
         let before = self.done;
         self.done = Work { time: before.time + ran, iterations: before.iterations + iterations };
         self.saved = match self.checkpointing {
@@ -215,6 +225,12 @@ impl Training {
         (self.undisturbed > 0.0).then(|| self.ran.as_secs_f64() / self.undisturbed)
     }
 
+    /// What is left of the mean iteration beside its compute. Noise may take a little off the compute of all.
+    fn exchange(&self) -> Option<f64> {
+        let mean = self.ran.as_secs_f64() / self.iterations as f64;
+        (self.iterations > 0).then(|| (mean - self.iteration_computed.as_secs_f64()).max(0.0))
+    }
+
     pub(super) fn outcome(mut self, now: Instant) -> JobOutcome {
         let holds = self.members.iter().any(|member| member.up);
         let fate = match self.end {
@@ -229,8 +245,10 @@ impl Training {
         JobOutcome {
             model: self.model.as_ref().and_then(|model| model_name(model)),
             slowdown: self.slowdown(),
+            exchange: self.exchange(),
             name: self.name,
             priority: self.priority,
+            user: self.user,
             submit: self.submit,
             start: self.start,
             end: self.end.map(|(at, _)| at),

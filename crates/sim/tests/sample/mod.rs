@@ -5,7 +5,7 @@ use metronome_core::cluster::Name;
 use metronome_core::id::NodeId;
 use metronome_core::job::Priority;
 use metronome_core::report::Reason;
-use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Resources};
+use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Resources, Share};
 use metronome_sim::outcome::{Fate, JobOutcome, LinkLoad, Outcome, Segment, Use};
 
 /// A job with this name must not run.
@@ -98,6 +98,7 @@ fn job(
         name: Name::from(if index == 3 { HOSTILE.to_owned() } else { format!("job-{index}") }),
         model: Some(format!("resnet{}/<512>", 18 + index % 4)),
         priority,
+        user: Share(500_000),
         submit: Instant::from_secs(submit),
         start: done.then_some(from),
         end: done.then_some(to),
@@ -113,6 +114,7 @@ fn job(
         resizes: 0,
         wait_reason: (start > submit).then_some(reason),
         slowdown: done.then(|| 1.0 + (manner.slowed - 1.0) * (index % 9) as f64 / 4.0),
+        exchange: None,
         segments,
     }
 }
@@ -130,6 +132,7 @@ fn finish(manner: Manner, jobs: Vec<JobOutcome>) -> Outcome {
         jobs,
         ended: if stuck { Instant::from_secs(ENDED) } else { last },
         gpu_capacity: Gpus::whole(4 * NODES as u64),
+        gpu_peak: Some(Gpus::whole(4 * NODES as u64)),
         gpu_busy: busy,
         bin: Duration::from_secs(BIN),
         events: 0,

@@ -14,7 +14,7 @@ use metronome_testkit::drive::Driver;
 use super::{NOW, assert_well, gang, nodes, observe, runs, single, with_priority};
 
 fn part(role: u8, node: u32, members: u32) -> Part {
-    Part { role, node: NodeId(node), members }
+    Part::of(role, NodeId(node), members)
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn members_that_end_give_their_room_back_and_the_last_ends_the_job() {
     driver.settle();
     let waits = driver.submit(gang("b", 3, 1));
     driver.settle();
-    let left = |role, members| Event::MembersLeft { job, role, node: NodeId(0), members };
+    let left = |role, members| Event::MembersLeft { job, role, node: NodeId(0), device: None, members };
     observe(&mut driver, left(0, 3));
     assert_eq!(driver.engine.plan().get(job).unwrap().members(), 4, "so many were never there");
     observe(&mut driver, left(0, 2));

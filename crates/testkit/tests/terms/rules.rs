@@ -157,7 +157,7 @@ fn feasible_nodes_are_those_with_room_that_the_rules_allow() {
 
 /// The checker's word on a job of one role placed by hand.
 fn judged(driver: &Driver, job: JobId, nodes: &[u32]) -> Result<(), Violation> {
-    let part = |node: &u32| Part { role: 0, node: NodeId(*node), members: 1 };
+    let part = |node: &u32| Part::of(0, NodeId(*node), 1);
     let spec = &driver.engine.job(job).unwrap().spec;
     let to = Assignment::whole(spec, nodes.iter().map(part).collect()).unwrap();
     let changes = [(job, Some(Arc::new(to)))].into_iter().collect();
@@ -185,7 +185,7 @@ fn of_two_who_keep_apart_from_each_other_one_is_wrong() {
     let spec = ruled(single("a", 1), &[group], &[Rule::Apart(group)]);
     let jobs = [driver.submit(spec.clone()), driver.submit(spec.clone())];
     let on = |node| {
-        let part = Part { role: 0, node: NodeId(node), members: 1 };
+        let part = Part::of(0, NodeId(node), 1);
         Some(Arc::new(Assignment::whole(&spec, vec![part]).unwrap()))
     };
     let judged = |nodes: [u32; 2]| {

@@ -1,28 +1,35 @@
 //! Telling others to leave, and trying first what that would do.
 
 use super::Draft;
-use crate::id::{IdVec, JobId, QueueId};
-use crate::job::Job;
+use crate::id::{IdVec, JobId};
+use crate::job::{Job, JobSpec};
 use crate::plan::Assignment;
 use crate::taken::Taken;
 
 impl<'a> Draft<'a> {
     /// Tells somebody in the plan to leave. They count in their groups until they have.
-    pub(in crate::decide) fn evict(&mut self, job: JobId, queue: QueueId, assignment: &Assignment) {
+    pub(in crate::decide) fn evict(&mut self, job: JobId, spec: &JobSpec, assignment: &Assignment) {
         assignment.nodes().for_each(|node| self.count_out(node));
         self.taken.remove_all(assignment);
         assignment.nodes().for_each(|node| self.count_in(node));
-        self.held[queue] = self.held[queue] - assignment.total();
+        self.held.remove(self.snapshot.queues, spec, assignment.total());
         self.growth += 1;
         self.unassign(job);
+    }
+
+    /// Somebody who was given a place in this draft waits instead.
+    pub(in crate::decide) fn take_back(&mut self, id: JobId, job: &Job, assignment: &Assignment) {
+        self.evict(id, &job.spec, assignment);
+        self.count(job, assignment, -1);
+        self.changes.remove(&id);
     }
 
     /// Gives a job a place that was found in a trial.
     pub(in crate::decide) fn settle(&mut self, id: JobId, job: &'a Job, assignment: Assignment) {
         for part in assignment.parts() {
-            self.take(part.node, &job.spec.roles[usize::from(part.role)].shape, part.members);
+            self.take(*part, &job.spec.roles[usize::from(part.role)].shape);
         }
-        self.assign(id, job.spec.queue, assignment);
+        self.assign(id, &job.spec, assignment);
     }
 
     /// A draft to try things in that are not to last. What is released there is claimed by who has it.

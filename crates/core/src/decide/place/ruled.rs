@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::{MOST_TRIES_PER_LEVEL, Members, Scope, Score, Search};
+use super::{MOST_TRIES_PER_LEVEL, Numbered, Scope, Score, Search};
 use crate::decide::draft::Draft;
 use crate::groups::Domain;
-use crate::id::{NodeId, PartitionId};
+use crate::id::{DeviceId, NodeId, PartitionId};
 use crate::job::{Role, Rule, Shape};
+use crate::plan::Part;
 
 impl<'a> Search<'a> {
     /// Each member in turn to the best node that the rules allow then, taken in the draft as it is chosen. Says how
@@ -16,23 +17,26 @@ impl<'a> Search<'a> {
         &self,
         draft: &mut Draft<'a>,
         scope: Scope,
-        shape: &'a Shape,
+        numbered: Numbered<'a>,
         members: u32,
-    ) -> Result<Members, u32> {
+    ) -> Result<Vec<Part>, u32> {
+        let shape = &numbered.1.shape;
         let mut choice = Choice::default();
         let candidates = self.candidates(draft, scope, shape);
         choice.open.extend(candidates.iter().map(|(node, _)| self.scored(draft, *node, shape)));
-        let mut placed: BTreeMap<NodeId, u32> = BTreeMap::new();
+        let mut placed: BTreeMap<(NodeId, Option<DeviceId>), Part> = BTreeMap::new();
         for count in 0..members {
             let node = self.next_allowed(draft, shape, &mut choice).ok_or(count)?;
-            draft.take(node, shape, 1);
-            *placed.entry(node).or_default() += 1;
+            for part in self.seat(draft, numbered, node, 1) {
+                let all = placed.entry((node, part.device)).or_insert(Part { members: 0, ..part });
+                all.members += part.members;
+            }
             choice.has_changed = true;
             if self.fit(draft, node, shape) > 0 {
                 choice.open.push(self.scored(draft, node, shape));
             }
         }
-        Ok(placed.into_iter().collect())
+        Ok(placed.into_values().collect())
     }
 
     fn scored(&self, draft: &Draft<'a>, node: NodeId, shape: &Shape) -> (Score, Reverse<NodeId>) {
@@ -67,7 +71,8 @@ impl<'a> Search<'a> {
             domains.entry(domain).or_default().push(node);
         }
         let slack = |(domain, nodes): (Domain, Vec<NodeId>)| {
-            let fit = |shape: &Shape| nodes.iter().map(|node| u64::from(self.fit(draft, *node, shape))).sum();
+            let fit =
+                |role: &Role| nodes.iter().map(|node| u64::from(self.fit(draft, *node, &role.shape))).sum();
             Some((self.slack_by(fit)?, domain))
         };
         let mut found: Vec<(u64, Domain)> = domains.into_iter().filter_map(slack).collect();

@@ -16,9 +16,12 @@ impl<'a> Search<'a> {
         for (role, shape) in
             self.job.spec.roles.iter().zip(&self.job.shapes).filter(|(role, _)| self.size(role) > 0)
         {
-            let fit = self.fit_in(draft, Scope::Everywhere, &role.shape);
+            let mut fit = self.fit_in(draft, Scope::Everywhere, &role.shape);
             if self.reach == Reach::Claimed {
                 draft.found_to_fit(*shape, fit);
+            }
+            if let Some(teams) = self.teams_of(role) {
+                fit = self.fit_in_teams(draft, Scope::Everywhere, role, teams);
             }
             let covered = fit.saturating_mul(1000) / u64::from(self.size(role));
             if scarcest.is_none_or(|(least, _, _)| covered < least) {
@@ -50,8 +53,8 @@ impl<'a> Search<'a> {
             return None;
         }
         let mark = draft.mark();
-        let stuck = self.in_placing_order().into_iter().find_map(|(_, role)| {
-            let placed = self.place_role(draft, Scope::Everywhere, role).err()?;
+        let stuck = self.in_placing_order().into_iter().find_map(|numbered @ (_, role)| {
+            let placed = self.place_role(draft, Scope::Everywhere, numbered).err()?;
             Some((role, placed))
         });
         let reason = stuck.and_then(|(role, fit)| {

@@ -123,7 +123,7 @@ impl Telling {
     fn uid(&self) -> &Arc<str> {
         match &self.about {
             About::Pod(pod) => &pod.uid,
-            About::Group(group) => &group.uid,
+            About::Object(group) => &group.uid,
         }
     }
 }

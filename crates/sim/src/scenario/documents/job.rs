@@ -1,7 +1,10 @@
 //! `TrainingJob`: the same shape in every world.
 
+use std::fmt;
+
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
 use crate::scenario::values::Text;
@@ -18,6 +21,7 @@ pub(crate) struct JobShape {
     pub(crate) min_members: Option<Text>,
     pub(crate) max_members: Option<Text>,
     pub(crate) resources: Option<ResourcesShape>,
+    pub(crate) gpu_type: Option<Spanned<GpuTypesShape>>,
     pub(crate) template: Option<Spanned<IgnoredAny>>,
     /// For `local`: a simulated member runs nothing.
     #[expect(dead_code, reason = "its shape is checked, its words are not used here")]
@@ -42,9 +46,41 @@ pub(crate) struct RoleShape {
     pub(crate) min_members: Option<Text>,
     pub(crate) max_members: Option<Text>,
     pub(crate) resources: Option<ResourcesShape>,
+    pub(crate) gpu_type: Option<Spanned<GpuTypesShape>>,
     pub(crate) template: Option<Spanned<IgnoredAny>>,
     #[expect(dead_code, reason = "its shape is checked, its words are not used here")]
     command: Option<Vec<Text>>,
+}
+
+/// A name, or a list of names of which any will do.
+#[derive(Debug)]
+pub(crate) enum GpuTypesShape {
+    One(String),
+    AnyOf(Vec<Text>),
+}
+
+impl<'de> Deserialize<'de> for GpuTypesShape {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(GpuTypesVisitor)
+    }
+}
+
+struct GpuTypesVisitor;
+
+impl<'de> Visitor<'de> for GpuTypesVisitor {
+    type Value = GpuTypesShape;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a GPU type or a list of names")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<GpuTypesShape, E> {
+        Ok(GpuTypesShape::One(name.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<GpuTypesShape, A::Error> {
+        Deserialize::deserialize(SeqAccessDeserializer::new(list)).map(GpuTypesShape::AnyOf)
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -87,6 +123,14 @@ pub(crate) struct DeadlineShape {
 pub(crate) struct TopologyShape {
     pub(crate) preferred: Option<Text>,
     pub(crate) required: Option<Text>,
+    pub(crate) teams: Option<TeamsShape>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct TeamsShape {
+    pub(crate) size: Text,
+    pub(crate) within: Text,
 }
 
 #[derive(Debug, Deserialize)]

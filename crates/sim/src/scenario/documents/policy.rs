@@ -12,6 +12,7 @@ pub(crate) struct PolicySpec {
     pub(crate) order: Option<OrderShape>,
     pub(crate) gangs: Option<Text>,
     pub(crate) queueing: Option<Text>,
+    pub(crate) sharing: Option<Text>,
     pub(crate) preemption: Option<Text>,
     pub(crate) placement: Option<Text>,
 }

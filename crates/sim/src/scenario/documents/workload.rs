@@ -7,7 +7,7 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
-use super::job::{CheckpointShape, JobShape};
+use super::job::{CheckpointShape, JobShape, ResourcesShape};
 use crate::scenario::values::Text;
 
 #[derive(Debug, Deserialize)]
@@ -21,11 +21,15 @@ pub(crate) struct WorkloadSpec {
     pub(crate) gpus: Option<Spanned<GpusShape>>,
     pub(crate) duration: Option<Spanned<DurationShape>>,
     pub(crate) priorities: Option<Spanned<PrioritiesShape>>,
+    pub(crate) users: Option<Spanned<Vec<DrawnUserShape>>>,
+    pub(crate) servers: Option<Spanned<ServersShape>>,
     pub(crate) noise: Option<NoiseShape>,
     #[serde(default)]
     pub(crate) faults: Vec<Spanned<FaultShape>>,
     pub(crate) checkpoint: Option<Spanned<CheckpointShape>>,
     pub(crate) costs: Option<CostsShape>,
+    pub(crate) round: Option<Text>,
+    pub(crate) departures: Option<Text>,
     pub(crate) tick: Option<Text>,
     pub(crate) limit: Option<Text>,
 }
@@ -115,6 +119,24 @@ pub(crate) struct PrioritiesShape {
     pub(crate) high: Option<Text>,
     pub(crate) normal: Option<Text>,
     pub(crate) low: Option<Text>,
+}
+
+/// A user, and the share of jobs that are theirs.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct DrawnUserShape {
+    pub(crate) name: Text,
+    pub(crate) share: Text,
+    pub(crate) queue: Option<Text>,
+}
+
+/// Parameter servers beside the workers.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ServersShape {
+    pub(crate) from: Text,
+    pub(crate) to: Text,
+    pub(crate) resources: ResourcesShape,
 }
 
 #[derive(Debug, Deserialize)]

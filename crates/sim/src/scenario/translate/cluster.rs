@@ -4,7 +4,7 @@ use metronome_core::cluster::{Cluster, NodeSpec};
 use metronome_core::units::{Bandwidth, Gpus, Resources};
 use serde_saphyr::Spanned;
 
-use super::links;
+use super::{links, roles};
 use crate::near::{listed, meant_or_known};
 use crate::scenario::documents::{ClusterSpec, NodeGroup};
 use crate::scenario::error::{Problem, quoted};
@@ -148,7 +148,8 @@ fn capacity(shape: &NodeGroup) -> Result<Resources, Problem> {
 /// The size of a member where nothing is said: a whole node of those with the most GPUs.
 pub(super) fn gpus_per_member(written: Option<&Text>, cluster: &Cluster) -> Result<Gpus, Problem> {
     if let Some(written) = written {
-        return some_quantity(written, "the size of a member");
+        let size: Gpus = some_quantity(written, "the size of a member")?;
+        return roles::on_devices(size).map_err(|message| written.problem(message));
     }
     let most = cluster.nodes().values().map(|node| node.capacity.gpus).max().unwrap_or_default();
     if most.is_zero() {

@@ -1,10 +1,11 @@
 //! A TrainingJob as the engine takes it.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use metronome_core::cluster::{Cluster, Name};
+use metronome_core::cluster::{Cluster, Level, Name};
 use metronome_core::id::QueueId;
-use metronome_core::job::{Checkpointing, JobSpec, Priority, Topology, Work};
+use metronome_core::job::{Checkpointing, JobSpec, Members, Priority, Role, RoleKind, Teams, Topology, Work};
 use metronome_core::units::{Duration, Instant};
 use serde_saphyr::Spanned;
 
@@ -13,7 +14,7 @@ use super::work::Written;
 use super::{Named, World, full_name, pattern, roles};
 use crate::model::TrainingModel;
 use crate::near::meant_or_known;
-use crate::scenario::documents::{CheckpointShape, DeadlineShape, JobShape, TopologyShape};
+use crate::scenario::documents::{CheckpointShape, DeadlineShape, JobShape, TeamsShape, TopologyShape};
 use crate::scenario::error::{Position, Problem, quoted};
 use crate::scenario::values::{Placed, Text, name, quantity, quantity_or_none, some_quantity, whole, word};
 use crate::scenario::{Arrival, capabilities};
@@ -26,12 +27,28 @@ const SUBMIT_AFTER: &str = "metronome.dev/submit-after";
 
 /// A job with a document of its own.
 pub(super) fn declared(document: &Named<JobShape>, world: &World<'_>) -> Result<Arrival, Problem> {
+    let submit = ours(&document.metadata.annotations, "annotation", SUBMIT_AFTER)?;
+    let at = Instant::START + quantity_or_none::<Duration>(submit)?;
+    Ok(arrival(requested(document, world)?, at))
+}
+
+/// The same, submitted at a time that is known already.
+pub(super) fn submitted(
+    document: &Named<JobShape>,
+    world: &World<'_>,
+    at: Instant,
+) -> Result<Arrival, Problem> {
+    if let Some(text) = ours(&document.metadata.annotations, "annotation", SUBMIT_AFTER)? {
+        let problem = text.problem(format!("`{SUBMIT_AFTER}` means nothing here: the job is submitted now"));
+        return Err(problem.with_hint("remove it"));
+    }
+    Ok(arrival(requested(document, world)?, at))
+}
+
+fn requested(document: &Named<JobShape>, world: &World<'_>) -> Result<Request, Problem> {
     let metadata = &document.metadata;
     let user = ours(&metadata.labels, "label", USER)?.map(name).transpose()?;
-    let submit = ours(&metadata.annotations, "annotation", SUBMIT_AFTER)?;
-    let at = Instant::START + quantity_or_none::<Duration>(submit)?;
-    let spec = spec(&document.spec, &full_name(metadata)?, user, document.at(), world)?;
-    Ok(arrival(spec, at))
+    spec(&document.spec, &full_name(metadata)?, user, document.at(), world)
 }
 
 /// The same job, now with a time to be submitted.
@@ -63,15 +80,18 @@ pub(super) fn spec(
     let checkpointing = shape.checkpoint.as_ref().map(checkpointing).transpose()?;
     let pattern = pattern::pattern(shape, world.cluster)?;
     let work = Written::of(shape.work.as_ref(), at)?;
+    let roles = roles::roles(shape, at, world)?;
     let mut spec = JobSpec {
         name: Name::from(name),
         queue,
         priority: priority(shape.priority_class_name.as_ref())?,
         user: world.queues.standing(queue, user),
-        roles: roles::roles(shape, at)?,
+        owner: user.map(Name::from),
         work: Work::default(),
         deadline: None,
         topology: topology(shape.topology.as_ref(), world.cluster)?,
+        teams: teams(shape.topology.as_ref(), &roles, world.cluster)?,
+        roles,
         capabilities: capabilities(checkpointing),
         checkpointing,
         profile: None,
@@ -79,8 +99,9 @@ pub(super) fn spec(
         suspended: shape.suspend.unwrap_or(false),
         budgets: Vec::new(),
         preempts: true,
+        repairs: false,
     };
-    if let Some(why) = world.fit.refusal(&spec) {
+    if let Some(why) = world.fit.refusal(&spec, &world.gpu_types) {
         return Err(at.problem(format!("job {} can never run: it {why}", quoted(name))));
     }
     let training = work.give(&mut spec, pattern, world)?;
@@ -124,11 +145,9 @@ fn ours<'a>(
     }
 }
 
-fn queue(text: Option<&Text>, queues: &Queues) -> Result<QueueId, Problem> {
+pub(super) fn queue(text: Option<&Text>, queues: &Queues) -> Result<QueueId, Problem> {
     let Some(text) = text else { return Ok(QueueId(0)) };
-    queues.find(&text.value).ok_or_else(|| {
-        text.problem(format!("there is no queue {}", quoted(&text.value))).with_hint(queues.near(&text.value))
-    })
+    queues.for_jobs(&text.value).map_err(|(problem, hint)| text.problem(problem).with_hint(hint))
 }
 
 fn priority(text: Option<&Text>) -> Result<Priority, Problem> {
@@ -162,17 +181,43 @@ fn deadline(written: &Spanned<DeadlineShape>) -> Result<Duration, Problem> {
 }
 
 fn topology(written: Option<&Spanned<TopologyShape>>, cluster: &Cluster) -> Result<Topology, Problem> {
-    let level = |text: &Text| {
-        cluster.find_level(&text.value).ok_or_else(|| {
-            let known = super::cluster::known_levels(cluster);
-            text.problem(format!("the topology has no level {}", quoted(&text.value)))
-                .with_hint(format!("known are {known}"))
-        })
-    };
     let Some(written) = written else { return Ok(Topology::Anywhere) };
     match &written.value {
-        TopologyShape { preferred: Some(text), required: None } => level(text).map(Topology::Preferred),
-        TopologyShape { required: Some(text), preferred: None } => level(text).map(Topology::Required),
+        TopologyShape { preferred: Some(text), required: None, .. } => {
+            level(text, cluster).map(Topology::Preferred)
+        }
+        TopologyShape { required: Some(text), preferred: None, .. } => {
+            level(text, cluster).map(Topology::Required)
+        }
+        TopologyShape { preferred: None, required: None, teams: Some(_) } => Ok(Topology::Anywhere),
         _ => Err(written.problem("a topology is either `preferred` or `required`")),
     }
+}
+
+fn level(text: &Text, cluster: &Cluster) -> Result<Level, Problem> {
+    cluster.find_level(&text.value).ok_or_else(|| {
+        let known = super::cluster::known_levels(cluster);
+        text.problem(format!("the topology has no level {}", quoted(&text.value)))
+            .with_hint(format!("known are {known}"))
+    })
+}
+
+/// Groups of workers that make up all of them, at the least and at the most.
+fn teams(
+    written: Option<&Spanned<TopologyShape>>,
+    roles: &[Role],
+    cluster: &Cluster,
+) -> Result<Option<Teams>, Problem> {
+    let Some(TeamsShape { size: text, within }) = written.and_then(|written| written.value.teams.as_ref())
+    else {
+        return Ok(None);
+    };
+    let size = whole(text, 1..=u64::from(Members::MOST))?;
+    let size = NonZeroU32::new(size as u32).expect("at least one");
+    let workers = || roles.iter().filter(|role| role.kind == RoleKind::Worker).map(|role| role.gang);
+    let counts = workers().flat_map(|gang| [gang.min(), gang.max()]);
+    if let Some(count) = counts.into_iter().find(|count| !count.is_multiple_of(size.get())) {
+        return Err(text.problem(format!("{count} workers do not make up groups of {size}")));
+    }
+    Ok(Some(Teams { size, within: level(within, cluster)? }))
 }

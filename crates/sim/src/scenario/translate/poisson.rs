@@ -5,9 +5,9 @@ use metronome_core::job::JobSpec;
 use metronome_core::units::{Cpu, Duration, Gpus, Memory, Share};
 use serde_saphyr::Spanned;
 
-use super::{Named, World, jobs, models, priorities};
-use crate::scenario::documents::{DurationShape, GpusShape, PoissonShape, WorkloadSpec};
-use crate::scenario::draw::{Drawn, Durations, Sizes};
+use super::{Named, World, jobs, models, priorities, roles, users};
+use crate::scenario::documents::{DurationShape, GpusShape, PoissonShape, ServersShape, WorkloadSpec};
+use crate::scenario::draw::{Drawn, Durations, Servers, Sizes};
 use crate::scenario::error::Problem;
 use crate::scenario::members::MemberSize;
 use crate::scenario::values::{
@@ -42,6 +42,9 @@ pub(super) fn drawn(
         .duration
         .as_ref()
         .ok_or_else(|| missing("duration", "say how long: duration: {median: 10m, sigma: 1.0}"))?;
+    let sizes = sizes(gpus, world)?;
+    let servers = spec.servers.as_ref().map(|written| servers(written, world)).transpose()?;
+    largest_fits(&sizes, servers, gpus, world)?;
     let drawn = Drawn {
         name: workload.name().to_owned(),
         jobs: whole(count, 1..=MOST_JOBS)? as u32,
@@ -50,12 +53,13 @@ pub(super) fn drawn(
             .models
             .as_ref()
             .map_or(Ok(Vec::new()), |written| models::models(written, world.cluster))?,
-        sizes: sizes(gpus, world)?,
+        sizes,
+        servers,
         durations: durations(duration)?,
         priorities: priorities::priorities(spec.priorities.as_ref())?,
         checkpointing: spec.checkpoint.as_ref().map(|shape| jobs::checkpointing(&shape.value)).transpose()?,
         noise: world.ground.noise.clone(),
-        user: world.queues.standing(metronome_core::id::QueueId(0), None),
+        owners: users::owners(spec.users.as_ref(), world)?,
     };
     check_name(&drawn.name_of(drawn.jobs - 1)).map_err(|message| workload.at().problem(message))?;
     Ok(drawn)
@@ -116,18 +120,42 @@ fn sizes(written: &Spanned<GpusShape>, world: &World<'_>) -> Result<Sizes, Probl
         let message = format!("there is no power of two from {} to {}", sizes.from, sizes.to);
         return Err(powers.problem(message));
     }
-    largest_fits(&sizes, to, world)?;
     Ok(sizes)
 }
 
-/// Where the largest size has room every smaller one has: each of its members takes no more.
-fn largest_fits(sizes: &Sizes, place: &impl Placed, world: &World<'_>) -> Result<(), Problem> {
+/// More servers than any job has; above it a count is a mistake.
+const MOST_SERVERS: u64 = 10_000;
+
+fn servers(written: &Spanned<ServersShape>, world: &World<'_>) -> Result<Servers, Problem> {
+    let ServersShape { from, to, resources } = &written.value;
+    let count = |text| whole(text, 1..=MOST_SERVERS).map(|count| count as u32);
+    let servers = Servers { from: count(from)?, to: count(to)?, each: roles::resources(resources)? };
+    if servers.from > servers.to {
+        return Err(to.problem(format!("`from`, {}, is above `to`, {}", servers.from, servers.to)));
+    }
+    let alone = JobSpec::workers("", servers.role(1).gang, servers.each);
+    match world.fit.refusal(&alone, &world.gpu_types) {
+        Some(why) => Err(written.problem(format!("a server can never run: it {why}"))),
+        None => Ok(servers),
+    }
+}
+
+/// Where the largest size has room every smaller one has: each of its members takes no more, and it has no more servers.
+fn largest_fits(
+    sizes: &Sizes,
+    servers: Option<Servers>,
+    gpus: &Spanned<GpusShape>,
+    world: &World<'_>,
+) -> Result<(), Problem> {
+    let place = gpus.value.to.as_ref().map_or_else(|| gpus.at(), Placed::at);
     let roles = sizes.member.roles(Gpus::whole(u64::from(sizes.to)));
-    let roles = roles.map_err(|error| place.problem(error.to_string()))?;
+    let mut roles = roles.map_err(|error| place.problem(error.to_string()))?;
+    let workers = roles.iter().map(|role| role.gang.min()).sum();
+    roles.extend(servers.map(|servers| servers.role(servers.to.min(workers))));
     let gang = roles.first().map(|role| role.gang).expect("a size has members");
     let mut job = JobSpec::workers("", gang, Default::default());
     job.roles = roles;
-    let why = match world.fit.refusal(&job) {
+    let why = match world.fit.refusal(&job, &world.gpu_types) {
         Some(why) => format!("such a job {why}"),
         None if world.ground.alone.fewest_nodes(&job).is_none() => "its members do not fit together".into(),
         None => return Ok(()),

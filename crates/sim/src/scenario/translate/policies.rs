@@ -1,6 +1,6 @@
 //! Policies: changes to one that is built in.
 
-use metronome_core::policy::{Gangs, Order, Placement, Policy, Preemption, Queueing, Weights};
+use metronome_core::policy::{Gangs, Order, Placement, Policy, Preemption, Queueing, Sharing, Weights};
 use metronome_core::units::{GpuTime, Share};
 use serde_saphyr::Spanned;
 
@@ -11,11 +11,21 @@ use crate::scenario::error::{Problem, quoted};
 use crate::scenario::values::{Placed, Text, share, some_quantity, whole, word};
 
 const GANGS: [(&str, Gangs); 2] = [("whole", Gangs::Whole), ("memberByMember", Gangs::MemberByMember)];
-const QUEUEING: [(&str, Queueing); 2] = [("headBlocks", Queueing::HeadBlocks), ("skip", Queueing::Skip)];
-const PREEMPTION: [(&str, Preemption); 3] =
-    [("never", Preemption::Never), ("byRank", Preemption::ByRank), ("byPriority", Preemption::ByPriority)];
-const PLACEMENT: [(&str, Placement); 3] =
-    [("spread", Placement::Spread), ("pack", Placement::Pack), ("topology", Placement::Topology)];
+const QUEUEING: [(&str, Queueing); 3] =
+    [("headBlocks", Queueing::HeadBlocks), ("skip", Queueing::Skip), ("reserve", Queueing::Reserve)];
+const SHARING: [(&str, Sharing); 2] = [("ignored", Sharing::Ignored), ("fair", Sharing::Fair)];
+const PREEMPTION: [(&str, Preemption); 4] = [
+    ("never", Preemption::Never),
+    ("byRank", Preemption::ByRank),
+    ("byPriority", Preemption::ByPriority),
+    ("byGain", Preemption::ByGain),
+];
+const PLACEMENT: [(&str, Placement); 4] = [
+    ("spread", Placement::Spread),
+    ("pack", Placement::Pack),
+    ("buckets", Placement::Buckets),
+    ("topology", Placement::Topology),
+];
 
 const DEFAULT_BASE: &str = "metronome";
 
@@ -24,7 +34,7 @@ pub(super) fn policies(documents: &[Named<PolicySpec>]) -> Result<Vec<Policy>, P
 }
 
 fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
-    let PolicySpec { base, order: ranks, gangs, queueing, preemption, placement } = &document.spec;
+    let PolicySpec { base, order: ranks, gangs, queueing, sharing, preemption, placement } = &document.spec;
     let base = match base {
         Some(base) => Policy::named(&base.value).ok_or_else(|| unknown_base(base))?,
         None => Policy::named(DEFAULT_BASE).expect("the default is in the table"),
@@ -34,6 +44,7 @@ fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
         order: ranks.as_ref().map_or(Ok(base.order), order)?,
         gangs: gangs.as_ref().map_or(Ok(base.gangs), |text| word(text, "word for gangs", &GANGS))?,
         queueing: queueing.as_ref().map_or(Ok(base.queueing), |text| word(text, "queueing", &QUEUEING))?,
+        sharing: sharing.as_ref().map_or(Ok(base.sharing), |text| word(text, "sharing", &SHARING))?,
         preemption: preemption
             .as_ref()
             .map_or(Ok(base.preemption), |text| word(text, "preemption", &PREEMPTION))?,
@@ -78,7 +89,7 @@ fn limits(written: &Spanned<Vec<Text>>) -> Result<Vec<GpuTime>, Problem> {
 }
 
 /// What is not given weighs nothing: a sum that is not 1 then says that something was forgotten.
-fn weights(written: &Spanned<WeightsShape>) -> Result<Weights, Problem> {
+pub(super) fn weights(written: &Spanned<WeightsShape>) -> Result<Weights, Problem> {
     let WeightsShape { user, task, wait, width, window } = &written.value;
     if [user, task, wait, width, window].iter().all(|field| field.is_none()) {
         return Ok(Weights::DEFAULT);

@@ -8,6 +8,7 @@ use metronome_core::queue::{Queue, QueueUser};
 use metronome_core::units::{Cpu, Gpus, Memory, Resources, Share};
 
 use super::Named;
+use super::policies::weights;
 use crate::near::meant_or_known;
 use crate::scenario::documents::{QueueSpec, ResourcesShape};
 use crate::scenario::error::{Problem, quoted};
@@ -29,11 +30,22 @@ pub(super) struct Queues {
 }
 
 impl Queues {
+    /// Queues that are there already.
+    pub(super) fn known(list: &IdVec<QueueId, Queue>) -> Self {
+        let ids = list.iter().map(|(id, queue)| (queue.name.clone(), id)).collect();
+        Self { list: list.clone(), ids }
+    }
+
     pub(super) fn find(&self, name: &str) -> Option<QueueId> {
         self.ids.get(name).copied()
     }
 
-    pub(super) fn near(&self, name: &str) -> String {
+    /// The queue of that name; or what is wrong, and a hint.
+    pub(super) fn for_jobs(&self, name: &str) -> Result<QueueId, (String, String)> {
+        self.find(name).ok_or_else(|| (format!("there is no queue {}", quoted(name)), self.near(name)))
+    }
+
+    fn near(&self, name: &str) -> String {
         meant_or_known(name, self.list.values().map(|queue| &*queue.name))
     }
 
@@ -67,7 +79,24 @@ pub(super) fn queues(documents: &[Named<QueueSpec>]) -> Result<Queues, Problem> 
     }
     queues.list = list;
     check_parents(documents, &queues)?;
+    check_quotas(documents, &queues)?;
     Ok(queues)
+}
+
+/// Queues inside another together may call their own no more than it does.
+fn check_quotas(documents: &[Named<QueueSpec>], queues: &Queues) -> Result<(), Problem> {
+    for document in documents {
+        let id = queues.ids[document.name()];
+        let Some(own) = queues.list[id].quota else { continue };
+        let inside = queues.list.values().filter(|queue| queue.parent == Some(id));
+        let theirs: Resources =
+            inside.filter_map(|queue| queue.quota).map(|quota| named(quota, Resources::NONE)).sum();
+        if !theirs.fits_in(own) {
+            let message = format!("the quotas inside {} exceed its own", quoted(document.name()));
+            return Err(document.at().problem(message).with_hint(format!("they come to {theirs}")));
+        }
+    }
+    Ok(())
 }
 
 fn queue(document: &Named<QueueSpec>, queues: &Queues) -> Result<Queue, Problem> {
@@ -78,14 +107,40 @@ fn queue(document: &Named<QueueSpec>, queues: &Queues) -> Result<Queue, Problem>
         parent: parent.map(|parent| find_parent(parent, queues)).transpose()?,
         weight: spec.weight.as_ref().map_or(Ok(1), |weight| whole(weight, 1..=1_000_000))? as u32,
         quota: spec.quota.as_ref().map(quota).transpose()?,
+        limit: limit(document)?,
         lends: spec.lends.unwrap_or(true),
+        kept: None,
         borrows: spec.borrows.unwrap_or(true),
+        gives_back: true,
         users: spec
             .users
             .iter()
-            .map(|user| standing(&user.name, user.priority.as_ref()))
+            .map(|user| standing(&user.name, user.priority.as_ref(), user.limit.as_ref()))
             .collect::<Result<_, _>>()?,
+        order: spec.order.as_ref().map(weights).transpose()?,
     })
+}
+
+/// The most a queue may hold, which is no less than what it may call its own.
+fn limit(document: &Named<QueueSpec>) -> Result<Option<Resources>, Problem> {
+    let QueueSpec { quota: own, limit: most, .. } = &document.spec;
+    let Some(limit) = most.as_ref().map(quota).transpose()? else { return Ok(None) };
+    let own = own.as_ref().map(quota).transpose()?;
+    if own.is_some_and(|own| !named(own, limit).fits_in(limit)) {
+        let message = format!("queue {} may hold less than its quota", quoted(document.name()));
+        return Err(document.at().problem(message).with_hint("the limit is at least the quota"));
+    }
+    Ok(Some(limit))
+}
+
+/// Of a quota what a limit bounds, too.
+fn named(quota: Resources, limit: Resources) -> Resources {
+    let known = |amount: u64, limit: u64| if amount == u64::MAX { limit } else { amount };
+    Resources {
+        cpu: Cpu(known(quota.cpu.0, limit.cpu.0)),
+        memory: Memory(known(quota.memory.0, limit.memory.0)),
+        gpus: Gpus(known(quota.gpus.0, limit.gpus.0)),
+    }
 }
 
 fn find_parent(parent: &Text, queues: &Queues) -> Result<QueueId, Problem> {
@@ -97,18 +152,23 @@ fn find_parent(parent: &Text, queues: &Queues) -> Result<QueueId, Problem> {
     })
 }
 
-fn standing(user: &Text, priority: Option<&Text>) -> Result<QueueUser, Problem> {
+fn standing(
+    user: &Text,
+    priority: Option<&Text>,
+    limit: Option<&ResourcesShape>,
+) -> Result<QueueUser, Problem> {
     let priority = priority.map_or(Ok(NORMAL_USER), |text| word(text, "priority", &STANDINGS))?;
-    Ok(QueueUser { name: Name::from(name(user)?), priority })
+    let limit = limit.map(quota).transpose()?;
+    Ok(QueueUser { name: Name::from(name(user)?), priority, limit })
 }
 
 /// What a quota does not name is not bounded by it.
 fn quota(shape: &ResourcesShape) -> Result<Resources, Problem> {
-    const UNBOUNDED: u64 = u64::MAX;
+    let Resources { cpu, memory, gpus } = Resources::UNBOUNDED;
     Ok(Resources {
-        cpu: shape.cpu.as_ref().map_or(Ok(Cpu(UNBOUNDED)), quantity)?,
-        memory: shape.memory.as_ref().map_or(Ok(Memory(UNBOUNDED)), quantity)?,
-        gpus: shape.gpus.as_ref().map_or(Ok(Gpus(UNBOUNDED)), quantity)?,
+        cpu: shape.cpu.as_ref().map_or(Ok(cpu), quantity)?,
+        memory: shape.memory.as_ref().map_or(Ok(memory), quantity)?,
+        gpus: shape.gpus.as_ref().map_or(Ok(gpus), quantity)?,
     })
 }
 

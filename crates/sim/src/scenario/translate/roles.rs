@@ -5,9 +5,10 @@ use metronome_core::units::{Gpus, Resources};
 use serde::de::IgnoredAny;
 use serde_saphyr::Spanned;
 
-use crate::scenario::documents::{JobShape, ResourcesShape, RoleShape};
+use super::World;
+use crate::scenario::documents::{GpuTypesShape, JobShape, ResourcesShape, RoleShape};
 use crate::scenario::error::{Position, Problem};
-use crate::scenario::values::{Placed, Text, quantity_or_none, whole, word};
+use crate::scenario::values::{Placed, Text, quantity, quantity_or_none, whole, word};
 
 const KINDS: [(&str, RoleKind); 3] =
     [("ps", RoleKind::Ps), ("chief", RoleKind::Chief), ("worker", RoleKind::Worker)];
@@ -15,7 +16,7 @@ const KINDS: [(&str, RoleKind); 3] =
 /// More kinds of members than any job has.
 const MOST_ROLES: usize = 16;
 
-pub(super) fn roles(job: &JobShape, at: Position) -> Result<Vec<Role>, Problem> {
+pub(super) fn roles(job: &JobShape, at: Position, world: &World<'_>) -> Result<Vec<Role>, Problem> {
     refuse_template(job.template.as_ref())?;
     match &job.roles {
         Some(listed) => {
@@ -25,12 +26,16 @@ pub(super) fn roles(job: &JobShape, at: Position) -> Result<Vec<Role>, Problem> 
             if listed.value.is_empty() || listed.value.len() > MOST_ROLES {
                 return Err(listed.problem(format!("a job has 1 to {MOST_ROLES} roles")));
             }
-            listed.value.iter().map(role).collect()
+            listed.value.iter().map(|written| role(written, world)).collect()
         }
         None => Ok(vec![Role {
             kind: RoleKind::Worker,
             gang: Sizes::of_job(job).gang(at)?,
-            shape: shape(job.resources.as_ref().map_or(Ok(ONE_GPU), resources)?),
+            shape: shape(
+                job.resources.as_ref().map_or(Ok(ONE_GPU), resources)?,
+                job.gpu_type.as_ref(),
+                world,
+            )?,
         }]),
     }
 }
@@ -44,10 +49,10 @@ fn directly(job: &JobShape) -> Option<Position> {
     let resources = job.resources.as_ref().and_then(|shape| {
         [&shape.cpu, &shape.memory, &shape.gpus].into_iter().flatten().map(Placed::at).next()
     });
-    written.or(resources)
+    written.or(resources).or(job.gpu_type.as_ref().map(Placed::at))
 }
 
-fn role(written: &Spanned<RoleShape>) -> Result<Role, Problem> {
+fn role(written: &Spanned<RoleShape>, world: &World<'_>) -> Result<Role, Problem> {
     let role = &written.value;
     refuse_template(role.template.as_ref())?;
     let Some(taken) = &role.resources else {
@@ -56,12 +61,30 @@ fn role(written: &Spanned<RoleShape>) -> Result<Role, Problem> {
     Ok(Role {
         kind: word(&role.name, "role", &KINDS)?,
         gang: Sizes::of_role(role).gang(written.at())?,
-        shape: shape(resources(taken)?),
+        shape: shape(resources(taken)?, role.gpu_type.as_ref(), world)?,
     })
 }
 
-fn shape(each: Resources) -> Shape {
-    Shape::of(each)
+fn shape(
+    each: Resources,
+    types: Option<&Spanned<GpuTypesShape>>,
+    world: &World<'_>,
+) -> Result<Shape, Problem> {
+    let Some(written) = types else { return Ok(Shape::of(each)) };
+    if each.gpus.is_zero() {
+        return Err(written.problem("`gpuType` is for members that take GPUs"));
+    }
+    let (cluster, types) = (world.cluster, &world.gpu_types);
+    let on = match &written.value {
+        GpuTypesShape::One(name) => types.eligible(cluster, [(name.as_str(), written.at())].into_iter()),
+        GpuTypesShape::AnyOf(names) if names.is_empty() => {
+            Err(written.problem("there is no GPU type in it").with_hint("leave `gpuType` out for any type"))
+        }
+        GpuTypesShape::AnyOf(names) => {
+            types.eligible(cluster, names.iter().map(|name| (name.value.as_str(), name.at())))
+        }
+    };
+    Ok(Shape { on: on?, ..Shape::of(each) })
 }
 
 fn refuse_template(template: Option<&Spanned<IgnoredAny>>) -> Result<(), Problem> {
@@ -77,8 +100,23 @@ pub(super) fn resources(shape: &ResourcesShape) -> Result<Resources, Problem> {
     Ok(Resources {
         cpu: quantity_or_none(shape.cpu.as_ref())?,
         memory: quantity_or_none(shape.memory.as_ref())?,
-        gpus: quantity_or_none(shape.gpus.as_ref())?,
+        gpus: shape.gpus.as_ref().map_or(Ok(Gpus::ZERO), gpus)?,
     })
+}
+
+/// So many GPUs as a member can have: whole devices, or a share of a single one.
+pub(super) fn gpus(text: &Text) -> Result<Gpus, Problem> {
+    let gpus: Gpus = quantity(text)?;
+    on_devices(gpus).map_err(|message| text.problem(message).with_hint(HOW_MANY))
+}
+
+const HOW_MANY: &str = "ask for whole GPUs, or for less than 1: a share of a single one";
+
+pub(super) fn on_devices(gpus: Gpus) -> Result<Gpus, String> {
+    match gpus.is_whole() || gpus.is_share() {
+        true => Ok(gpus),
+        false => Err(format!("a member cannot have {gpus} GPUs: it has whole ones or a share of one")),
+    }
 }
 
 /// The three ways to say how many.

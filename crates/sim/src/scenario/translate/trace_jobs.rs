@@ -9,6 +9,7 @@ use metronome_core::job::{Checkpointing, Gang, GangError, JobSpec, Role, Topolog
 use metronome_core::units::{Duration, Gpus, Instant, Iterations};
 use rand_pcg::Pcg32;
 
+use super::roles::on_devices;
 use super::{Origin, World, jobs, models, poisson, priorities};
 use crate::model::{self, Model, Pattern, TrainingModel};
 use crate::scenario::documents::WorkloadSpec;
@@ -28,6 +29,8 @@ struct Settings<'a> {
     /// Priorities are drawn once, by the order of the trace: the same in every run.
     random: Pcg32,
     limit: usize,
+    /// Whether jobs end, and so need a duration.
+    leaves: bool,
     world: &'a World<'a>,
 }
 
@@ -76,6 +79,7 @@ fn settings<'a>(spec: &WorkloadSpec, world: &'a World<'a>) -> Result<Settings<'a
         priorities: priorities::priorities(spec.priorities.as_ref())?,
         random: Pcg32::new(0, 0),
         limit: spec.limit.as_ref().map_or(Ok(u64::MAX), |limit| whole(limit, 1..=u64::MAX))? as usize,
+        leaves: spec.departures.as_ref().is_none_or(|text| text.value != "never"),
         world,
     })
 }
@@ -84,22 +88,23 @@ fn job(row: &Row<'_>, settings: &mut Settings<'_>) -> Result<Arrival, Problem> {
     let line = Position::line(row.line);
     let queues = settings.world.queues;
     let queue = row.queue.map_or(Ok(QueueId(0)), |name| {
-        let unknown =
-            || line.problem(format!("there is no queue {}", quoted(name))).with_hint(queues.near(name));
-        queues.find(name).ok_or_else(unknown)
+        queues.for_jobs(name).map_err(|(problem, hint)| line.problem(problem).with_hint(hint))
     })?;
     let at = Instant::START + row.submit;
     let model = row.model.and_then(model::named);
-    let size = Size::of(row, &settings.member).map_err(|message| line.problem(message))?;
+    let mut size = Size::of(row, &settings.member).map_err(|message| line.problem(message))?;
+    size.take_beside(row, settings.world)?;
     let mut spec = JobSpec {
         name: Name::from(row.job),
         queue,
         priority: row.priority.unwrap_or_else(|| settings.priorities.draw(&mut settings.random)),
         user: queues.standing(queue, row.user),
+        owner: row.user.map(Name::from),
         roles: size.roles.clone(),
         work: Work::default(),
         deadline: row.deadline.map(|within| at + within),
         topology: Topology::Anywhere,
+        teams: None,
         capabilities: capabilities(settings.checkpointing),
         checkpointing: settings.checkpointing,
         profile: None,
@@ -107,8 +112,9 @@ fn job(row: &Row<'_>, settings: &mut Settings<'_>) -> Result<Arrival, Problem> {
         suspended: false,
         budgets: Vec::new(),
         preempts: true,
+        repairs: false,
     };
-    let training = work(row, &size, model, &mut spec, settings.world)?;
+    let training = work(row, &size, model, &mut spec, settings)?;
     Ok(Arrival { at, spec: Arc::new(spec), training })
 }
 
@@ -119,13 +125,16 @@ fn work(
     size: &Size,
     model: Option<Arc<Model>>,
     spec: &mut JobSpec,
-    world: &World<'_>,
+    settings: &Settings<'_>,
 ) -> Result<Option<Arc<TrainingModel>>, Problem> {
+    let world = settings.world;
     let line = Position::line(row.line);
     let lasting = row.duration.map(|duration| size.at_smallest(duration));
     let Some(model) = model else {
-        let alone = lasting.ok_or_else(|| no_duration(row))?;
-        spec.work = Work { iterations: row.iterations, alone: Some(alone) };
+        if lasting.is_none() && settings.leaves {
+            return Err(no_duration(row));
+        }
+        spec.work = Work { iterations: row.iterations, alone: lasting };
         return Ok(None);
     };
     models::check_links(&line, world.cluster)?;
@@ -162,18 +171,37 @@ impl Size {
         if min > row.gpus || row.gpus > max {
             return Err(format!("{} GPUs are not between min_gpus {min} and max_gpus {max}", row.gpus));
         }
-        let roles = if min == max {
+        let roles = if row.gpus.is_zero() {
+            vec![member.workers(Gang::rigid(1).map_err(text)?, Gpus::ZERO)]
+        } else if min == max {
             member.roles(row.gpus).map_err(text)?
         } else {
             let each = common_size(min, max, member.gpus);
             let gang = Gang::elastic(min.0 / each.0, max.0 / each.0).map_err(text)?;
             vec![member.workers(gang, each)]
         };
+        roles.iter().try_for_each(|role| on_devices(role.shape.each.gpus).map(|_| ()))?;
         Ok(Self { roles, asked: row.gpus, smallest: min })
+    }
+
+    /// What the row says that each member takes beside its GPUs, and of which type these are.
+    fn take_beside(&mut self, row: &Row<'_>, world: &World<'_>) -> Result<(), Problem> {
+        let line = Position::line(row.line);
+        let types = row.gpu_types.into_iter().flat_map(|types| types.split('|')).map(|name| (name, line));
+        let on = world.gpu_types.eligible(world.cluster, types)?;
+        for Role { shape, .. } in &mut self.roles {
+            shape.each.cpu = row.cpu.unwrap_or(shape.each.cpu);
+            shape.each.memory = row.memory.unwrap_or(shape.each.memory);
+            shape.on = on;
+        }
+        Ok(())
     }
 
     /// Work is told at the smallest size; an elastic job is taken to speed up with its GPUs.
     fn at_smallest(&self, duration: Duration) -> Duration {
+        if self.asked == self.smallest {
+            return duration;
+        }
         let total = u128::from(duration.0) * u128::from(self.asked.0);
         let smallest = total.div_ceil(u128::from(self.smallest.0));
         Duration(u64::try_from(smallest).unwrap_or(u64::MAX / 2).min(u64::MAX / 2))

@@ -8,14 +8,16 @@ use super::{Named, Origin, World, jobs, links, poisson, trace_jobs};
 use crate::scenario::documents::{FaultShape, JobShape, StepsShape, WorkloadSpec};
 use crate::scenario::error::{InputError, Position, Problem};
 use crate::scenario::values::{
-    Placed, Text, check_name, quantity, quantity_or_none, share, some_quantity, whole,
+    Placed, Text, check_name, quantity, quantity_or_none, share, some_quantity, whole, word,
 };
-use crate::scenario::{Arrival, Costs, Fault, Source};
+use crate::scenario::{Arrival, Costs, Departures, Fault, Source};
 
 #[derive(Debug, Default)]
 pub(super) struct Settings {
+    pub(super) round: Duration,
     pub(super) tick: Duration,
     pub(super) costs: Costs,
+    pub(super) departures: Departures,
     pub(super) faults: Vec<Fault>,
 }
 
@@ -26,13 +28,38 @@ pub(super) fn settings(
     let Some(Named { spec, .. }) = workload else { return Ok(Settings::default()) };
     let costs = spec.costs.as_ref();
     Ok(Settings {
+        round: quantity_or_none(spec.round.as_ref())?,
         tick: quantity_or_none(spec.tick.as_ref())?,
         costs: Costs {
             start: quantity_or_none(costs.and_then(|costs| costs.start.as_ref()))?,
             stop: quantity_or_none(costs.and_then(|costs| costs.stop.as_ref()))?,
         },
+        departures: spec.departures.as_ref().map_or(Ok(Departures::default()), |text| {
+            word(
+                text,
+                "word for departures",
+                &[("whenDone", Departures::WhenDone), ("never", Departures::Never)],
+            )
+        })?,
         faults: spec.faults.iter().map(|written| fault(written, cluster)).collect::<Result<_, _>>()?,
     })
+}
+
+/// Who never leaves never ends an iteration either: that is for jobs without any.
+pub(super) fn check_departures(
+    workload: Option<&Named<WorkloadSpec>>,
+    departures: Departures,
+    sources: &[Source],
+) -> Result<(), Problem> {
+    let trains = |source: &Source| match source {
+        Source::Listed(arrivals) => arrivals.iter().any(|arrival| arrival.training.is_some()),
+        Source::Drawn(_) => true,
+    };
+    let written = workload.and_then(|document| document.spec.departures.as_ref());
+    match written.filter(|_| departures == Departures::Never && sources.iter().any(trains)) {
+        Some(text) => Err(text.problem("jobs that are drawn or have a model leave when they are done")),
+        None => Ok(()),
+    }
 }
 
 fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Problem> {
@@ -98,9 +125,9 @@ pub(super) fn source(
             refuse_drawing(spec, "with arrivals.at the job says it all").map_err(in_file)?;
             at_times(times, workload, world).map(Source::Listed).map_err(in_file)
         }
-        (None, None, Some(poisson)) => {
-            poisson::drawn(poisson, workload, world).map(Source::Drawn).map_err(in_file)
-        }
+        (None, None, Some(poisson)) => poisson::drawn(poisson, workload, world)
+            .map(|drawn| Source::Drawn(Box::new(drawn)))
+            .map_err(in_file),
         _ => Err(in_file(arrivals.problem("arrivals are one of `trace`, `at` and `poisson`"))),
     }
     .map(Some)
@@ -129,6 +156,8 @@ fn drawing(spec: &WorkloadSpec) -> Option<(&'static str, Position)> {
         ("gpus.powersOfTwo", gpus.and_then(|gpus| gpus.powers_of_two.as_ref()).map(Placed::at)),
         ("gpus.from", gpus.and_then(|gpus| gpus.from.as_ref()).map(Placed::at)),
         ("gpus.to", gpus.and_then(|gpus| gpus.to.as_ref()).map(Placed::at)),
+        ("users", spec.users.as_ref().map(Placed::at)),
+        ("servers", spec.servers.as_ref().map(Placed::at)),
     ];
     fields.into_iter().find_map(|(what, place)| Some((what, place?)))
 }

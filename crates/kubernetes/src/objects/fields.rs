@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::rules::quantity::Amount;
+
 /// A value that cannot be used, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Complaint {
@@ -11,6 +13,7 @@ pub enum Complaint {
     WrongType { field: String, expected: &'static str, found: String },
     OutOfRange { field: String, found: String },
     Unsupported { field: String },
+    LimitBelowQuota,
 }
 
 impl fmt::Display for Complaint {
@@ -20,12 +23,16 @@ impl fmt::Display for Complaint {
             Self::WrongType { field, expected, found } => write!(f, "{field} is {found}, not {expected}"),
             Self::OutOfRange { field, found } => write!(f, "{field} is {found}, which is out of range"),
             Self::Unsupported { field } => write!(f, "{field} is not supported"),
+            Self::LimitBelowQuota => write!(f, "its limit is less than what it may call its own"),
         }
     }
 }
 
 /// More members than any cluster has pods: a value beyond is a mistake or an attack, never a gang.
 const MOST_MEMBERS: u64 = 1_000_000;
+
+/// Of two queues, one counts at most so many times as much as the other.
+pub(super) const MOST_WEIGHT: u32 = 1_000_000;
 
 /// A value somewhere in an object, which may not be there or be anything.
 pub(super) struct Fields<'a> {
@@ -80,6 +87,43 @@ impl<'a> Fields<'a> {
             }
             _ => Err(self.wrong_type("a whole number")),
         }
+    }
+
+    pub(super) fn flag(&self) -> Result<Option<bool>, Complaint> {
+        match self.value {
+            Value::Null => Ok(None),
+            Value::Bool(flag) => Ok(Some(*flag)),
+            _ => Err(self.wrong_type("true or false")),
+        }
+    }
+
+    /// An amount of something, of which there is never less than none.
+    pub(super) fn quantity(&self) -> Result<Option<Amount>, Complaint> {
+        let text = match self.value {
+            Value::Null => return Ok(None),
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            _ => return Err(self.wrong_type("a quantity")),
+        };
+        let amount = Amount::parse(&text).ok_or_else(|| self.wrong_type("a quantity"))?;
+        if amount.is_negative() { Err(self.out_of_range()) } else { Ok(Some(amount)) }
+    }
+
+    /// One of these words.
+    pub(super) fn word<T: Copy>(
+        &self,
+        words: &[(&str, T)],
+        expected: &'static str,
+    ) -> Result<Option<T>, Complaint> {
+        let Some(text) = self.text()? else { return Ok(None) };
+        let meant = words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
+        meant.map(Some).ok_or_else(|| self.wrong_type(expected))
+    }
+
+    /// How much something counts: at least one, whatever is said of it.
+    pub(super) fn weight(&self) -> Result<u32, Complaint> {
+        let weight = self.integer::<u32>()?.unwrap_or(1);
+        if (1..=MOST_WEIGHT).contains(&weight) { Ok(weight) } else { Err(self.out_of_range()) }
     }
 
     /// A number of members; nothing and 0 say none.

@@ -1,0 +1,144 @@
+//! Those who run, in orders in which whoever may make room for a job is found without a look at all of them.
+//!
+//! After every event everybody who lacks room asks whose place it may take, and nearly always the answer is nobody's. So
+//! those who run are sorted and added up once a pass: by priority, and by what they have left to do. What a job might get
+//! at most is then found by a few searches, and only if that is enough for it victims are looked at, those alone who may
+//! be some.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::{Margin, TIMES_THE_COST, Victim, is_below, margin, service};
+use crate::id::QueueId;
+use crate::job::{Job, Priority};
+use crate::units::{Instant, Resources, Share};
+
+/// Where queues have shares, jobs make room for others of their own queue by priority or gain; else for all.
+pub(super) struct Field<'a> {
+    /// The lowest priority first.
+    running: Vec<Victim<'a>>,
+    apart: bool,
+    by_queue: BTreeMap<Option<QueueId>, Part>,
+    total: Resources,
+}
+
+/// Those of one queue, by their place among all.
+#[derive(Default)]
+struct Part {
+    /// In order of priority.
+    members: Vec<usize>,
+    /// From the lowest priority up: how many there are so far, the least user among them, and what they hold.
+    lower: Vec<(Priority, usize, Share, Resources)>,
+    /// Of each priority, from the most left to do down; with what all so far hold.
+    gain: BTreeMap<Priority, Vec<(Margin, usize, Resources)>>,
+}
+
+impl<'a> Field<'a> {
+    pub(super) fn of(mut running: Vec<Victim<'a>>, apart: bool, now: Instant) -> Self {
+        running.sort_unstable_by_key(|victim| (victim.priority, victim.job.spec.user, Reverse(victim.id)));
+        let mut by_queue: BTreeMap<Option<QueueId>, Part> = BTreeMap::new();
+        for (place, victim) in running.iter().enumerate() {
+            let part = by_queue.entry(apart.then_some(victim.job.spec.queue)).or_default();
+            part.add(place, victim, now);
+        }
+        by_queue.values_mut().flat_map(|part| part.gain.values_mut()).for_each(add_up);
+        let total = running.iter().map(|victim| victim.assignment.total()).sum();
+        Self { running, apart, by_queue, total }
+    }
+
+    pub(super) fn all(&self) -> &[Victim<'a>] {
+        &self.running
+    }
+
+    /// What all hold.
+    pub(super) fn total(&self) -> Resources {
+        self.total
+    }
+
+    fn part(&self, job: &Job) -> Option<&Part> {
+        self.by_queue.get(&self.apart.then_some(job.spec.queue))
+    }
+
+    /// What those hold at most who make room for a job by priority or, where that counts, for gain.
+    pub(super) fn most(&self, job: &Job, for_gain: bool, now: Instant) -> Resources {
+        self.part(job).map_or(Resources::NONE, |part| {
+            let gained = part.gains(job, now).filter(|_| for_gain).filter_map(<[_]>::last);
+            part.most_lower(job) + gained.map(|(_, _, held)| *held).sum()
+        })
+    }
+
+    /// Those below a job, in order of priority.
+    pub(super) fn below(&self, job: &Job) -> impl Iterator<Item = &Victim<'a>> {
+        let no_higher = self.part(job).map_or(&[][..], |part| part.no_higher(job));
+        let victims = no_higher.iter().map(|place| &self.running[*place]);
+        victims.filter(|victim| is_below(victim.job, job))
+    }
+
+    /// Those who make room for a job by priority or, where that counts, for gain, in order of priority. Whom else that
+    /// depends on is not looked at.
+    pub(super) fn may_yield(&self, job: &Job, for_gain: bool, now: Instant) -> Vec<&Victim<'a>> {
+        let Some(part) = self.part(job) else { return Vec::new() };
+        let lower = part.no_higher(job).iter().copied();
+        let lower = lower.filter(|place| is_below(self.running[*place].job, job));
+        let gains = part.gains(job, now).filter(|_| for_gain).flatten().map(|(_, place, _)| *place);
+        let mut places: Vec<usize> = lower.chain(gains).collect();
+        places.sort_unstable();
+        places.dedup();
+        places.into_iter().map(|place| &self.running[place]).collect()
+    }
+}
+
+impl Part {
+    fn add(&mut self, place: usize, victim: &Victim<'_>, now: Instant) {
+        self.members.push(place);
+        let (user, held) = (victim.job.spec.user, victim.assignment.total());
+        let (least, total) = self
+            .lower
+            .last()
+            .map_or((user, held), |(_, _, least, total)| ((*least).min(user), *total + held));
+        if self.lower.last().is_some_and(|(priority, ..)| *priority == victim.priority) {
+            self.lower.pop();
+        }
+        self.lower.push((victim.priority, self.members.len(), least, total));
+        let gain = self.gain.entry(victim.priority).or_default();
+        gain.extend(margin(victim.job, now).map(|margin| (margin, place, held)));
+    }
+
+    /// Of no higher priority, if one of them may be below the job.
+    fn no_higher(&self, job: &Job) -> &[usize] {
+        self.levels_below(job).map_or(&[], |(_, count, _, _)| &self.members[..*count])
+    }
+
+    fn most_lower(&self, job: &Job) -> Resources {
+        self.levels_below(job).map_or(Resources::NONE, |(_, _, _, total)| *total)
+    }
+
+    /// All levels up to the highest of which somebody may be below the job.
+    fn levels_below(&self, job: &Job) -> Option<&(Priority, usize, Share, Resources)> {
+        let (priority, user) = (job.spec.priority, job.spec.user);
+        let up_to = |end: usize| end.checked_sub(1).map(|last| &self.lower[last]);
+        let below = up_to(self.lower.partition_point(|(other, ..)| *other < priority));
+        let no_higher = up_to(self.lower.partition_point(|(other, ..)| *other <= priority));
+        let lesser_user = no_higher.filter(|(_, _, least, _)| *least < user);
+        lesser_user.or(below.filter(|(_, _, least, _)| *least <= user))
+    }
+
+    /// Of each priority that is no higher, those who have enough left to do.
+    fn gains(&self, job: &Job, now: Instant) -> impl Iterator<Item = &[(Margin, usize, Resources)]> {
+        let cost = job.remaining(now).map(|left| service(job, left) as Margin * TIMES_THE_COST as Margin);
+        let no_higher = self.gain.range(..=job.spec.priority).map(|(_, gain)| gain);
+        no_higher.filter_map(move |gain| {
+            let end = cost.map_or(0, |cost| gain.partition_point(|(margin, ..)| *margin > cost));
+            (end > 0).then_some(&gain[..end])
+        })
+    }
+}
+
+fn add_up(gain: &mut Vec<(Margin, usize, Resources)>) {
+    gain.sort_unstable_by_key(|(margin, place, _)| (Reverse(*margin), *place));
+    let mut total = Resources::NONE;
+    for (_, _, held) in gain {
+        total = total + *held;
+        *held = total;
+    }
+}

@@ -1,0 +1,170 @@
+//! One scenario of an experiment: a file beside the definition, or a public trace that becomes one when it is run.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use metronome_core::units::{Duration, QuantityError};
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+
+use crate::import::{
+    self, Fill, ImportOptions, Imported, MuriOptions, Openb, OpenbOptions, TimeFrom, WriteError,
+};
+use crate::scenario::{Departures, InputError};
+
+/// As it is written: `"load-0.8.yaml"`, `{"file": "load-0.8.yaml", "policies": […]}` or `{"name": "muri", "import": …}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// What bars, tables and charts call it: its file, or the name that an import is given.
+    pub name: String,
+    /// The trace it is made of; nothing where it is a file in the folder of the experiment.
+    pub import: Option<Import>,
+    /// Run instead of those of the experiment, if there are any.
+    pub policies: Vec<String>,
+    /// What was measured elsewhere on the same jobs.
+    pub observed: Vec<Observed>,
+}
+
+/// A trace in the folder of data, and how it is imported.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "format", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum Import {
+    Muri {
+        file: String,
+        nodes: NonZeroU32,
+        gpus_per_node: NonZeroU32,
+        limit: Option<usize>,
+        #[serde(default = "published_round", deserialize_with = "time")]
+        round: Duration,
+        #[serde(default)]
+        time: TimeFrom,
+    },
+    /// Pods drawn until they ask for that share of the GPUs, who stay.
+    Openb {
+        /// The folder of its lists.
+        file: String,
+        /// In thousandths.
+        #[serde(deserialize_with = "thousandths")]
+        fill: u32,
+        seed: u64,
+    },
+}
+
+/// A trace that was read and can be written as a scenario.
+#[derive(Clone, Debug)]
+pub enum Trace {
+    Jobs(Imported),
+    Pods(Openb),
+}
+
+impl Trace {
+    /// Writes `out` and the trace beside it.
+    pub fn write(&self, out: &Path) -> Result<PathBuf, WriteError> {
+        match self {
+            Self::Jobs(jobs) => import::write(jobs, out),
+            Self::Pods(pods) => import::write_openb(pods, out),
+        }
+    }
+}
+
+/// The outcome of one policy on a testbed: a row for each job, as Muri's authors publish theirs.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Observed {
+    /// What tables and bars call it, as if it were a policy.
+    pub name: String,
+    /// The policy that ran there.
+    pub policy: String,
+    /// In the folder of data.
+    pub file: String,
+}
+
+impl Part {
+    /// Files that it takes from the folder of data.
+    pub fn data(&self) -> impl Iterator<Item = &str> {
+        let trace = self.import.iter().map(Import::file);
+        trace.chain(self.observed.iter().map(|observed| observed.file.as_str()))
+    }
+}
+
+impl Import {
+    pub fn file(&self) -> &str {
+        match self {
+            Self::Muri { file, .. } | Self::Openb { file, .. } => file,
+        }
+    }
+
+    /// Reads the trace from the folder of data.
+    pub fn read(&self, data: &Path) -> Result<Trace, InputError> {
+        match *self {
+            Self::Muri { ref file, nodes, gpus_per_node, limit, round, time } => {
+                let options = ImportOptions { nodes, gpus_per_node, limit };
+                import::muri(&data.join(file), options, MuriOptions { round, time }).map(Trace::Jobs)
+            }
+            Self::Openb { ref file, fill, seed } => {
+                let fill = Some(Fill { thousandths: fill, seed });
+                let options = OpenbOptions { fill, limit: None, departures: Departures::Never };
+                import::openb(&data.join(file), options).map(Trace::Pods)
+            }
+        }
+    }
+}
+
+fn published_round() -> Duration {
+    MuriOptions::PUBLISHED.round
+}
+
+fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map_err(|error: QuantityError| de::Error::custom(error))
+}
+
+fn thousandths<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    let fill = Fill::parse(&String::deserialize(from)?, 0);
+    fill.map(|fill| fill.thousandths).map_err(de::Error::custom)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Shape {
+    file: Option<String>,
+    name: Option<String>,
+    import: Option<Import>,
+    #[serde(default)]
+    policies: Vec<String>,
+    #[serde(default)]
+    observed: Vec<Observed>,
+}
+
+impl<'de> Deserialize<'de> for Part {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(PartVisitor)
+    }
+}
+
+struct PartVisitor;
+
+impl<'de> Visitor<'de> for PartVisitor {
+    type Value = Part;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a file, {file, policies} or {name, import, policies, observed}")
+    }
+
+    fn visit_str<E: de::Error>(self, file: &str) -> Result<Part, E> {
+        Ok(Part { name: file.to_owned(), import: None, policies: Vec::new(), observed: Vec::new() })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Part, A::Error> {
+        let Shape { file, name, import, policies, observed } =
+            Deserialize::deserialize(MapAccessDeserializer::new(fields))?;
+        let (name, import) = match (file, name, import) {
+            (Some(file), None, None) => (file, None),
+            (None, Some(name), Some(import)) => (name, Some(import)),
+            _ => return Err(de::Error::custom("a scenario has a `file`, or a `name` and an `import`")),
+        };
+        Ok(Part { name, import, policies, observed })
+    }
+}
