@@ -60,6 +60,8 @@ pub struct Settings {
     /// How long a gang that lost a member while it was bound may wait for a replacement before the rest, where
     /// somebody owns it, is deleted to be made anew.
     pub repair_patience: Duration,
+    /// A gang is not evicted for another's sake before it has run for so long.
+    pub min_run: Duration,
     /// A waiting job's condition is written again at most this often while only its numbers change.
     pub refresh: Duration,
     /// The number of times the lead had changed hands when it came to us.
@@ -81,6 +83,7 @@ impl Settings {
             levels: Vec::new(),
             policy: Policy::named("metronome").expect("our own policy is in the table").preempting(),
             repair_patience: Duration::from_secs(30),
+            min_run: Duration::ZERO,
             refresh: Duration::from_secs(60),
             epoch: 0,
         }
@@ -135,7 +138,7 @@ impl World {
         let levels: Vec<&str> = settings.levels.iter().map(String::as_str).collect();
         let cluster = Cluster::new(&levels).expect("levels are checked where they are given");
         let queues = IdVec::filled(Queue::open(DEFAULT_QUEUE), 1);
-        let engine = Engine::new(cluster, queues, settings.policy.clone(), pace());
+        let engine = Engine::new(cluster, queues, settings.policy.clone(), pace(settings.min_run));
         Self {
             border: Border::new(settings.levels.clone()),
             settings,
@@ -248,8 +251,9 @@ impl World {
 
 /// Binds are answered by the API server in milliseconds and retried by `act`; the engine only has to catch what is
 /// lost for good.
-fn pace() -> engine::Settings {
+fn pace(min_run: Duration) -> engine::Settings {
     engine::Settings {
+        min_run,
         spacing: Duration::from_millis(5),
         step_timeout: Duration::from_secs(600),
         back_off: Duration::from_secs(1),

@@ -68,6 +68,9 @@ pub(crate) struct Run {
     /// How long half a gang may wait to be completed before what can be made anew is deleted
     #[arg(long, value_name = "TIME", default_value = "30s")]
     repair_patience: Duration,
+    /// How long a gang runs before it may be evicted for another's sake
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    min_run: Duration,
     /// Take the lead even if the first plan of a new version would disturb running jobs
     #[arg(long)]
     accept_first_plan: bool,
@@ -131,6 +134,7 @@ fn settings(args: &Run) -> Result<Settings, Failure> {
         levels: args.levels.clone(),
         policy: policies::built_in(&args.policy)?.preempting(),
         repair_patience: args.repair_patience,
+        min_run: args.min_run,
         ..Settings::new(args.scheduler_name.as_deref().unwrap_or(usual))
     })
 }

@@ -359,7 +359,8 @@ impl<'a, 'r> Pass<'a, 'r> {
         let (rules, ranker, rights, in_order) =
             (self.rules, self.ranker, self.rights.as_ref(), self.in_order());
         let victims = self.victims.get_or_insert_with(|| Victims::of(rules, ranker));
-        if !victims.may_help(rules, rights, &self.draft, job, self.started) {
+        let started = (!self.last_started.is_empty()).then_some(self.started);
+        if !victims.may_help(rules, rights, &self.draft, job, started) {
             self.refused[at].tried = Some(self.changes_for(class));
             return None;
         }

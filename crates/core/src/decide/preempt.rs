@@ -114,14 +114,15 @@ impl<'a> Victims<'a> {
         }
     }
 
-    /// Whether a job might fit if others left: those who run, or who were given what `starting` comes to in this pass.
+    /// Whether a job might fit if others left: those who run, or who were given what `starting` comes to in this pass, if
+    /// anybody was.
     pub(super) fn may_help(
         &self,
         rules: &Rules<'a>,
         rights: Option<&Rights<'a>>,
         draft: &Draft<'a>,
         id: JobId,
-        starting: Resources,
+        starting: Option<Resources>,
     ) -> bool {
         if self.in_vain >= MOST_SEARCHES_IN_VAIN {
             return false;
@@ -134,9 +135,8 @@ impl<'a> Victims<'a> {
             true => self.field.total(),
             false => self.field.most(job, self.looks_for_gain(), now),
         };
-        let theirs = theirs + starting;
-        theirs != Resources::NONE
-            && need.fits_in(draft.total() + theirs)
+        let theirs = theirs.into_iter().chain(starting).reduce(|one, other| one + other);
+        theirs.is_some_and(|theirs| need.fits_in(draft.total() + theirs))
             && (takes_back || !self.has_failed(job, now))
     }
 

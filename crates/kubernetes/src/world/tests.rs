@@ -286,6 +286,22 @@ fn lower_priorities_make_room_together_or_not_at_all() {
 }
 
 #[test]
+fn nobody_is_evicted_before_it_has_run_for_as_long_as_was_said() {
+    let low = || with_priority(pod("low"), 1);
+    let lists =
+        vec![Change::Pod(Delta::Reset(vec![read(low())])), Change::Node(Delta::Reset(vec![node("n", 1)]))];
+    let settings = Settings { min_run: Duration::from_secs(300), ..Settings::new("metronome") };
+    let mut world = World::rebuild(settings, START, Initial { lists });
+    let deeds = world.turn(at(0));
+    answer(&mut world, at(0), &deeds, |_| Bound::Here);
+    apply(&mut world, at(0), on(low(), "n"));
+    apply(&mut world, at(1), with_priority(pod("high"), 100));
+    assert_eq!(evictions(&world.turn(at(1))), []);
+    assert_eq!(evictions(&world.turn(at(299))), []);
+    assert_eq!(evictions(&world.turn(at(301))).len(), 1);
+}
+
+#[test]
 fn lost_answers_are_asked_for_again() {
     let mut world = world(2, vec![member("g-0", "g", 2), member("g-1", "g", 2)]);
     let deeds = world.turn(at(0));

@@ -22,15 +22,18 @@ pub(super) struct Field<'a> {
     total: Resources,
 }
 
+/// A place among all, and whose it is: most are told apart by that.
+type Place = (usize, Share);
+
 /// Those of one queue, by their place among all.
 #[derive(Default)]
 struct Part {
     /// In order of priority.
-    members: Vec<usize>,
+    members: Vec<Place>,
     /// From the lowest priority up: how many there are so far, the least user among them, and what they hold.
     lower: Vec<(Priority, usize, Share, Resources)>,
     /// Of each priority, from the most left to do down; with what all so far hold.
-    gain: BTreeMap<Priority, Vec<(Margin, usize, Resources)>>,
+    gain: BTreeMap<Priority, Vec<(Margin, Place, Resources)>>,
 }
 
 impl<'a> Field<'a> {
@@ -50,38 +53,41 @@ impl<'a> Field<'a> {
         &self.running
     }
 
-    /// What all hold.
-    pub(super) fn total(&self) -> Resources {
-        self.total
+    /// What all hold, if there is anybody.
+    pub(super) fn total(&self) -> Option<Resources> {
+        (!self.running.is_empty()).then_some(self.total)
     }
 
     fn part(&self, job: &Job) -> Option<&Part> {
         self.by_queue.get(&self.apart.then_some(job.spec.queue))
     }
 
-    /// What those hold at most who make room for a job by priority or, where that counts, for gain.
-    pub(super) fn most(&self, job: &Job, for_gain: bool, now: Instant) -> Resources {
-        self.part(job).map_or(Resources::NONE, |part| {
-            let gained = part.gains(job, now).filter(|_| for_gain).filter_map(<[_]>::last);
-            part.most_lower(job) + gained.map(|(_, _, held)| *held).sum()
-        })
+    /// What those hold at most who make room for a job by priority or, where that counts, for gain, if there may be any.
+    pub(super) fn most(&self, job: &Job, for_gain: bool, now: Instant) -> Option<Resources> {
+        let part = self.part(job)?;
+        let gained = part.gains(job, now).filter(|_| for_gain).filter_map(<[_]>::last);
+        let gained = gained.map(|(_, _, held)| *held).reduce(|one, other| one + other);
+        let lower = part.levels_below(job).map(|(_, _, _, total)| *total);
+        lower.into_iter().chain(gained).reduce(|one, other| one + other)
     }
 
     /// Those below a job, in order of priority.
     pub(super) fn below(&self, job: &Job) -> impl Iterator<Item = &Victim<'a>> {
         let no_higher = self.part(job).map_or(&[][..], |part| part.no_higher(job));
-        let victims = no_higher.iter().map(|place| &self.running[*place]);
-        victims.filter(|victim| is_below(victim.job, job))
+        let user = job.spec.user;
+        let victims = no_higher.iter().filter(move |(_, theirs)| *theirs <= user);
+        victims.map(|(place, _)| &self.running[*place]).filter(|victim| is_below(victim.job, job))
     }
 
     /// Those who make room for a job by priority or, where that counts, for gain, in order of priority. Whom else that
     /// depends on is not looked at.
     pub(super) fn may_yield(&self, job: &Job, for_gain: bool, now: Instant) -> Vec<&Victim<'a>> {
         let Some(part) = self.part(job) else { return Vec::new() };
-        let lower = part.no_higher(job).iter().copied();
-        let lower = lower.filter(|place| is_below(self.running[*place].job, job));
+        let below = |place: &Place| is_below(self.running[place.0].job, job);
+        let own = |place: &Place| place.1 <= job.spec.user;
+        let lower = part.no_higher(job).iter().copied().filter(|place| own(place) && below(place));
         let gains = part.gains(job, now).filter(|_| for_gain).flatten().map(|(_, place, _)| *place);
-        let mut places: Vec<usize> = lower.chain(gains).collect();
+        let mut places: Vec<usize> = lower.chain(gains.filter(own)).map(|(place, _)| place).collect();
         places.sort_unstable();
         places.dedup();
         places.into_iter().map(|place| &self.running[place]).collect()
@@ -90,8 +96,9 @@ impl<'a> Field<'a> {
 
 impl Part {
     fn add(&mut self, place: usize, victim: &Victim<'_>, now: Instant) {
-        self.members.push(place);
         let (user, held) = (victim.job.spec.user, victim.assignment.total());
+        let place = (place, user);
+        self.members.push(place);
         let (least, total) = self
             .lower
             .last()
@@ -105,12 +112,8 @@ impl Part {
     }
 
     /// Of no higher priority, if one of them may be below the job.
-    fn no_higher(&self, job: &Job) -> &[usize] {
+    fn no_higher(&self, job: &Job) -> &[Place] {
         self.levels_below(job).map_or(&[], |(_, count, _, _)| &self.members[..*count])
-    }
-
-    fn most_lower(&self, job: &Job) -> Resources {
-        self.levels_below(job).map_or(Resources::NONE, |(_, _, _, total)| *total)
     }
 
     /// All levels up to the highest of which somebody may be below the job.
@@ -124,7 +127,7 @@ impl Part {
     }
 
     /// Of each priority that is no higher, those who have enough left to do.
-    fn gains(&self, job: &Job, now: Instant) -> impl Iterator<Item = &[(Margin, usize, Resources)]> {
+    fn gains(&self, job: &Job, now: Instant) -> impl Iterator<Item = &[(Margin, Place, Resources)]> {
         let cost = job.remaining(now).map(|left| service(job, left) as Margin * TIMES_THE_COST as Margin);
         let no_higher = self.gain.range(..=job.spec.priority).map(|(_, gain)| gain);
         no_higher.filter_map(move |gain| {
@@ -134,7 +137,7 @@ impl Part {
     }
 }
 
-fn add_up(gain: &mut Vec<(Margin, usize, Resources)>) {
+fn add_up(gain: &mut Vec<(Margin, Place, Resources)>) {
     gain.sort_unstable_by_key(|(margin, place, _)| (Reverse(*margin), *place));
     let mut total = Resources::NONE;
     for (_, _, held) in gain {
