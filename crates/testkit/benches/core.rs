@@ -46,7 +46,7 @@ fn main() {
     let jobs = [500, 1_500].map(|jobs| Case { running: jobs, queued: jobs, ..LARGEST });
     let queues = [20, 200].map(|queues| Case { queues, ..LARGEST });
     let unalike = [Case { alike: Alike::None, ..LARGEST }];
-    let cases = policies.into_iter().chain(unalike).chain(queues).chain(nodes).chain(jobs);
+    let cases = policies.into_iter().chain(queues).chain(nodes).chain(jobs).chain(unalike);
     let rows: Vec<serde_json::Value> = cases.map(|case| measure(&case)).collect();
     print_table(&rows);
 }
