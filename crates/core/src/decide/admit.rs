@@ -8,7 +8,7 @@ use super::draft::{Draft, Reach};
 use super::hopeless::hopeless;
 use super::order::{Line, Rank, Ranker};
 use super::pass;
-use super::place::Placer;
+use super::place::{Placer, too_little_room};
 use super::size::Sizes;
 use crate::cluster::Name;
 use crate::id::{JobId, QueueId};
@@ -28,7 +28,9 @@ pub(super) fn admit<'a>(
     placer: Placer,
 ) -> Draft<'a> {
     let Policy { queueing, sharing, preemption, .. } = *policy;
-    let rules = Rules { snapshot, queueing, sharing, preemption, sizes, placer };
+    let keeping = snapshot.queues.iter().filter(|(_, queue)| queue.keeps().is_some());
+    let keeping = keeping.map(|(id, _)| id).filter(|_| sharing == Sharing::Fair).collect();
+    let rules = Rules { snapshot, queueing, preemption, sizes, placer, keeping };
     match policy.preemption {
         Preemption::Never | Preemption::ByPriority | Preemption::ByGain => {
             pass::fill_what_is_free(&rules, ranker)
@@ -40,10 +42,11 @@ pub(super) fn admit<'a>(
 pub(super) struct Rules<'a> {
     pub(super) snapshot: &'a Snapshot<'a>,
     pub(super) queueing: Queueing,
-    pub(super) sharing: Sharing,
     pub(super) preemption: Preemption,
     pub(super) sizes: Sizes,
     pub(super) placer: Placer,
+    /// Queues that keep something for themselves, where that counts.
+    keeping: Vec<QueueId>,
 }
 
 impl<'a> Rules<'a> {
@@ -107,6 +110,15 @@ impl<'a> Rules<'a> {
 
     fn may_be_displaced(&self, job: &Job) -> bool {
         job.spec.capabilities.suspend && job.not_before <= self.snapshot.now
+    }
+
+    /// Why a job gets no place, where amounts alone tell.
+    pub(super) fn refuse_at_sight(&self, draft: &Draft<'a>, job: &Job) -> Option<Reason> {
+        let bounded = self.quota_allows(draft, job).and_then(|()| self.room_is_lent(draft, job)).err();
+        bounded.or_else(|| {
+            let reason = too_little_room(draft, job, self.sizes)?;
+            Some(self.or_hopeless(job, reason))
+        })
     }
 
     /// Places a job where it disturbs nobody, or, if it may, where it disturbs those behind it least.
@@ -177,8 +189,7 @@ impl<'a> Rules<'a> {
         // What is kept inside a queue that keeps something is part of that.
         let is_outermost =
             |other: QueueId| lineage(queues, other).skip(1).all(|above| keeps(above).is_none());
-        let keeping = queues.ids().filter(|_| self.sharing == Sharing::Fair);
-        let kept = keeping.filter_map(|other| Some((other, keeps(other)?)));
+        let kept = self.keeping.iter().filter_map(|other| Some((*other, keeps(*other)?)));
         let outermost = kept.filter(|(other, _)| is_outermost(*other));
         outermost.map(|(other, kept)| kept - draft.held().by_queue()[other]).sum()
     }

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Bound;
 
-use super::share::{Crowd, Shares};
+use super::share::{Burden, Crowd, Shares};
 use crate::id::{ClassId, Id, IdVec, JobId, QueueId};
 use crate::job::{Job, Priority, Standing};
 use crate::policy::{Order, Policy, Preemption, Sharing, Weights};
@@ -218,6 +218,8 @@ pub struct Line<'a> {
     ranker: &'a Ranker<'a>,
     firsts: Vec<BinaryHeap<Reverse<(Rank, ClassId)>>>,
     crowd: Crowd<'a>,
+    /// What queues held when they were last compared, and what that came to.
+    burdens: IdVec<QueueId, Option<(Resources, Burden)>>,
     len: usize,
 }
 
@@ -226,7 +228,13 @@ impl<'a> Line<'a> {
     pub(super) fn empty(ranker: &'a Ranker<'a>) -> Self {
         let queues = ranker.snapshot.queues;
         let lines = if ranker.shares.is_some() { queues.len() } else { 1 };
-        Self { ranker, firsts: vec![BinaryHeap::new(); lines], crowd: Crowd::nobody(queues), len: 0 }
+        Self {
+            ranker,
+            firsts: vec![BinaryHeap::new(); lines],
+            crowd: Crowd::nobody(queues),
+            burdens: IdVec::filled(None, queues.len()),
+            len: 0,
+        }
     }
 
     /// The line of all classes that `wanted` lets in.
@@ -276,10 +284,16 @@ impl<'a> Line<'a> {
         Some((rank.job, class))
     }
 
-    fn next_line(&self, held: &IdVec<QueueId, Resources>) -> Option<usize> {
-        let Some(shares) = &self.ranker.shares else { return Some(0) };
-        let stands = |queue: QueueId| !self.firsts[queue.index()].is_empty();
-        shares.next(held, stands, |queue| self.crowd.waits_inside(queue)).map(Id::index)
+    fn next_line(&mut self, held: &IdVec<QueueId, Resources>) -> Option<usize> {
+        let Self { ranker, firsts, crowd, burdens, .. } = self;
+        let Some(shares) = &ranker.shares else { return Some(0) };
+        let burden = |queue: QueueId| {
+            let now = held[queue];
+            let known = burdens[queue].filter(|(then, _)| *then == now);
+            burdens[queue].insert(known.unwrap_or_else(|| (now, shares.burden(queue, now)))).1
+        };
+        let stands = |queue: QueueId| !firsts[queue.index()].is_empty();
+        shares.next(burden, stands, |queue| crowd.waits_inside(queue)).map(Id::index)
     }
 
     /// Somebody was served: the next of the class stands in line.

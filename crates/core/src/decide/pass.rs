@@ -23,11 +23,12 @@ use crate::units::{Instant, Resources};
 const MOST_STARTS_PER_CYCLE: usize = 10_000;
 
 /// A cycle makes room for at most so many jobs; the next goes on from there.
-const MOST_BENEFICIARIES_PER_CYCLE: usize = 100;
+const MOST_BENEFICIARIES_PER_CYCLE: usize = 16;
 
 pub(super) fn fill_what_is_free<'a>(rules: &Rules<'a>, ranker: &'a Ranker<'a>) -> Draft<'a> {
     let mut pass = Pass::new(rules, ranker);
-    let mut line = Line::new(ranker, |class| pass.may_be_served(class));
+    let mut line = Line::empty(ranker);
+    pass.line_up(&mut line);
     loop {
         pass.serve(&mut line);
         pass.look_again(&mut line);
@@ -139,6 +140,36 @@ impl<'a, 'r> Pass<'a, 'r> {
     /// Whether nothing has happened since a class was closed.
     fn is_closed(&self, class: &Class) -> bool {
         !self.in_order() && self.was_closed(class) && self.draft.stamp(class) == 0
+    }
+
+    /// Lets the first of each class stand in line that may be served. Who can be refused at sight need not.
+    fn line_up(&mut self, line: &mut Line<'a>) {
+        let snapshot = self.rules.snapshot;
+        let open = snapshot.waiting.classes().filter(|(_, class)| self.may_be_served(class));
+        let open: Vec<(ClassId, JobId)> =
+            open.filter_map(|(id, class)| Some((id, class.line.first()?.job))).collect();
+        for (class, job) in open {
+            self.line_up_one(job, class, line);
+        }
+    }
+
+    fn line_up_one(&mut self, job: JobId, class: ClassId, line: &mut Line<'a>) {
+        match self.refusal_at_sight(job, class) {
+            Some(reason) => {
+                self.looked[class.index()] = true;
+                let stamp = self.draft.stamp(self.class(class));
+                self.refused.push(Refused { job, class, reason, stamp, tried: None });
+            }
+            None => line.stand(job, class),
+        }
+    }
+
+    /// Why a job would be refused when its turn came, where that is plain already: there is too little for it now, and
+    /// until then there will not be more. Room may be kept for who is owed some, in the order of the line.
+    fn refusal_at_sight(&self, job: JobId, class: ClassId) -> Option<Reason> {
+        let waits = self.in_order() || self.is_closed(self.class(class)) || self.is_owed_room(job);
+        let refused = || self.rules.refuse_at_sight(&self.draft, &self.rules.snapshot.jobs[job]);
+        if waits { None } else { refused() }
     }
 
     /// Serves the line until nobody stands in it, or the first that is refused holds up everybody.
@@ -293,21 +324,27 @@ impl<'a, 'r> Pass<'a, 'r> {
         if self.in_order() || self.draft.report.cut_short {
             return;
         }
-        let (snapshot, draft) = (self.rules.snapshot, &self.draft);
-        let stamp = |id: ClassId| snapshot.waiting.class(id).map_or(0, |class| draft.stamp(class));
-        self.refused.retain(|refused| {
-            let unchanged = refused.stamp == stamp(refused.class);
-            if !unchanged {
-                line.stand(refused.job, refused.class);
-            }
-            unchanged
-        });
-        if draft.has_changed_for_others() || self.rights.is_some() {
+        let snapshot = self.rules.snapshot;
+        let refused = std::mem::take(&mut self.refused);
+        let (same, changed): (Vec<Refused>, Vec<Refused>) =
+            refused.into_iter().partition(|refused| refused.stamp == self.stamp(refused.class));
+        self.refused = same;
+        for Refused { job, class, .. } in changed {
+            self.line_up_one(job, class, line);
+        }
+        if self.draft.has_changed_for_others() || self.rights.is_some() {
             let unseen = snapshot.waiting.classes().filter(|(id, _)| !self.looked[id.index()]);
-            for (id, class) in unseen.filter(|(id, class)| stamp(*id) != 0 || self.has_new_rights(class)) {
-                class.line.first().into_iter().for_each(|place| line.stand(place.job, id));
+            let open = unseen.filter(|(id, class)| self.stamp(*id) != 0 || self.has_new_rights(class));
+            let open: Vec<(ClassId, JobId)> =
+                open.filter_map(|(id, class)| Some((id, class.line.first()?.job))).collect();
+            for (class, job) in open {
+                self.line_up_one(job, class, line);
             }
         }
+    }
+
+    fn stamp(&self, class: ClassId) -> u64 {
+        self.rules.snapshot.waiting.class(class).map_or(0, |class| self.draft.stamp(class))
     }
 
     /// Has others leave for the first who can be helped by it; true if there was one.
@@ -317,9 +354,16 @@ impl<'a, 'r> Pass<'a, 'r> {
         }
         let mut lacking = Line::empty(self.ranker);
         let mut places: BTreeMap<ClassId, usize> = BTreeMap::new();
-        for (at, refused) in self.refused.iter().enumerate().filter(|(_, refused)| self.is_untried(refused)) {
-            lacking.stand(refused.job, refused.class);
-            places.insert(refused.class, at);
+        let untried = self.refused.iter().enumerate().filter(|(_, refused)| self.is_untried(refused));
+        let untried: Vec<(usize, JobId, ClassId)> =
+            untried.map(|(at, refused)| (at, refused.job, refused.class)).collect();
+        for (at, job, class) in untried {
+            if self.may_be_helped(job) {
+                lacking.stand(job, class);
+                places.insert(class, at);
+            } else {
+                self.refused[at].tried = Some(self.changes_for(class));
+            }
         }
         while let Some((job, class)) = lacking.pop(self.draft.held().by_queue()) {
             if let Some(waiting) = self.make_room_for(places[&class]) {
@@ -329,6 +373,14 @@ impl<'a, 'r> Pass<'a, 'r> {
             }
         }
         false
+    }
+
+    /// Whether others might leave enough for a job: told without a look at each of them.
+    fn may_be_helped(&mut self, job: JobId) -> bool {
+        let (rules, ranker) = (self.rules, self.ranker);
+        let victims = self.victims.get_or_insert_with(|| Victims::of(rules, ranker));
+        let started = (!self.last_started.is_empty()).then_some(self.started);
+        victims.may_help(rules, self.rights.as_ref(), &self.draft, job, started)
     }
 
     fn make_room_for_the_head(&mut self) -> bool {
@@ -356,14 +408,14 @@ impl<'a, 'r> Pass<'a, 'r> {
     /// place and has none any more; nothing if nobody can be told.
     fn make_room_for(&mut self, at: usize) -> Option<Vec<JobId>> {
         let Refused { job, class, .. } = self.refused[at];
-        let (rules, ranker, rights, in_order) =
-            (self.rules, self.ranker, self.rights.as_ref(), self.in_order());
-        let victims = self.victims.get_or_insert_with(|| Victims::of(rules, ranker));
-        let started = (!self.last_started.is_empty()).then_some(self.started);
-        if !victims.may_help(rules, rights, &self.draft, job, started) {
+        // Somebody before it may have been looked for in vain, and this one with it.
+        if !self.may_be_helped(job) {
             self.refused[at].tried = Some(self.changes_for(class));
             return None;
         }
+        let (rules, ranker, rights, in_order) =
+            (self.rules, self.ranker, self.rights.as_ref(), self.in_order());
+        let victims = self.victims.get_or_insert_with(|| Victims::of(rules, ranker));
         // Those ahead in its own class stay ahead.
         let others = self.last_started.iter().filter(|(other, _)| **other != class && !in_order);
         let starting = others.map(|(_, started)| *started).collect();

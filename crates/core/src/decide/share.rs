@@ -18,6 +18,9 @@ pub(crate) struct Shares<'a> {
     inside: IdVec<QueueId, Vec<QueueId>>,
 }
 
+/// Whether a queue holds its quota, and what it holds for its weight.
+pub(super) type Burden = (bool, u64);
+
 /// What a queue may call its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Own {
@@ -42,14 +45,14 @@ impl<'a> Shares<'a> {
     /// after all that do not.
     pub(super) fn next(
         &self,
-        held: &IdVec<QueueId, Resources>,
+        mut burden: impl FnMut(QueueId) -> Burden,
         waits: impl Fn(QueueId) -> bool,
         waits_inside: impl Fn(QueueId) -> bool,
     ) -> Option<QueueId> {
         let mut level = &self.outermost;
         loop {
             let busy = level.iter().copied().filter(|queue| waits_inside(*queue));
-            let next = busy.min_by_key(|queue| (self.burden(*queue, held[*queue]), *queue))?;
+            let next = busy.min_by_key(|queue| (burden(*queue), *queue))?;
             if waits(next) {
                 return Some(next);
             }
@@ -58,7 +61,7 @@ impl<'a> Shares<'a> {
     }
 
     /// Greater for who has more already.
-    fn burden(&self, queue: QueueId, held: Resources) -> (bool, u64) {
+    pub(super) fn burden(&self, queue: QueueId, held: Resources) -> Burden {
         let Queue { quota, weight, .. } = &self.queues[queue];
         let used = |held: u64, quota: u64| held >= quota && quota > 0;
         let borrows = quota.is_some_and(|quota| {
