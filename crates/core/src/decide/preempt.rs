@@ -44,7 +44,7 @@ const MOST_CHOICES: usize = 8;
 const TIMES_THE_COST: u128 = 15;
 
 /// Among so many victims at least one is chosen, and among such as hold so many times what is needed.
-const FEW: usize = 256;
+const FEW: usize = 64;
 const ENOUGH_TO_CHOOSE_FROM: u64 = 8;
 
 /// Who has waited for so many times its own length makes no more room.
@@ -219,8 +219,8 @@ impl<'a> Victims<'a> {
         None
     }
 
-    /// Where very many of lower priority run, the first of them who hold many times what the job needs: thinking all away
-    /// would cost more than a somewhat better choice is worth.
+    /// Where very many would make room by priority or give back, the first of them who hold many times what the job needs:
+    /// thinking all away would cost more than a somewhat better choice is worth.
     fn few_of_many(
         &self,
         grounds: &Grounds<'_, 'a>,
@@ -229,17 +229,36 @@ impl<'a> Victims<'a> {
     ) -> Option<Vec<Victim<'a>>> {
         let (ranker, now) = (grounds.ranker, grounds.rules.snapshot.now);
         let wanted = job.spec.least().times(ENOUGH_TO_CHOOSE_FROM);
+        let mut surplus = self.surplus(grounds, draft, job);
+        let all = surplus.is_some().then(|| self.field.all().iter()).into_iter().flatten();
+        let below = surplus.is_none().then(|| self.field.below(job)).into_iter().flatten();
         let (mut few, mut theirs) = (Vec::new(), Resources::NONE);
-        for victim in self.field.below(job).filter(|victim| self.stays(draft, victim)) {
+        for victim in all.chain(below).filter(|victim| self.stays(draft, victim)) {
             if few.len() >= FEW && wanted.fits_in(theirs) {
                 return Some(few);
             }
-            if !is_spared(victim.job, ranker, now) {
+            let yields = match &mut surplus {
+                Some(surplus) if victim.job.spec.queue != job.spec.queue => surplus.claim(victim),
+                _ => is_below(victim.job, job) && !is_spared(victim.job, ranker, now),
+            };
+            if yields {
                 theirs = theirs + victim.assignment.total();
                 few.push(victim.clone());
             }
         }
         None
+    }
+
+    /// What other queues hold beyond their own, if the job's may take any of it back.
+    fn surplus<'s>(
+        &self,
+        grounds: &Grounds<'s, 'a>,
+        draft: &Draft<'a>,
+        job: &Job,
+    ) -> Option<Surplus<'s, 'a>> {
+        let held = draft.held().by_queue();
+        let takes_back = |rights: &&Rights<'a>| rights.may_take_back(held, job.spec.queue, job.spec.least());
+        grounds.rights.filter(takes_back).map(|rights| Surplus::of(rights, draft, job))
     }
 
     /// Whether a victim has not been told to leave, and no budget protects it.
@@ -282,11 +301,10 @@ impl<'a> Victims<'a> {
 
     /// Those whose place the job may take and whom no budget protects.
     fn candidates(&self, grounds: &Grounds<'_, 'a>, draft: &Draft<'a>, job: &Job) -> Vec<Victim<'a>> {
-        let Grounds { rules, ranker, rights, starting } = *grounds;
+        let Grounds { rules, ranker, starting, .. } = *grounds;
         let Snapshot { jobs, now, .. } = *rules.snapshot;
-        let (queue, need, held) = (job.spec.queue, job.spec.least(), draft.held().by_queue());
-        let reclaims = rights.filter(|rights| rights.may_take_back(held, queue, need));
-        let mut surplus = reclaims.map(|rights| Surplus::of(rights, draft, job));
+        let queue = job.spec.queue;
+        let mut surplus = self.surplus(grounds, draft, job);
         let running: Vec<&Victim<'a>> = match surplus {
             Some(_) => self.field.all().iter().collect(),
             None => self.field.may_yield(job, self.looks_for_gain(), now),
