@@ -110,3 +110,26 @@ pub struct Outcome {
     /// Wall-clock time of each decision, in nanoseconds. Never part of a committed result.
     pub decision_nanos: Vec<u64>,
 }
+
+impl Outcome {
+    /// What is known where only the jobs were watched: the run ends with the last of them.
+    pub fn of_jobs(policy: &str, jobs: Vec<JobOutcome>, gpu_capacity: Gpus) -> Self {
+        let busy = jobs.iter().map(|job| GpuTime::of(job.gpus, job.ran));
+        Self {
+            policy: policy.to_owned(),
+            seed: 0,
+            gpu_busy: busy.fold(GpuTime::default(), |a, b| a + b),
+            ended: jobs.iter().filter_map(|job| job.end).max().unwrap_or_default(),
+            jobs,
+            gpu_capacity,
+            gpu_peak: None,
+            links: Vec::new(),
+            bin: Duration::ZERO,
+            events: 0,
+            alarms: 0,
+            last_alarm: None,
+            violations: Vec::new(),
+            decision_nanos: Vec::new(),
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use metronome_core::cluster::Name;
 use metronome_core::job::Priority;
-use metronome_core::units::{Duration, GpuTime, Gpus, Instant, Share};
+use metronome_core::units::{Duration, Gpus, Instant, Share};
 
 use super::*;
 use crate::import::TimeFrom;
@@ -239,22 +239,8 @@ fn outcome(policy: &str, jobs: &[(&str, u64, u32)]) -> Outcome {
         exchange: None,
         segments: Vec::new(),
     };
-    Outcome {
-        policy: policy.into(),
-        seed: 1,
-        jobs: jobs.iter().map(job).collect(),
-        ended: Instant::from_secs(1000),
-        gpu_capacity: Gpus::whole(1),
-        gpu_peak: None,
-        gpu_busy: GpuTime::default(),
-        links: Vec::new(),
-        bin: Duration::ZERO,
-        events: 0,
-        alarms: 0,
-        last_alarm: None,
-        violations: Vec::new(),
-        decision_nanos: Vec::new(),
-    }
+    let jobs = jobs.iter().map(job).collect();
+    Outcome { seed: 1, ended: Instant::from_secs(1000), ..Outcome::of_jobs(policy, jobs, Gpus::whole(1)) }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use metronome_core::cluster::Name;
 use metronome_core::job::Priority;
-use metronome_core::units::{Duration, GpuTime, Gpus, Instant, Share};
+use metronome_core::units::{Duration, Gpus, Instant, Share};
 
 use super::{at_line, gpus};
 use crate::outcome::{Fate, JobOutcome, Outcome};
@@ -47,27 +47,7 @@ pub fn testbed(path: &Path, name: &str, gpu_capacity: Gpus) -> Result<Outcome, I
     if jobs.is_empty() {
         return Err(Problem::whole("there are no jobs in it").in_file(&file));
     }
-    Ok(outcome(name, jobs, gpu_capacity))
-}
-
-fn outcome(name: &str, jobs: Vec<JobOutcome>, gpu_capacity: Gpus) -> Outcome {
-    let busy = jobs.iter().map(|job| GpuTime::of(job.gpus, job.ran));
-    Outcome {
-        policy: name.to_owned(),
-        seed: 0,
-        gpu_busy: busy.fold(GpuTime::default(), |a, b| a + b),
-        ended: jobs.iter().filter_map(|job| job.end).max().unwrap_or_default(),
-        jobs,
-        gpu_capacity,
-        gpu_peak: None,
-        links: Vec::new(),
-        bin: Duration::ZERO,
-        events: 0,
-        alarms: 0,
-        last_alarm: None,
-        violations: Vec::new(),
-        decision_nanos: Vec::new(),
-    }
+    Ok(Outcome::of_jobs(name, jobs, gpu_capacity))
 }
 
 fn job(cells: &Cells<'_, 8>) -> Result<JobOutcome, String> {

@@ -1,7 +1,7 @@
 //! Hand-made waits with means worked out by hand.
 
 use metronome_core::cluster::Name;
-use metronome_core::units::{Duration, GpuTime, Gpus, Instant};
+use metronome_core::units::{Duration, Gpus, Instant};
 
 use super::*;
 
@@ -33,22 +33,7 @@ fn job(user: Share, priority: Priority, members: u32, wait: u64) -> JobOutcome {
 }
 
 fn outcome(policy: &str, seed: u64, jobs: Vec<JobOutcome>) -> Outcome {
-    Outcome {
-        policy: policy.into(),
-        seed,
-        jobs,
-        ended: Instant::from_secs(1000),
-        gpu_capacity: Gpus::whole(1),
-        gpu_peak: None,
-        gpu_busy: GpuTime::default(),
-        links: Vec::new(),
-        bin: Duration::ZERO,
-        events: 0,
-        alarms: 0,
-        last_alarm: None,
-        violations: Vec::new(),
-        decision_nanos: Vec::new(),
-    }
+    Outcome { seed, ended: Instant::from_secs(1000), ..Outcome::of_jobs(policy, jobs, Gpus::whole(1)) }
 }
 
 const TABLE: WaitTable = WaitTable { title: String::new(), wide_from: 4 };
