@@ -92,6 +92,58 @@ impl Traffic {
     }
 }
 
+/// One iteration: compute, during which gradients become ready bucket by bucket and are sent in order; then, when
+/// compute and sending are both over, the optimiser's step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Iteration {
+    /// Forward and backward pass.
+    pub compute: Duration,
+    pub buckets: Vec<Bucket>,
+    /// The optimiser's step, after everything else.
+    pub finish: Duration,
+}
+
+/// Gradients that become ready together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bucket {
+    /// Since the beginning of the iteration.
+    pub ready: Duration,
+    pub bytes: Bytes,
+}
+
+impl Iteration {
+    pub fn bytes(&self) -> Bytes {
+        self.buckets.iter().map(|bucket| bucket.bytes).sum()
+    }
+
+    /// How long an iteration takes alone, where each byte of gradient puts `load` bytes on the narrowest link of its
+    /// way, of that rate. Nothing is sent where the load is zero.
+    pub fn alone(&self, load: f64, rate: Bandwidth) -> Duration {
+        let mut sent = 0.0_f64;
+        if load > 0.0 {
+            for bucket in &self.buckets {
+                let nanos = bucket.bytes.0 as f64 * load * 8e9 / rate.0 as f64;
+                sent = sent.max(bucket.ready.0 as f64) + nanos;
+            }
+        }
+        Duration(self.compute.0.max(sent.round() as u64)) + self.finish
+    }
+}
+
+/// The bytes that a ring all-reduce over so many nodes puts on each of its hops, for each byte of gradient.
+pub fn ring_load(nodes: u32) -> f64 {
+    if nodes < 2 { 0.0 } else { 2.0 * f64::from(nodes - 1) / f64::from(nodes) }
+}
+
+/// What a job computes and sends in each of its iterations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exchange<'a> {
+    /// A model's gradients, all-reduced over the job's nodes or sent to its parameter servers.
+    Gradients(&'a Iteration),
+    /// Bursts at declared offsets on a declared period.
+    Phases(&'a Traffic),
+}
+
 /// Compute time of one iteration on `members` members of one GPU type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -109,6 +161,9 @@ pub struct Profile {
     compute: Vec<Compute>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Traffic>,
+    /// What one iteration reduces, where that is known better than the traffic it makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gradients: Option<Iteration>,
 }
 
 impl Profile {
@@ -117,7 +172,18 @@ impl Profile {
             return Err(ProfileError::NoCompute);
         }
         compute.sort_by_key(|point| (point.gpu_type, point.members));
-        Ok(Self { compute, traffic })
+        Ok(Self { compute, traffic, gradients: None })
+    }
+
+    /// The same, with what one iteration reduces.
+    pub fn reducing(self, iteration: Iteration) -> Self {
+        Self { gradients: Some(iteration), ..self }
+    }
+
+    /// What its iterations put on links; nothing that is known of, if none is given.
+    pub fn exchange(&self) -> Option<Exchange<'_>> {
+        let declared = || self.traffic.as_ref().map(Exchange::Phases);
+        self.gradients.as_ref().map(Exchange::Gradients).or_else(declared)
     }
 
     /// The compute time measured nearest to `members` on that type, or on any type where that one was not measured;
@@ -173,5 +239,21 @@ mod tests {
         let profile = Profile::new(vec![at(h200, 8, 50), at(h200, 1, 40), at(None, 1, 90)], None).unwrap();
         assert_eq!(profile.compute(h200, 6), Some(Duration::from_millis(50)));
         assert_eq!(profile.compute(Some(GpuTypeId(7)), 4), Some(Duration::from_millis(90)));
+    }
+
+    #[test]
+    fn alone_an_iteration_waits_for_the_slower_of_compute_and_sending() {
+        let ms = Duration::from_millis;
+        let bucket = |ready, bytes| Bucket { ready: ms(ready), bytes: Bytes(bytes) };
+        let iteration = Iteration {
+            compute: ms(100),
+            buckets: vec![bucket(50, 10_000_000), bucket(90, 10_000_000)],
+            finish: ms(5),
+        };
+        // 10 MB take 20 ms at 4 Gbps and a load of 1.
+        assert_eq!(iteration.alone(1.0, Bandwidth(4_000_000_000)), ms(115));
+        assert_eq!(iteration.alone(0.0, Bandwidth(4_000_000_000)), ms(105));
+        assert_eq!(ring_load(1), 0.0);
+        assert_eq!(ring_load(4), 1.5);
     }
 }

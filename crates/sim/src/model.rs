@@ -4,54 +4,12 @@ pub mod alone;
 
 use std::sync::{Arc, LazyLock};
 
-use metronome_core::profile::Traffic;
-use metronome_core::units::{Bandwidth, Bytes, Duration};
+use metronome_core::network;
+use metronome_core::profile::{Bucket, Exchange, Iteration, Traffic};
+use metronome_core::units::{Bytes, Duration};
 use serde::Deserialize;
 
-use crate::network::Noise;
-
-/// One iteration: compute, during which gradients become ready bucket by bucket and are sent in order; then, when
-/// compute and sending are both over, the optimiser's step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Iteration {
-    /// Forward and backward pass.
-    pub compute: Duration,
-    pub buckets: Vec<Bucket>,
-    /// The optimiser's step, after everything else.
-    pub finish: Duration,
-}
-
-/// Gradients that become ready together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bucket {
-    /// Since the beginning of the iteration.
-    pub ready: Duration,
-    pub bytes: Bytes,
-}
-
-impl Iteration {
-    pub fn bytes(&self) -> Bytes {
-        self.buckets.iter().map(|bucket| bucket.bytes).sum()
-    }
-
-    /// How long an iteration takes alone, where each byte of gradient puts `load` bytes on the narrowest link of its
-    /// way, of that rate. Nothing is sent where the load is zero.
-    pub fn alone(&self, load: f64, rate: Bandwidth) -> Duration {
-        let mut sent = 0.0_f64;
-        if load > 0.0 {
-            for bucket in &self.buckets {
-                let nanos = bucket.bytes.0 as f64 * load * 8e9 / rate.0 as f64;
-                sent = sent.max(bucket.ready.0 as f64) + nanos;
-            }
-        }
-        Duration(self.compute.0.max(sent.round() as u64)) + self.finish
-    }
-}
-
-/// The bytes that a ring all-reduce over so many nodes puts on each of its hops, for each byte of gradient.
-pub fn ring_load(nodes: u32) -> f64 {
-    if nodes < 2 { 0.0 } else { 2.0 * f64::from(nodes - 1) / f64::from(nodes) }
-}
+use crate::noise::Noise;
 
 /// A known model at a known batch size.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +26,20 @@ pub enum Pattern {
     Gradients(Arc<Model>),
     /// Bursts at declared offsets on a declared period.
     Phases(Traffic),
+}
+
+impl Pattern {
+    pub fn exchange(&self) -> Exchange<'_> {
+        match self {
+            Self::Gradients(model) => Exchange::Gradients(&model.iteration),
+            Self::Phases(traffic) => Exchange::Phases(traffic),
+        }
+    }
+
+    /// What it does in each iteration, as the network runs it. A scenario has no pattern that cannot be.
+    pub fn as_loop(&self) -> Arc<network::Pattern> {
+        Arc::new(network::Pattern::of(self.exchange()).expect("patterns are checked when a scenario is read"))
+    }
 }
 
 /// A job as a training loop.
@@ -135,21 +107,5 @@ mod tests {
             let computed = model.iteration.compute + Duration::from_millis(1);
             assert!(last <= computed, "{}: gradients are ready when compute is over", model.name);
         }
-    }
-
-    #[test]
-    fn alone_an_iteration_waits_for_the_slower_of_compute_and_sending() {
-        let ms = Duration::from_millis;
-        let bucket = |ready, bytes| Bucket { ready: ms(ready), bytes: Bytes(bytes) };
-        let iteration = Iteration {
-            compute: ms(100),
-            buckets: vec![bucket(50, 10_000_000), bucket(90, 10_000_000)],
-            finish: ms(5),
-        };
-        // 10 MB take 20 ms at 4 Gbps and a load of 1.
-        assert_eq!(iteration.alone(1.0, Bandwidth(4_000_000_000)), ms(115));
-        assert_eq!(iteration.alone(0.0, Bandwidth(4_000_000_000)), ms(105));
-        assert_eq!(ring_load(1), 0.0);
-        assert_eq!(ring_load(4), 1.5);
     }
 }

@@ -4,9 +4,10 @@ mod network_common;
 
 use metronome_core::cluster::{Fabric, Vertex};
 use metronome_core::id::NodeId;
+use metronome_core::network::{Contention, Network, Pattern, Route, Sharing, Training, alone};
+use metronome_core::profile::ring_load;
 use metronome_core::units::{Bytes, Duration, Instant, Share};
-use metronome_sim::model::{self, ring_load};
-use metronome_sim::network::{Contention, Network, Pattern, Route, Sharing, Training, alone};
+use metronome_sim::model;
 
 use network_common::*;
 

@@ -5,8 +5,9 @@ mod network_common;
 use std::sync::Arc;
 
 use metronome_core::id::LinkId;
+use metronome_core::network::{Network, Pattern, Route, Sharing, Training, alone};
 use metronome_core::units::{Bandwidth, Duration, Instant};
-use metronome_sim::network::{Factors, Network, Noise, Pattern, Route, Sharing, Training, alone};
+use metronome_sim::noise::{Factors, Noise};
 
 use network_common::*;
 
@@ -145,7 +146,7 @@ fn the_heavy_tail_of_real_workers_stretches_iterations_around_their_mean() {
     assert!(largest > 3.0, "a heavy tail: {largest}");
     let noise = Noise::Measured(Arc::new(factors));
     let mut network = network(1);
-    network.start(Instant::START, 0, Training { noise, ..job(200_000) });
+    network.start(Instant::START, 0, Training { jitter: noise.stream(1), ..job(200_000) });
     let mean = network.run_until(END).unwrap().mean.unwrap().0 as f64;
     assert!((mean / 80e6 - 1.0).abs() < 0.01, "{mean}");
 }

@@ -6,9 +6,10 @@ mod network_common;
 use std::sync::Arc;
 
 use metronome_core::id::LinkId;
+use metronome_core::network::{Completion, Network, Pattern, Route, Training};
+use metronome_core::profile::{Bucket, Iteration};
 use metronome_core::units::{Bytes, Duration, Instant, Share};
-use metronome_sim::model::{Bucket, Iteration};
-use metronome_sim::network::{Completion, Network, Noise, Pattern, Route, Training};
+use metronome_sim::noise::Noise;
 use proptest::prelude::*;
 
 use network_common::*;
@@ -37,8 +38,8 @@ fn job(noise: Share) -> impl Strategy<Value = Job> {
         move |(start, pattern, route, iterations, seed, class, weight)| {
             let links: Vec<(LinkId, f64)> =
                 route.into_iter().map(|(link, load)| (LinkId(link), f64::from(load) / 4.0)).collect();
-            let (route, noise) = (Route::over(&links), Noise::Gaussian(noise));
-            Job { start, training: Training { pattern, route, iterations, noise, seed, class, weight } }
+            let (route, jitter) = (Route::over(&links), Noise::Gaussian(noise).stream(seed));
+            Job { start, training: Training { pattern, route, iterations, jitter, class, weight } }
         },
     )
 }

@@ -4,8 +4,8 @@
 mod network_common;
 
 use metronome_core::id::{IdVec, LinkId};
+use metronome_core::network::{Network, Route, Training};
 use metronome_core::units::{Bandwidth, Duration, Instant, Share};
-use metronome_sim::network::{Network, Route, Training};
 use proptest::prelude::*;
 
 use network_common::*;

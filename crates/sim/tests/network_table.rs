@@ -2,8 +2,9 @@
 
 mod network_common;
 
+use metronome_core::network::{Network, Training};
 use metronome_core::units::{Duration, Instant, Share};
-use metronome_sim::network::{Network, Noise, Training};
+use metronome_sim::noise::Noise;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -51,8 +52,8 @@ fn slowdown(kind: Periods, noise: Share, set: u64) -> f64 {
     for key in in_time {
         let sends = periods[key] * LOAD * parts[key] / parts.iter().sum::<f64>();
         let pattern = burst(Duration((periods[key] - sends) as u64), Duration(sends as u64));
-        let (noise, seed) = (Noise::Gaussian(noise), set * 3 + key as u64);
-        network.start(starts[key], key, Training { noise, seed, ..training(&pattern, u64::MAX) });
+        let jitter = Noise::Gaussian(noise).stream(set * 3 + key as u64);
+        network.start(starts[key], key, Training { jitter, ..training(&pattern, u64::MAX) });
     }
     network.run_until(Instant::from_secs(12));
     let begun: [(f64, f64); 3] = std::array::from_fn(|key| ended(&mut network, key, starts[key]));

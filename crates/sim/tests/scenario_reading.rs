@@ -11,7 +11,7 @@ use metronome_core::policy::{
 };
 use metronome_core::units::{Bandwidth, Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Memory, Share};
 use metronome_sim::model::{self, Pattern};
-use metronome_sim::network::Noise;
+use metronome_sim::noise::Noise;
 use metronome_sim::scenario::{Arrival, Costs, Fault, InputError, Scenario};
 
 fn everything() -> Scenario {
@@ -229,7 +229,7 @@ fn a_model_says_what_an_iteration_takes_alone_on_the_fewest_nodes() {
         let training = job.training.unwrap();
         assert_eq!(training.pattern, Pattern::Gradients(vgg.clone()));
         assert_eq!((training.iterations, &training.noise), (1000, &Noise::None));
-        let iteration = vgg.iteration.alone(model::ring_load(nodes), rate.parse().unwrap());
+        let iteration = vgg.iteration.alone(metronome_core::profile::ring_load(nodes), rate.parse().unwrap());
         assert_eq!(job.spec.work.alone, Some(iteration.times(1000)), "{members} members");
         assert_eq!(job.spec.work.iterations, Some(Iterations(1000)));
     }

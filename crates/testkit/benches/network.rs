@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Instant as WallClock;
 
 use metronome_core::id::{IdVec, LinkId};
+use metronome_core::network::{Network, Pattern, Route, Sharing, Training};
 use metronome_core::units::{Bandwidth, Instant, Share};
 use metronome_sim::model;
-use metronome_sim::network::{Network, Noise, Pattern, Route, Sharing, Training};
+use metronome_sim::noise::Noise;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use serde_json::json;
@@ -61,8 +62,7 @@ fn trainings(case: &Case) -> Vec<Training> {
             pattern: Arc::new(Pattern::buckets(&model.iteration).expect("measured models can be run")),
             route: Route::over(&links),
             iterations: u64::MAX,
-            noise: case.noise.clone(),
-            seed: key as u64,
+            jitter: case.noise.stream(key as u64),
             class: dice.random_range(0..case.classes),
             weight: 1,
         }

@@ -7,9 +7,10 @@ use metronome_core::id::{Id, NodeId};
 use metronome_core::job::{JobSpec, Role, Topology};
 use metronome_core::units::{Bandwidth, Duration, Resources};
 
+use metronome_core::network::Route;
+use metronome_core::wiring::{Placed, Wiring};
+
 use super::Pattern;
-use crate::network::Route;
-use crate::wiring::{Placed, Wiring, loop_of};
 
 /// An empty cluster, as a job sees it that is alone.
 #[derive(Debug)]
@@ -41,8 +42,9 @@ impl Alone {
     /// taken to send for free.
     pub fn iteration(&self, pattern: &Pattern, job: &JobSpec) -> Duration {
         let placed = self.fewest_nodes(job).unwrap_or_default();
-        let route = self.wiring.route(pattern, &placed, job.gpus()).unwrap_or_else(|_| Route::nothing());
-        self.wiring.alone(&loop_of(pattern), &route)
+        let route =
+            self.wiring.route(pattern.exchange(), &placed, job.gpus()).unwrap_or_else(|_| Route::nothing());
+        self.wiring.alone(&pattern.as_loop(), &route)
     }
 
     /// The fewest nodes that hold the whole job when nothing else runs, with its members.
@@ -124,10 +126,10 @@ mod tests {
 
     use metronome_core::cluster::{NodeSpec, Vertex};
     use metronome_core::job::{Gang, RoleKind};
-    use metronome_core::profile::{Phase, Traffic};
+    use metronome_core::profile::{Bucket, Iteration, Phase, Traffic};
     use metronome_core::units::{Bytes, Gpus};
 
-    use crate::model::{Bucket, Iteration, Model};
+    use crate::model::Model;
 
     const GBPS: u64 = 1_000_000_000;
 

@@ -18,7 +18,7 @@ use super::users::{Owner, Owners};
 use super::{Arrival, capabilities};
 use crate::model::alone::Alone;
 use crate::model::{Model, Pattern, TrainingModel};
-use crate::network::Noise;
+use crate::noise::Noise;
 
 /// A workload before a seed makes jobs of it.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use metronome_core::units::{Duration, Iterations};
 
 use crate::model::alone::Alone;
 use crate::model::{Pattern, TrainingModel};
-use crate::network::Noise;
+use crate::noise::Noise;
 
 /// How much there is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,8 @@ fn profile(pattern: &Pattern, members: u32) -> Profile {
         Pattern::Gradients(model) => {
             let time = model.iteration.compute + model.iteration.finish;
             let compute = Compute { gpu_type: None, members, time };
-            Profile::new(vec![compute], None).expect("a model computes, and a job has members")
+            let known = Profile::new(vec![compute], None).expect("a model computes, and a job has members");
+            known.reducing(model.iteration.clone())
         }
         Pattern::Phases(traffic) => declared(traffic.clone()),
     }

@@ -35,7 +35,7 @@ use super::values::{Placed, Text, check_name, name, position};
 use super::{Arrival, Scenario, Setting, Source};
 use crate::model::alone::Alone;
 use crate::near::meant_or_known;
-use crate::network::Noise;
+use crate::noise::Noise;
 
 const API_VERSION: &str = "metronome.dev/v1alpha1";
 const KINDS: [&str; 5] = ["Cluster", "Workload", "TrainingJob", "Queue", "Policy"];

@@ -3,16 +3,16 @@
 use metronome_core::cluster::{Cluster, Level, Link, Vertex};
 use metronome_core::id::LinkId;
 use metronome_core::job::{JobSpec, RoleKind};
+use metronome_core::network::{self, Completion, Contention, Network, Route, Sharing};
 use metronome_core::policy::Links;
 use metronome_core::units::{Bandwidth, Duration, Instant};
+use metronome_core::wiring::{Placed, Wiring};
 
 use super::Keep;
 use super::training::{Member, Training};
 use crate::model::TrainingModel;
-use crate::network::{self, Completion, Contention, Network, Route, Sharing};
 use crate::outcome::LinkLoad;
 use crate::scenario::Scenario;
-use crate::wiring::{Placed, Wiring, loop_of};
 
 /// Pictures begin with bins of this width; long runs widen them.
 const FIRST_BIN: Duration = Duration::SECOND;
@@ -69,8 +69,9 @@ impl Wires {
         spec: &JobSpec,
         model: &TrainingModel,
     ) {
-        let pattern = loop_of(&model.pattern);
-        let route = self.wiring.route(&model.pattern, &placed(&training.members, spec), spec.gpus());
+        let pattern = model.pattern.as_loop();
+        let route =
+            self.wiring.route(model.pattern.exchange(), &placed(&training.members, spec), spec.gpus());
         let route = route.expect("a scenario joins all its nodes");
         training.iteration_alone = self.wiring.alone(&pattern, &route);
         training.iteration_computed = self.wiring.alone(&pattern, &Route::nothing());
@@ -78,9 +79,8 @@ impl Wires {
             pattern,
             route,
             iterations: training.iterations_left(model.iterations),
-            noise: model.noise.clone(),
             // A stream of its own for each job, and for each time it goes on.
-            seed: (seed << 32) ^ ((key as u64) << 8) ^ training.epoch,
+            jitter: model.noise.stream((seed << 32) ^ ((key as u64) << 8) ^ training.epoch),
             class: 0,
             weight: 1,
         };

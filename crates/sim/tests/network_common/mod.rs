@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use metronome_core::id::{IdVec, LinkId};
+use metronome_core::network::{Completion, Contention, Network, Pattern, Route, Sharing, Training};
+use metronome_core::profile::{Bucket, Iteration};
 use metronome_core::units::{Bandwidth, Bytes, Duration, Instant, Share};
-use metronome_sim::model::{Bucket, Iteration};
-use metronome_sim::network::{Completion, Contention, Network, Noise, Pattern, Route, Sharing, Training};
 
 pub(crate) const LINK: LinkId = LinkId(0);
 pub(crate) const RATE: Bandwidth = Bandwidth(8_000_000_000);
@@ -45,8 +45,7 @@ pub(crate) fn training(pattern: &Arc<Pattern>, iterations: u64) -> Training {
         pattern: pattern.clone(),
         route: Route::over(&[(LINK, 1.0)]),
         iterations,
-        noise: Noise::None,
-        seed: 1,
+        jitter: None,
         class: 0,
         weight: 1,
     }

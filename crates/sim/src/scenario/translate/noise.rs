@@ -7,7 +7,7 @@ use flate2::read::MultiGzDecoder;
 use metronome_core::units::Share;
 
 use super::Origin;
-use crate::network::{Factors, Noise};
+use crate::noise::{Factors, Noise};
 use crate::scenario::documents::NoiseShape;
 use crate::scenario::error::{InputError, Problem};
 use crate::scenario::source;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use metronome_core::cluster::Fabric;
-use metronome_core::id::{LinkId, NodeId};
+use crate::cluster::Fabric;
+use crate::id::{LinkId, NodeId};
 
-use crate::model::ring_load;
+use crate::profile::ring_load;
 
 /// The links a job's exchange crosses, in the order of their ids, each with the bytes it carries for every byte of
 /// gradient. All parts of an exchange go on together, so one number says how fast it goes.
@@ -93,8 +93,8 @@ impl Loads<'_> {
 
 #[cfg(test)]
 mod tests {
-    use metronome_core::cluster::Vertex;
-    use metronome_core::units::Bandwidth;
+    use crate::cluster::Vertex;
+    use crate::units::Bandwidth;
 
     use super::*;
 

@@ -1,9 +1,7 @@
 //! What one iteration computes and sends, in the form the network runs.
 
-use metronome_core::profile::Traffic;
-use metronome_core::units::{Bytes, Duration};
-
-use crate::model::Iteration;
+use crate::profile::{Exchange, Iteration, Traffic};
+use crate::units::{Bytes, Duration};
 
 /// One iteration of a training loop: compute, during which bytes become ready and are sent in order; when compute is
 /// over and everything is sent, the optimiser's step.
@@ -44,6 +42,14 @@ pub enum PatternError {
 }
 
 impl Pattern {
+    /// Whatever a job exchanges.
+    pub fn of(exchange: Exchange<'_>) -> Result<Self, PatternError> {
+        match exchange {
+            Exchange::Gradients(iteration) => Self::buckets(iteration),
+            Exchange::Phases(traffic) => Self::traffic(traffic),
+        }
+    }
+
     /// A data-parallel iteration whose gradients are reduced bucket by bucket.
     pub fn buckets(iteration: &Iteration) -> Result<Self, PatternError> {
         if iteration.buckets.is_empty() {
@@ -155,7 +161,7 @@ pub(super) fn after(base: u64, bytes: f64, rate: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Bucket;
+    use crate::profile::Bucket;
 
     fn ms(count: u64) -> Duration {
         Duration::from_millis(count)

@@ -18,8 +18,8 @@
 //! A class that is alone on its links gets all of them, a class that is starved by those above gets its floor, and
 //! capacity is never exceeded: what is kept for a class always fits into what is left when its turn comes.
 
-use metronome_core::id::LinkId;
-use metronome_core::units::Share;
+use crate::id::LinkId;
+use crate::units::Share;
 
 use super::running::Running;
 

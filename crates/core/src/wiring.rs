@@ -1,15 +1,13 @@
 //! How jobs are wired: from the places of their members to routes over links, in one place for everybody who asks
 //! how long an iteration takes.
 
-use std::sync::Arc;
+use crate::cluster::{Cluster, Fabric};
+use crate::id::{Id, IdVec, LinkId, NodeId};
+use crate::job::RoleKind;
+use crate::units::{Bandwidth, Duration, Gpus};
 
-use metronome_core::cluster::{Cluster, Fabric};
-use metronome_core::id::{Id, IdVec, LinkId, NodeId};
-use metronome_core::job::RoleKind;
-use metronome_core::units::{Bandwidth, Duration, Gpus};
-
-use crate::model::{self, ring_load};
 use crate::network::{self, NoPath, Pattern, Route};
+use crate::profile::{Exchange, ring_load};
 
 /// So many members of one role on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,11 +48,11 @@ impl Wiring {
     /// the order of their ids, so that nodes of one domain are neighbours. What stays inside a node is free, unless
     /// the scenario gives it a rate. A declared phase says what crosses a link, so each of its bytes crosses each hop
     /// once; gradients are sent as an all-reduce needs them.
-    pub fn route(&self, pattern: &model::Pattern, placed: &[Placed], gpus: Gpus) -> Result<Route, NoPath> {
+    pub fn route(&self, exchange: Exchange<'_>, placed: &[Placed], gpus: Gpus) -> Result<Route, NoPath> {
         let route = self.route_of_gradients(placed, gpus)?;
-        match pattern {
-            model::Pattern::Gradients(_) => Ok(route),
-            model::Pattern::Phases(_) => Ok(once_over(&route)),
+        match exchange {
+            Exchange::Gradients(_) => Ok(route),
+            Exchange::Phases(_) => Ok(once_over(&route)),
         }
     }
 
@@ -103,13 +101,4 @@ impl Wiring {
 fn once_over(route: &Route) -> Route {
     let most = route.links().iter().map(|(_, load)| *load).fold(0.0, f64::max);
     Route::over(&route.links().iter().map(|(link, load)| (*link, load / most)).collect::<Vec<_>>())
-}
-
-/// What a job does in each iteration, as the network runs it. A scenario has no pattern that cannot be.
-pub fn loop_of(pattern: &model::Pattern) -> Arc<Pattern> {
-    let made = match pattern {
-        model::Pattern::Gradients(model) => Pattern::buckets(&model.iteration),
-        model::Pattern::Phases(traffic) => Pattern::traffic(traffic),
-    };
-    Arc::new(made.expect("patterns are checked when a scenario is read"))
 }

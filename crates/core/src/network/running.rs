@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use metronome_core::id::LinkId;
-use metronome_core::units::Duration;
+use crate::id::LinkId;
+use crate::units::Duration;
 
-use super::noise::Dice;
+use super::jitter::Jitter;
 use super::pattern::{NEVER, Pattern, after, scaled};
 use super::route::Route;
 use super::sharing::{CLASSES, MOST_WEIGHT};
@@ -42,7 +42,7 @@ pub(super) struct Running {
     pub(super) weight: u32,
     pattern: Arc<Pattern>,
     route: Route,
-    dice: Dice,
+    jitter: Option<Box<dyn Jitter>>,
     total: u64,
     started: u64,
     /// Iterations before the present one.
@@ -79,14 +79,14 @@ pub(super) struct Stretch {
 
 impl Running {
     pub(super) fn new(now: u64, key: usize, training: Training) -> Self {
-        let Training { pattern, route, iterations, noise, seed, class, weight } = training;
+        let Training { pattern, route, iterations, jitter, class, weight } = training;
         let mut running = Self {
             key,
             class: class.min(CLASSES - 1),
             weight: weight.clamp(1, MOST_WEIGHT),
             pattern,
             route,
-            dice: Dice::new(noise, seed),
+            jitter,
             total: iterations,
             started: now,
             done: 0,
@@ -125,7 +125,7 @@ impl Running {
     }
 
     pub(super) fn is_noisy(&self) -> bool {
-        !self.dice.noise().is_none()
+        self.jitter.is_some()
     }
 
     fn ready(&self, burst: usize) -> u64 {
@@ -142,7 +142,7 @@ impl Running {
     fn begin(&mut self, at: u64) {
         self.previous = self.start;
         self.start = at;
-        self.factor = self.dice.draw();
+        self.factor = self.jitter.as_mut().map_or(1.0, |jitter| jitter.draw());
         self.cursor = 0;
         if self.sends() {
             (self.doing, self.next) = (Doing::Computing, self.ready(0));
@@ -240,7 +240,10 @@ impl Running {
         // Each stretch of a burst is rounded to a nanosecond by itself, so a real iteration may be a little shorter.
         let rounding = self.pattern.bursts.len() as u64 + 2;
         let best = best.filter(|rate| *rate > 0.0);
-        self.least = self.pattern.time(best, self.dice.noise().least()).saturating_sub(rounding);
+        self.least = self
+            .pattern
+            .time(best, self.jitter.as_ref().map_or(1.0, |jitter| jitter.least()))
+            .saturating_sub(rounding);
     }
 
     /// It is not over before this.

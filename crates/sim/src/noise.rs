@@ -5,6 +5,7 @@
 use std::io::Read;
 use std::sync::Arc;
 
+use metronome_core::network::Jitter;
 use metronome_core::units::Share;
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -77,8 +78,13 @@ impl Noise {
         matches!(self, Self::None | Self::Gaussian(Share::NONE))
     }
 
+    /// The factors of one job, from a stream of its own.
+    pub fn stream(&self, seed: u64) -> Option<Box<dyn Jitter>> {
+        (!self.is_none()).then(|| Box::new(Dice::new(self.clone(), seed)) as Box<dyn Jitter>)
+    }
+
     /// No factor is smaller.
-    pub(super) fn least(&self) -> f64 {
+    fn least(&self) -> f64 {
         match self {
             Self::None => 1.0,
             Self::Gaussian(sigma) => (1.0 - MOST_DEVIATIONS * sigma.as_f64()).max(LEAST_FACTOR),
@@ -96,7 +102,7 @@ const COMPUTE: u128 = 3;
 
 /// The noise of one job, iteration by iteration.
 #[derive(Clone, Debug)]
-pub(super) struct Dice {
+struct Dice {
     noise: Noise,
     stream: Pcg64,
     /// Normal deviates come in pairs.
@@ -104,15 +110,11 @@ pub(super) struct Dice {
 }
 
 impl Dice {
-    pub(super) fn new(noise: Noise, seed: u64) -> Self {
+    fn new(noise: Noise, seed: u64) -> Self {
         Self { noise, stream: Pcg64::new(u128::from(seed), COMPUTE), spare: None }
     }
 
-    pub(super) fn noise(&self) -> &Noise {
-        &self.noise
-    }
-
-    pub(super) fn draw(&mut self) -> f64 {
+    fn factor(&mut self) -> f64 {
         match &self.noise {
             Noise::None | Noise::Gaussian(Share::NONE) => 1.0,
             Noise::Gaussian(sigma) => {
@@ -148,6 +150,20 @@ impl Dice {
                 return x * stretch;
             }
         }
+    }
+}
+
+impl Jitter for Dice {
+    fn draw(&mut self) -> f64 {
+        self.factor()
+    }
+
+    fn least(&self) -> f64 {
+        self.noise.least()
+    }
+
+    fn again(&self) -> Box<dyn Jitter> {
+        Box::new(self.clone())
     }
 }
 

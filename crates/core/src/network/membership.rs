@@ -1,7 +1,7 @@
 //! Which jobs form which component, as jobs come and go and time goes on.
 
-use metronome_core::id::LinkId;
-use metronome_core::units::Instant;
+use crate::id::LinkId;
+use crate::units::Instant;
 use std::collections::BTreeMap;
 
 use super::component::Component;

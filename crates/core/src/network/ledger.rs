@@ -1,6 +1,6 @@
 //! The books of the whole network: what the links carried and how much happened.
 
-use metronome_core::id::{IdVec, LinkId};
+use crate::id::{IdVec, LinkId};
 
 use super::history::LoadHistory;
 use super::running::{Running, Stretch};

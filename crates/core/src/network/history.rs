@@ -3,8 +3,8 @@
 //! Bytes are counted in equal bins of time. When there would be too many, pairs of bins are merged and bins are twice
 //! as wide, so the memory does not depend on how long a run lasts.
 
-use metronome_core::id::{IdVec, LinkId};
-use metronome_core::units::Duration;
+use crate::id::{IdVec, LinkId};
+use crate::units::Duration;
 
 use super::running::Stretch;
 

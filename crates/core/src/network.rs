@@ -22,10 +22,10 @@
 
 mod component;
 mod history;
+mod jitter;
 mod ledger;
 mod membership;
 mod memo;
-mod noise;
 mod pattern;
 mod repeat;
 mod route;
@@ -35,11 +35,11 @@ mod sharing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use metronome_core::id::{IdVec, LinkId};
-use metronome_core::units::{Bandwidth, Duration, Instant};
+use crate::id::{IdVec, LinkId};
+use crate::units::{Bandwidth, Duration, Instant};
 
 pub use history::LoadHistory;
-pub use noise::{Factors, Noise, NoiseError};
+pub use jitter::Jitter;
 pub use pattern::{Pattern, PatternError};
 pub use route::{NoPath, Route};
 pub use sharing::{Contention, Sharing};
@@ -55,9 +55,8 @@ pub struct Training {
     pub pattern: Arc<Pattern>,
     pub route: Route,
     pub iterations: u64,
-    pub noise: Noise,
-    /// Of its noise.
-    pub seed: u64,
+    /// How its compute varies, if it does.
+    pub jitter: Option<Box<dyn Jitter>>,
     /// From 0, served first, to 7.
     pub class: u8,
     /// Its part of a link relative to others of its class, from 1 to 65,536.

@@ -5,8 +5,8 @@
 //! rates, but a flow whose rate stays as it was is not touched: its end is worked out once, from its beginning, and
 //! does not depend on how often somebody looked. A job that is alone is its own little loop.
 
-use metronome_core::id::LinkId;
-use metronome_core::units::Share;
+use crate::id::LinkId;
+use crate::units::Share;
 
 use super::ledger::Ledger;
 use super::memo::Memo;
