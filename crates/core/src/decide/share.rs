@@ -117,8 +117,19 @@ impl<'a> Shares<'a> {
     fn covers(&self, own: Own, held: Resources) -> bool {
         match own {
             Own::Quota(quota) => held.fits_in(quota),
-            Own::Part(part) => self.dominant(held) <= part,
+            Own::Part(part) => self.is_within(held, part),
         }
+    }
+
+    /// Whether no resource is held beyond a part of the cluster: `dominant(held) <= part`, without the divisions.
+    fn is_within(&self, held: Resources, part: u64) -> bool {
+        let next = u128::from(part) + 1;
+        let within = |held: u64, whole: u64| {
+            u128::from(held.min(whole)) * u128::from(WHOLE) < next * u128::from(whole.max(1))
+        };
+        within(held.gpus.0, self.capacity.gpus.0)
+            && within(held.cpu.0, self.capacity.cpu.0)
+            && within(held.memory.0, self.capacity.memory.0)
     }
 
     /// Where two queues part ways below the innermost queue that holds both: those above each that do not hold the
