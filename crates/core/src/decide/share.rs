@@ -227,3 +227,29 @@ impl<'a> Crowd<'a> {
         self.waiting[queue.index()] > 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Gpus;
+
+    #[test]
+    fn within_a_part_is_whose_greatest_part_is_no_greater() {
+        let queues = IdVec::default();
+        for whole in [0, 1, 3, 7, 1_000, 80_000_000, u64::MAX] {
+            let gpus = |gpus: u64| Resources { gpus: Gpus(gpus), ..Resources::NONE };
+            let (outermost, inside) = (Vec::new(), IdVec::default());
+            let shares = Shares { queues: &queues, capacity: gpus(whole), outermost, inside };
+            for held in [0, 1, 2, whole / 3, whole / 2, whole.saturating_sub(1), whole, u64::MAX] {
+                let exact = shares.dominant(gpus(held));
+                for part in [0, exact.saturating_sub(1), exact, exact + 1, WHOLE] {
+                    assert_eq!(
+                        shares.is_within(gpus(held), part),
+                        exact <= part,
+                        "{held} of {whole}, {part}"
+                    );
+                }
+            }
+        }
+    }
+}
