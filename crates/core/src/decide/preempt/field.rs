@@ -25,6 +25,9 @@ pub(super) struct Field<'a> {
 /// A place among all, and whose it is: most are told apart by that.
 type Place = (usize, Share);
 
+/// Somebody by how much is gained if it goes later, with what it and all before it hold.
+type Gain = (Margin, Place, Resources);
+
 /// Those of one queue, by their place among all.
 #[derive(Default)]
 struct Part {
@@ -33,7 +36,7 @@ struct Part {
     /// From the lowest priority up: how many there are so far, the least user among them, and what they hold.
     lower: Vec<(Priority, usize, Share, Resources)>,
     /// Of each priority, from the most left to do down; with what all so far hold.
-    gain: Vec<(Priority, Vec<(Margin, Place, Resources)>)>,
+    gain: Vec<(Priority, Vec<Gain>)>,
 }
 
 impl<'a> Field<'a> {
@@ -135,7 +138,7 @@ impl Part {
     }
 
     /// Of each priority that is no higher, those who have enough left to do.
-    fn gains(&self, job: &Job, now: Instant) -> impl Iterator<Item = &[(Margin, Place, Resources)]> {
+    fn gains(&self, job: &Job, now: Instant) -> impl Iterator<Item = &[Gain]> {
         let cost = job.remaining(now).map(|left| service(job, left) as Margin * TIMES_THE_COST as Margin);
         let no_higher = self.gain.iter().take_while(|(priority, _)| *priority <= job.spec.priority);
         no_higher.filter_map(move |(_, gain)| {
@@ -145,7 +148,7 @@ impl Part {
     }
 }
 
-fn add_up(gain: &mut Vec<(Margin, Place, Resources)>) {
+fn add_up(gain: &mut Vec<Gain>) {
     gain.sort_unstable_by_key(|(margin, place, _)| (Reverse(*margin), *place));
     let mut total = Resources::NONE;
     for (_, _, held) in gain {
