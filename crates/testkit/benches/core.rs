@@ -1,6 +1,7 @@
 //! `cargo xtask bench core`: what a decision costs. A full cluster with as many jobs waiting as running; a thousand
 //! cycles with one event each, after each of which every waiting job holds a fresh verdict. Prints one JSON line a
-//! case, then a table; how cost grows is read off the ratios.
+//! case, then a table; how cost grows is read off the ratios. Names of cases, as in `metronome-10000x5000-200-queues`,
+//! select those.
 
 use std::sync::Arc;
 use std::time::{Duration as WallTime, Instant as WallClock};
@@ -36,6 +37,17 @@ enum Alike {
     None,
 }
 
+impl Case {
+    /// What the case is called on the command line: `metronome-10000x5000` and, where it has them, its `-200-queues` or
+    /// `-unalike`.
+    fn name(&self) -> String {
+        let Self { policy, nodes, running, .. } = self;
+        let queues = if self.queues > 1 { format!("-{}-queues", self.queues) } else { String::new() };
+        let unalike = if self.alike == Alike::None { "-unalike" } else { "" };
+        format!("{policy}-{nodes}x{running}{queues}{unalike}")
+    }
+}
+
 const LARGEST: Case =
     Case { policy: "metronome", nodes: 10_000, running: 5_000, queued: 5_000, queues: 1, alike: Alike::Many };
 
@@ -47,6 +59,8 @@ fn main() {
     let queues = [20, 200].map(|queues| Case { queues, ..LARGEST });
     let unalike = [Case { alike: Alike::None, ..LARGEST }];
     let cases = policies.into_iter().chain(queues).chain(nodes).chain(jobs).chain(unalike);
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with("--")).collect();
+    let cases = cases.filter(|case| wanted.is_empty() || wanted.contains(&case.name()));
     let rows: Vec<serde_json::Value> = cases.map(|case| measure(&case)).collect();
     print_table(&rows);
 }

@@ -167,6 +167,18 @@ impl<'a> Draft<'a> {
         self.fits[shape]
     }
 
+    /// The same beside what is heeded of what is kept, where the count is exact.
+    pub(super) fn fits_beside_what_is_kept(&self, shape: ShapeId) -> u64 {
+        let Snapshot { cluster, room, .. } = self.snapshot;
+        let each = room.shapes.get(shape);
+        let lost =
+            self.spare.keys().filter(|node| cluster.node(**node).state == NodeState::Ready).map(|node| {
+                let beside = self.fit_on(*node, each, Reach::Unclaimed);
+                u64::from(self.taken.fit(cluster, *node, each).saturating_sub(beside))
+            });
+        self.fits[shape].saturating_sub(lost.sum())
+    }
+
     /// A search over all there is has found room for so many and no more.
     pub(super) fn found_to_fit(&mut self, shape: ShapeId, fit: u64) {
         self.fits[shape] = self.fits[shape].min(fit);

@@ -220,6 +220,8 @@ pub struct Line<'a> {
     crowd: Crowd<'a>,
     /// What queues held when they were last compared, and what that came to.
     burdens: IdVec<QueueId, Option<(Resources, Burden)>>,
+    /// Whose turn it was last, and what queues held then: it stays theirs until that changes or somebody joins.
+    turn: Option<(usize, IdVec<QueueId, Resources>)>,
     len: usize,
 }
 
@@ -233,6 +235,7 @@ impl<'a> Line<'a> {
             firsts: vec![BinaryHeap::new(); lines],
             crowd: Crowd::nobody(queues),
             burdens: IdVec::filled(None, queues.len()),
+            turn: None,
             len: 0,
         }
     }
@@ -258,6 +261,7 @@ impl<'a> Line<'a> {
         let line = self.ranker.shares.as_ref().map_or(0, |_| class.key.queue.index());
         self.firsts[line].push(Reverse((rank, id)));
         self.crowd.comes(class.key.queue);
+        self.turn = None;
         self.len += 1;
     }
 
@@ -285,8 +289,19 @@ impl<'a> Line<'a> {
     }
 
     fn next_line(&mut self, held: &IdVec<QueueId, Resources>) -> Option<usize> {
+        if self.ranker.shares.is_none() {
+            return Some(0);
+        }
+        let same = self.turn.as_ref().filter(|(line, then)| !self.firsts[*line].is_empty() && then == held);
+        if same.is_none() {
+            self.turn = self.next_turn(held).map(|line| (line, held.clone()));
+        }
+        self.turn.as_ref().map(|(line, _)| *line)
+    }
+
+    fn next_turn(&mut self, held: &IdVec<QueueId, Resources>) -> Option<usize> {
         let Self { ranker, firsts, crowd, burdens, .. } = self;
-        let Some(shares) = &ranker.shares else { return Some(0) };
+        let shares = ranker.shares.as_ref()?;
         let burden = |queue: QueueId| {
             let now = held[queue];
             let known = burdens[queue].filter(|(then, _)| *then == now);

@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 
 use super::admit::Rules;
 use super::draft::{Draft, Reach};
+use super::fits::Fits;
 use super::order::{Line, Rank, Ranker};
 use super::preempt::{Grounds, Victims, gains, is_spared};
 use super::reserve::{MOST_RESERVATIONS, end_if_started, owed_from, reserve};
 use super::share::Rights;
-use crate::id::{ClassId, Id, JobId};
+use crate::id::{ClassId, Id, JobId, QueueId};
 use crate::policy::{Preemption, Queueing};
 use crate::report::Reason;
 use crate::snapshot::{Class, Snapshot};
@@ -24,6 +25,9 @@ const MOST_STARTS_PER_CYCLE: usize = 10_000;
 
 /// A cycle makes room for at most so many jobs; the next goes on from there.
 const MOST_BENEFICIARIES_PER_CYCLE: usize = 16;
+
+/// Up to so many who lack room ask around before all who run are sorted for it.
+const FEW_WHO_ASK: usize = 4;
 
 pub(super) fn fill_what_is_free<'a>(rules: &Rules<'a>, ranker: &'a Ranker<'a>) -> Draft<'a> {
     let mut pass = Pass::new(rules, ranker);
@@ -50,8 +54,8 @@ struct Pass<'a, 'r> {
     rights: Option<Rights<'a>>,
     /// Of each class the last who was given a place that was free.
     last_started: BTreeMap<ClassId, JobId>,
-    /// What all who started and could be taken back have taken.
-    started: Resources,
+    /// What those of each queue have taken who started and could be taken back.
+    started: BTreeMap<QueueId, Resources>,
     starts: usize,
     beneficiaries: usize,
     /// How often a time was looked for at which somebody fits.
@@ -96,7 +100,7 @@ impl<'a, 'r> Pass<'a, 'r> {
                 .filter(|_| rules.preemption.makes_room())
                 .map(|shares| Rights::of(rules.snapshot, shares)),
             last_started: BTreeMap::new(),
-            started: Resources::NONE,
+            started: BTreeMap::new(),
             starts: 0,
             beneficiaries: 0,
             attempts: 0,
@@ -223,7 +227,8 @@ impl<'a, 'r> Pass<'a, 'r> {
         let unseen = spec.roles.iter().all(|role| role.shape.groups.is_empty());
         match spec.capabilities.makes_room() && min_run.is_zero() && unseen {
             true => {
-                self.started = self.started + spec.least();
+                let started = self.started.entry(spec.queue).or_default();
+                *started = *started + spec.least();
                 self.last_started.insert(class, job)
             }
             false => self.last_started.remove(&class),
@@ -242,7 +247,10 @@ impl<'a, 'r> Pass<'a, 'r> {
         let heeded: Vec<JobId> =
             heeded.map(|kept| kept.job).filter(|ahead| !self.would_make_room(*ahead, job)).collect();
         self.draft.heed(|kept| heeded.contains(&kept.job));
-        let admitted = self.rules.admit_one(&mut self.draft, job, Reach::Unclaimed);
+        let admitted = match self.only_reserved(job) {
+            Some(reason) => Err(reason),
+            None => self.rules.admit_one(&mut self.draft, job, Reach::Unclaimed),
+        };
         let admitted = admitted.map_err(|reason| self.or_reserved(job, reason));
         self.draft.heed(|_| false);
         if admitted.is_ok() {
@@ -274,21 +282,34 @@ impl<'a, 'r> Pass<'a, 'r> {
         end_if_started(&jobs[job], *now)
     }
 
+    /// That what is kept for others stands in the way, and nothing else, where counting tells: when much is kept, very
+    /// many would look for a place in vain.
+    fn only_reserved(&self, job: JobId) -> Option<Reason> {
+        let who = &self.rules.snapshot.jobs[job];
+        let fits = Fits::of(who).filter(|_| !self.draft.heeds_nobody())?;
+        let fits_beside_it = self.draft.fits_beside_what_is_kept(*who.shapes.first()?) >= fits.wanted;
+        let refused = fits_beside_it || self.rules.refuse_at_sight(&self.draft, who).is_some();
+        if refused { None } else { self.first_kept_for_others(job) }
+    }
+
+    fn first_kept_for_others(&self, job: JobId) -> Option<Reason> {
+        let kept = self.draft.reservations.iter().filter(|kept| kept.job != job);
+        let first = kept.min_by_key(|kept| kept.from)?;
+        Some(Reason::ReservedUntil { ahead: first.job, until: first.from })
+    }
+
     /// Whether only what is kept for others stands in the way.
     fn or_reserved(&mut self, job: JobId, reason: Reason) -> Reason {
         if self.draft.heeds_nobody() || !lacks_room(&reason) {
             return reason;
         }
-        let kept = self.draft.reservations.iter().filter(|kept| kept.job != job);
-        let Some((ahead, until)) = kept.min_by_key(|kept| kept.from).map(|kept| (kept.job, kept.from)) else {
-            return reason;
-        };
+        let Some(reserved) = self.first_kept_for_others(job) else { return reason };
         self.draft.heed(|_| false);
         let mark = self.draft.mark();
         let Rules { snapshot, placer, sizes, .. } = self.rules;
         let fits = placer.place(&mut self.draft, &snapshot.jobs[job], *sizes, Reach::Unclaimed).is_ok();
         self.draft.rollback(mark);
-        if fits { Reason::ReservedUntil { ahead, until } } else { reason }
+        if fits { reserved } else { reason }
     }
 
     /// Keeps room for one of the first who have waited long and do not fit.
@@ -357,8 +378,9 @@ impl<'a, 'r> Pass<'a, 'r> {
         let untried = self.refused.iter().enumerate().filter(|(_, refused)| self.is_untried(refused));
         let untried: Vec<(usize, JobId, ClassId)> =
             untried.map(|(at, refused)| (at, refused.job, refused.class)).collect();
+        let few = untried.len() <= FEW_WHO_ASK;
         for (at, job, class) in untried {
-            if self.may_be_helped(job) {
+            if (!few || self.has_anybody_to_ask(job)) && self.may_be_helped(job) {
                 lacking.stand(job, class);
                 places.insert(class, at);
             } else {
@@ -375,12 +397,24 @@ impl<'a, 'r> Pass<'a, 'r> {
         false
     }
 
+    /// Whether there may be anybody at all whose place a job could take.
+    fn has_anybody_to_ask(&self, job: JobId) -> bool {
+        let spec = &self.rules.snapshot.jobs[job].spec;
+        let held = self.draft.held().by_queue();
+        let takes_back = |rights: &Rights<'_>| rights.may_take_back(held, spec.queue, spec.least());
+        self.victims.is_some()
+            || !self.last_started.is_empty()
+            || self.rights.as_ref().is_some_and(takes_back)
+            || Victims::may_yield_to(self.rules, self.ranker, job)
+    }
+
     /// Whether others might leave enough for a job: told without a look at each of them.
     fn may_be_helped(&mut self, job: JobId) -> bool {
         let (rules, ranker) = (self.rules, self.ranker);
         let victims = self.victims.get_or_insert_with(|| Victims::of(rules, ranker));
-        let started = (!self.last_started.is_empty()).then_some(self.started);
-        victims.may_help(rules, self.rights.as_ref(), &self.draft, job, started)
+        let queue = rules.snapshot.jobs[job].spec.queue;
+        let started = self.started.get(&queue).filter(|_| !self.last_started.is_empty());
+        victims.may_help(rules, self.rights.as_ref(), &self.draft, job, started.copied())
     }
 
     fn make_room_for_the_head(&mut self) -> bool {

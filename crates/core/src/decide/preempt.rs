@@ -81,6 +81,8 @@ struct Victim<'a> {
     id: JobId,
     job: &'a Job,
     assignment: Arc<Assignment>,
+    /// What the assignment takes.
+    held: Resources,
 }
 
 /// By what it is decided who makes room for whom.
@@ -97,7 +99,8 @@ impl<'a> Victims<'a> {
         let snapshot = rules.snapshot;
         let planned = snapshot.plan.iter().map(|(id, assignment)| (id, &snapshot.jobs[id], assignment));
         let settled = planned.filter(|(_, job, assignment)| may_be_stopped(snapshot, job, assignment));
-        let running = settled.map(|(id, job, assignment)| Victim::of(id, job, assignment)).collect();
+        let mut running = Vec::with_capacity(snapshot.plan.len());
+        running.extend(settled.map(|(id, job, assignment)| Victim::of(id, job, assignment)));
         let field = Field::of(running, ranker.shares().is_some(), snapshot.now);
         let mut left = snapshot.budgets.clone();
         for job in snapshot.displaced.keys().filter_map(|id| snapshot.jobs.get(*id)) {
@@ -112,6 +115,16 @@ impl<'a> Victims<'a> {
             failures: Vec::new(),
             in_vain: 0,
         }
+    }
+
+    /// Whether anybody in the plan makes room for a job by priority or for gain: for a few who ask, a look at each is
+    /// cheaper than sorting all of them.
+    pub(super) fn may_yield_to(rules: &Rules<'a>, ranker: &Ranker<'a>, id: JobId) -> bool {
+        let jobs = rules.snapshot.jobs;
+        let (job, for_gain) = (&jobs[id], rules.preemption == Preemption::ByGain);
+        let within = |other: &Job| ranker.shares().is_none() || other.spec.queue == job.spec.queue;
+        let yields = |other: &Job| is_below(other, job) || for_gain && gains(rules, job, other);
+        rules.snapshot.plan.iter().map(|(other, _)| &jobs[other]).any(|other| within(other) && yields(other))
     }
 
     /// Whether a job might fit if others left: those who run, or who were given what `starting` comes to in this pass, if
@@ -242,7 +255,7 @@ impl<'a> Victims<'a> {
                 _ => is_below(victim.job, job) && !is_spared(victim.job, ranker, now),
             };
             if yields {
-                theirs = theirs + victim.assignment.total();
+                theirs = theirs + victim.held;
                 few.push(victim.clone());
             }
         }
@@ -276,7 +289,7 @@ impl<'a> Victims<'a> {
         job: &'a Job,
         all: &[Victim<'a>],
     ) -> bool {
-        let theirs: Resources = all.iter().map(|victim| victim.assignment.total()).sum();
+        let theirs: Resources = all.iter().map(|victim| victim.held).sum();
         let enough = job.spec.least().fits_in(draft.total() + theirs);
         if all.is_empty() || !enough || has_too_few_places(draft, job, all) {
             return false;
@@ -385,8 +398,8 @@ impl Failure {
 
 impl<'a> Victim<'a> {
     fn of(id: JobId, job: &'a Job, assignment: &Arc<Assignment>) -> Self {
-        let assignment = Arc::clone(assignment);
-        Self { priority: job.spec.priority, for_gain: false, id, job, assignment }
+        let (assignment, held) = (Arc::clone(assignment), assignment.total());
+        Self { priority: job.spec.priority, for_gain: false, id, job, assignment, held }
     }
 }
 
@@ -457,7 +470,7 @@ impl<'s, 'a> Surplus<'s, 'a> {
         let holder = victim.job.spec.queue;
         let yields = self.rights.yields(&self.held, self.claim, holder);
         for queue in lineage(self.queues, holder).filter(|_| yields) {
-            self.held[queue] = self.held[queue] - victim.assignment.total();
+            self.held[queue] = self.held[queue] - victim.held;
         }
         yields
     }

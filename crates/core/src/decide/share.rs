@@ -117,8 +117,19 @@ impl<'a> Shares<'a> {
     fn covers(&self, own: Own, held: Resources) -> bool {
         match own {
             Own::Quota(quota) => held.fits_in(quota),
-            Own::Part(part) => self.dominant(held) <= part,
+            Own::Part(part) => self.is_within(held, part),
         }
+    }
+
+    /// Whether no resource is held beyond a part of the cluster: `dominant(held) <= part`, without the divisions.
+    fn is_within(&self, held: Resources, part: u64) -> bool {
+        let next = u128::from(part) + 1;
+        let within = |held: u64, whole: u64| {
+            u128::from(held.min(whole)) * u128::from(WHOLE) < next * u128::from(whole.max(1))
+        };
+        within(held.gpus.0, self.capacity.gpus.0)
+            && within(held.cpu.0, self.capacity.cpu.0)
+            && within(held.memory.0, self.capacity.memory.0)
     }
 
     /// Where two queues part ways below the innermost queue that holds both: those above each that do not hold the
@@ -214,5 +225,31 @@ impl<'a> Crowd<'a> {
 
     pub(super) fn waits_inside(&self, queue: QueueId) -> bool {
         self.waiting[queue.index()] > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Gpus;
+
+    #[test]
+    fn within_a_part_is_whose_greatest_part_is_no_greater() {
+        let queues = IdVec::default();
+        for whole in [0, 1, 3, 7, 1_000, 80_000_000, u64::MAX] {
+            let gpus = |gpus: u64| Resources { gpus: Gpus(gpus), ..Resources::NONE };
+            let (outermost, inside) = (Vec::new(), IdVec::default());
+            let shares = Shares { queues: &queues, capacity: gpus(whole), outermost, inside };
+            for held in [0, 1, 2, whole / 3, whole / 2, whole.saturating_sub(1), whole, u64::MAX] {
+                let exact = shares.dominant(gpus(held));
+                for part in [0, exact.saturating_sub(1), exact, exact + 1, WHOLE] {
+                    assert_eq!(
+                        shares.is_within(gpus(held), part),
+                        exact <= part,
+                        "{held} of {whole}, {part}"
+                    );
+                }
+            }
+        }
     }
 }

@@ -6,10 +6,9 @@
 //! be some.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use super::{Margin, TIMES_THE_COST, Victim, is_below, margin, service};
-use crate::id::QueueId;
+use crate::id::{Id, QueueId};
 use crate::job::{Job, Priority};
 use crate::units::{Instant, Resources, Share};
 
@@ -18,12 +17,16 @@ pub(super) struct Field<'a> {
     /// The lowest priority first.
     running: Vec<Victim<'a>>,
     apart: bool,
-    by_queue: BTreeMap<Option<QueueId>, Part>,
+    /// By queue, or one for all.
+    parts: Vec<Part>,
     total: Resources,
 }
 
 /// A place among all, and whose it is: most are told apart by that.
 type Place = (usize, Share);
+
+/// Somebody by how much is gained if it goes later, with what it and all before it hold.
+type Gain = (Margin, Place, Resources);
 
 /// Those of one queue, by their place among all.
 #[derive(Default)]
@@ -33,20 +36,21 @@ struct Part {
     /// From the lowest priority up: how many there are so far, the least user among them, and what they hold.
     lower: Vec<(Priority, usize, Share, Resources)>,
     /// Of each priority, from the most left to do down; with what all so far hold.
-    gain: BTreeMap<Priority, Vec<(Margin, Place, Resources)>>,
+    gain: Vec<(Priority, Vec<Gain>)>,
 }
 
 impl<'a> Field<'a> {
     pub(super) fn of(mut running: Vec<Victim<'a>>, apart: bool, now: Instant) -> Self {
         running.sort_unstable_by_key(|victim| (victim.priority, victim.job.spec.user, Reverse(victim.id)));
-        let mut by_queue: BTreeMap<Option<QueueId>, Part> = BTreeMap::new();
+        let mut parts: Vec<Part> = Vec::new();
         for (place, victim) in running.iter().enumerate() {
-            let part = by_queue.entry(apart.then_some(victim.job.spec.queue)).or_default();
-            part.add(place, victim, now);
+            let part = part_of(apart, victim.job.spec.queue);
+            parts.resize_with(parts.len().max(part + 1), Part::default);
+            parts[part].add(place, victim, now);
         }
-        by_queue.values_mut().flat_map(|part| part.gain.values_mut()).for_each(add_up);
-        let total = running.iter().map(|victim| victim.assignment.total()).sum();
-        Self { running, apart, by_queue, total }
+        parts.iter_mut().flat_map(|part| &mut part.gain).for_each(|(_, gain)| add_up(gain));
+        let total = running.iter().map(|victim| victim.held).sum();
+        Self { running, apart, parts, total }
     }
 
     pub(super) fn all(&self) -> &[Victim<'a>] {
@@ -59,7 +63,7 @@ impl<'a> Field<'a> {
     }
 
     fn part(&self, job: &Job) -> Option<&Part> {
-        self.by_queue.get(&self.apart.then_some(job.spec.queue))
+        self.parts.get(part_of(self.apart, job.spec.queue))
     }
 
     /// What those hold at most who make room for a job by priority or, where that counts, for gain, if there may be any.
@@ -94,9 +98,13 @@ impl<'a> Field<'a> {
     }
 }
 
+fn part_of(apart: bool, queue: QueueId) -> usize {
+    if apart { queue.index() } else { 0 }
+}
+
 impl Part {
     fn add(&mut self, place: usize, victim: &Victim<'_>, now: Instant) {
-        let (user, held) = (victim.job.spec.user, victim.assignment.total());
+        let (user, held) = (victim.job.spec.user, victim.held);
         let place = (place, user);
         self.members.push(place);
         let (least, total) = self
@@ -107,8 +115,11 @@ impl Part {
             self.lower.pop();
         }
         self.lower.push((victim.priority, self.members.len(), least, total));
-        let gain = self.gain.entry(victim.priority).or_default();
-        gain.extend(margin(victim.job, now).map(|margin| (margin, place, held)));
+        let Some(margin) = margin(victim.job, now) else { return };
+        match self.gain.last_mut().filter(|(priority, _)| *priority == victim.priority) {
+            Some((_, gain)) => gain.push((margin, place, held)),
+            None => self.gain.push((victim.priority, vec![(margin, place, held)])),
+        }
     }
 
     /// Of no higher priority, if one of them may be below the job.
@@ -127,17 +138,17 @@ impl Part {
     }
 
     /// Of each priority that is no higher, those who have enough left to do.
-    fn gains(&self, job: &Job, now: Instant) -> impl Iterator<Item = &[(Margin, Place, Resources)]> {
+    fn gains(&self, job: &Job, now: Instant) -> impl Iterator<Item = &[Gain]> {
         let cost = job.remaining(now).map(|left| service(job, left) as Margin * TIMES_THE_COST as Margin);
-        let no_higher = self.gain.range(..=job.spec.priority).map(|(_, gain)| gain);
-        no_higher.filter_map(move |gain| {
+        let no_higher = self.gain.iter().take_while(|(priority, _)| *priority <= job.spec.priority);
+        no_higher.filter_map(move |(_, gain)| {
             let end = cost.map_or(0, |cost| gain.partition_point(|(margin, ..)| *margin > cost));
             (end > 0).then_some(&gain[..end])
         })
     }
 }
 
-fn add_up(gain: &mut Vec<(Margin, Place, Resources)>) {
+fn add_up(gain: &mut Vec<Gain>) {
     gain.sort_unstable_by_key(|(margin, place, _)| (Reverse(*margin), *place));
     let mut total = Resources::NONE;
     for (_, _, held) in gain {
