@@ -4,6 +4,7 @@ mod admit;
 mod counts;
 mod draft;
 mod fits;
+mod foresee;
 pub(crate) mod hopeless;
 mod interleave;
 mod migrate;
@@ -45,9 +46,10 @@ pub fn decide(snapshot: &Snapshot<'_>, policy: &Policy) -> Decision {
     let ranker = order::order(snapshot, policy);
     let sizes = size::fixed();
     let placer = place::placer(policy.placement);
-    let mut draft = admit::admit(snapshot, policy, &ranker, sizes, placer);
+    let rules = admit::Rules::of(snapshot, policy, sizes, placer);
+    let mut draft = admit::admit(&rules, &ranker);
     interleave::interleave(&mut draft);
-    migrate::migrate(&mut draft);
+    migrate::migrate(&rules, policy, &mut draft);
     draft.finish(ranker.wake())
 }
 

@@ -265,6 +265,7 @@ impl Engine {
             budgets: &self.state.budgets,
             displaced: &self.state.displaced,
             held: &self.index.held,
+            meetings: &self.index.meetings,
             reservations: &self.state.reservations,
             priorities: &self.index.priorities,
             pass: self.state.pass,

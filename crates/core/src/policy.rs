@@ -16,6 +16,10 @@ pub struct Policy {
     pub preemption: Preemption,
     pub placement: Placement,
     pub links: Links,
+    #[serde(default)]
+    pub slowdowns: Slowdowns,
+    #[serde(default)]
+    pub moving: Moving,
 }
 
 /// Who goes first.
@@ -214,6 +218,29 @@ pub enum Links {
     Ideal,
 }
 
+/// How much it counts that jobs slow each other down on links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Slowdowns {
+    /// Places are chosen without a look at what goes over links.
+    #[default]
+    Unseen,
+    /// Of several places the one is chosen at which everybody together is predicted to lose least.
+    Weighed,
+    /// The same, and a job waits for a better place while starting is predicted to cost more.
+    WaitedOut,
+}
+
+/// Whether jobs that run are taken elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Moving {
+    #[default]
+    Never,
+    /// Those that can be moved, to places where everybody together is predicted to gain more than the move costs.
+    ForGain,
+}
+
 impl Policy {
     /// Names of all policies, in the order in which they are listed to users.
     pub fn names() -> impl Iterator<Item = &'static str> {
@@ -221,7 +248,7 @@ impl Policy {
     }
 
     pub fn named(name: &str) -> Option<Self> {
-        let (name, order, gangs, queueing, sharing, preemption, placement, links) =
+        let (name, order, gangs, queueing, sharing, preemption, placement, links, slowdowns, moving) =
             TABLE.iter().find(|row| row.0 == name)?;
         Some(Self {
             name: (*name).to_owned(),
@@ -232,6 +259,8 @@ impl Policy {
             preemption: *preemption,
             placement: *placement,
             links: *links,
+            slowdowns: *slowdowns,
+            moving: *moving,
         })
     }
 
@@ -249,7 +278,8 @@ impl Policy {
     }
 }
 
-type Row = (&'static str, fn() -> Order, Gangs, Queueing, Sharing, Preemption, Placement, Links);
+type Row =
+    (&'static str, fn() -> Order, Gangs, Queueing, Sharing, Preemption, Placement, Links, Slowdowns, Moving);
 
 /// The limits of Tiresias' two lower levels, in GPU-seconds.
 fn tiresias_levels() -> Order {
@@ -262,19 +292,19 @@ fn weighted() -> Order {
 
 #[rustfmt::skip]
 const TABLE: &[Row] = {
-    use {Gangs::*, Links::*, Placement::*, Preemption::*, Queueing::*, Sharing::*};
+    use {Gangs::*, Links::*, Placement::*, Preemption::*, Queueing::*, Sharing::*, Slowdowns::*};
     &[
-        ("metronome",    weighted,           Whole,          Reserve,    Fair,    ByGain, Topology, Shared),
-        ("kubernetes",   || Order::Priority, MemberByMember, Skip,       Ignored, Never,  Spread,   Shared),
-        ("coscheduling", || Order::Priority, Whole,          Skip,       Ignored, Never,  Spread,   Shared),
-        ("volcano",      || Order::Priority, Whole,          Skip,       Fair,    Never,  Buckets,  Shared),
-        ("fifo",         || Order::Fifo,     Whole,          HeadBlocks, Ignored, Never,  Pack,     Shared),
-        ("fifo-skip",    || Order::Fifo,     Whole,          Skip,       Ignored, Never,  Pack,     Shared),
-        ("srtf",         || Order::Srtf,     Whole,          Skip,       Ignored, ByRank, Pack,     Shared),
-        ("srsf",         || Order::Srsf,     Whole,          Skip,       Ignored, ByRank, Pack,     Shared),
-        ("tiresias",     tiresias_levels,    Whole,          Skip,       Ignored, ByRank, Pack,     Shared),
-        ("fair",         weighted,           Whole,          Reserve,    Fair,    ByGain, Topology, Shared),
-        ("solo",         weighted,           Whole,          Reserve,    Fair,    ByGain, Topology, Ideal),
+        ("metronome",    weighted,           Whole,          Reserve,    Fair,    ByGain, Topology, Shared, WaitedOut, Moving::ForGain),
+        ("kubernetes",   || Order::Priority, MemberByMember, Skip,       Ignored, Never,  Spread,   Shared, Unseen,    Moving::Never),
+        ("coscheduling", || Order::Priority, Whole,          Skip,       Ignored, Never,  Spread,   Shared, Unseen,    Moving::Never),
+        ("volcano",      || Order::Priority, Whole,          Skip,       Fair,    Never,  Buckets,  Shared, Unseen,    Moving::Never),
+        ("fifo",         || Order::Fifo,     Whole,          HeadBlocks, Ignored, Never,  Pack,     Shared, Unseen,    Moving::Never),
+        ("fifo-skip",    || Order::Fifo,     Whole,          Skip,       Ignored, Never,  Pack,     Shared, Unseen,    Moving::Never),
+        ("srtf",         || Order::Srtf,     Whole,          Skip,       Ignored, ByRank, Pack,     Shared, Unseen,    Moving::Never),
+        ("srsf",         || Order::Srsf,     Whole,          Skip,       Ignored, ByRank, Pack,     Shared, Unseen,    Moving::Never),
+        ("tiresias",     tiresias_levels,    Whole,          Skip,       Ignored, ByRank, Pack,     Shared, Unseen,    Moving::Never),
+        ("fair",         weighted,           Whole,          Reserve,    Fair,    ByGain, Topology, Shared, Unseen,    Moving::Never),
+        ("solo",         weighted,           Whole,          Reserve,    Fair,    ByGain, Topology, Ideal,  Unseen,    Moving::Never),
     ]
 };
 

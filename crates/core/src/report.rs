@@ -38,6 +38,9 @@ pub enum Reason {
     SpreadUnsatisfied { members: u32, fit: u32 },
     /// Its place is chosen; others have yet to leave it.
     WaitingForVictims,
+    /// There is room, but starting there is predicted to cost itself and others more than waiting; it waits until then at
+    /// the latest.
+    BandwidthContended { until: Instant },
     /// There would be room, but it is kept for somebody ahead who is expected to start then.
     ReservedUntil { ahead: JobId, until: Instant },
     /// The line is served in order and somebody ahead is waiting.
@@ -55,6 +58,11 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Whether it may be over though nothing has happened but that time went on.
+    pub(crate) const fn passes_with_time(&self) -> bool {
+        matches!(self, Self::ReservedUntil { .. } | Self::BandwidthContended { .. })
+    }
+
     /// The word for it in data: the same as in the journal.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -68,6 +76,7 @@ impl Reason {
             Reason::AntiAffinityUnsatisfied { .. } => "AntiAffinityUnsatisfied",
             Reason::SpreadUnsatisfied { .. } => "SpreadUnsatisfied",
             Reason::WaitingForVictims => "WaitingForVictims",
+            Reason::BandwidthContended { .. } => "BandwidthContended",
             Reason::ReservedUntil { .. } => "ReservedUntil",
             Reason::BehindHigherPriority { .. } => "BehindHigherPriority",
             Reason::StartFailed { .. } => "StartFailed",

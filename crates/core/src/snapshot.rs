@@ -8,6 +8,7 @@ use crate::cluster::{Cluster, Name};
 use crate::groups::{Groups, Tallies};
 use crate::id::{BudgetId, ClassId, GroupId, IdVec, JobId, QueueId, ShapeId, Window};
 use crate::job::{Gang, Job, Priority, RoleKind, Standing, Teams, Topology};
+use crate::meetings::Meetings;
 use crate::plan::{Plan, Reservation};
 use crate::queue::{Holdings, Queue};
 use crate::report::Reason;
@@ -35,6 +36,8 @@ pub struct Snapshot<'a> {
     pub displaced: &'a BTreeMap<JobId, JobId>,
     /// What queues and users hold in the plan.
     pub held: &'a Holdings,
+    /// Who meets whom on links.
+    pub meetings: &'a Meetings,
     /// Who waits for a time at which there is room.
     pub reservations: &'a [Reservation],
     /// Priorities present, with the number of jobs of each.
@@ -71,6 +74,8 @@ pub struct ClassKey {
     pub is_to_be_repaired: bool,
     /// How much is left to do, roughly, where the policy looks at that.
     pub length: u8,
+    /// What it sends, where the policy looks at that.
+    pub sends: u64,
     pub roles: Vec<(RoleKind, ShapeId, Gang)>,
 }
 
@@ -104,10 +109,9 @@ pub struct Class {
 }
 
 impl Class {
-    /// Who is held up by what is kept for another is looked at every time: either may come to be ahead.
+    /// Who is held up by what is kept for another, or waits for a better place, is looked at every time: time tells.
     pub fn is_closed(&self, stamp: u64) -> bool {
-        let closed =
-            self.closed.as_ref().filter(|(_, reason)| !matches!(reason, Reason::ReservedUntil { .. }));
+        let closed = self.closed.as_ref().filter(|(_, reason)| !reason.passes_with_time());
         closed.is_some_and(|(then, _)| *then == stamp)
     }
 }

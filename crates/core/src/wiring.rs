@@ -18,7 +18,7 @@ pub struct Placed {
 }
 
 /// The links of a cluster; behind those of its fabric, one inside each node, where that is not free.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Wiring {
     fabric: Fabric,
     rates: IdVec<LinkId, Bandwidth>,

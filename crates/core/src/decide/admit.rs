@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::draft::{Draft, Reach};
+use super::foresee;
 use super::hopeless::hopeless;
 use super::order::{Line, Rank, Ranker};
 use super::pass;
@@ -14,26 +15,16 @@ use crate::cluster::Name;
 use crate::id::{JobId, QueueId};
 use crate::job::Job;
 use crate::plan::Assignment;
-use crate::policy::{Policy, Preemption, Queueing, Sharing};
+use crate::policy::{Policy, Preemption, Queueing, Sharing, Slowdowns};
 use crate::queue::lineage;
 use crate::report::Reason;
 use crate::snapshot::Snapshot;
 use crate::units::Resources;
 
-pub(super) fn admit<'a>(
-    snapshot: &'a Snapshot<'a>,
-    policy: &Policy,
-    ranker: &'a Ranker<'a>,
-    sizes: Sizes,
-    placer: Placer,
-) -> Draft<'a> {
-    let Policy { queueing, sharing, preemption, .. } = *policy;
-    let keeping = snapshot.queues.iter().filter(|(_, queue)| queue.keeps().is_some());
-    let keeping = keeping.map(|(id, _)| id).filter(|_| sharing == Sharing::Fair).collect();
-    let rules = Rules { snapshot, queueing, preemption, sizes, placer, keeping };
-    match policy.preemption {
+pub(super) fn admit<'a>(rules: &Rules<'a>, ranker: &'a Ranker<'a>) -> Draft<'a> {
+    match rules.preemption {
         Preemption::Never | Preemption::ByPriority | Preemption::ByGain => {
-            pass::fill_what_is_free(&rules, ranker)
+            pass::fill_what_is_free(rules, ranker)
         }
         Preemption::ByRank => rules.share_out_by_rank(ranker),
     }
@@ -45,11 +36,19 @@ pub(super) struct Rules<'a> {
     pub(super) preemption: Preemption,
     pub(super) sizes: Sizes,
     pub(super) placer: Placer,
+    pub(super) slowdowns: Slowdowns,
     /// Queues that keep something for themselves, where that counts.
     keeping: Vec<QueueId>,
 }
 
 impl<'a> Rules<'a> {
+    pub(super) fn of(snapshot: &'a Snapshot<'a>, policy: &Policy, sizes: Sizes, placer: Placer) -> Self {
+        let Policy { queueing, sharing, preemption, slowdowns, .. } = *policy;
+        let keeping = snapshot.queues.iter().filter(|(_, queue)| queue.keeps().is_some());
+        let keeping = keeping.map(|(id, _)| id).filter(|_| sharing == Sharing::Fair).collect();
+        Self { snapshot, queueing, preemption, sizes, placer, slowdowns, keeping }
+    }
+
     /// Ranks everybody together, those in the plan and those that wait, and hands the room out down the list. Who is
     /// in the plan keeps its place if nobody ahead has taken it.
     fn share_out_by_rank(&self, ranker: &'a Ranker<'a>) -> Draft<'a> {
@@ -126,12 +125,23 @@ impl<'a> Rules<'a> {
         let job = &self.snapshot.jobs[id];
         self.quota_allows(draft, job)?;
         self.room_is_lent(draft, job)?;
+        if reach == Reach::Unclaimed && self.weighs_links(draft, job) {
+            let chosen = foresee::choose(self, draft, id).map_err(|reason| self.or_hopeless(job, reason))?;
+            draft.settle(id, job, chosen);
+            return Ok(());
+        }
         let mut placed = self.placer.place(draft, job, self.sizes, Reach::Unclaimed);
         if placed.is_err() && reach == Reach::Claimed {
             placed = self.placer.place(draft, job, self.sizes, Reach::Claimed);
         }
         draft.assign(id, &job.spec, placed.map_err(|reason| self.or_hopeless(job, reason))?);
         Ok(())
+    }
+
+    /// Whether it matters what a job would meet on links, and something is known of that.
+    fn weighs_links(&self, draft: &Draft<'_>, job: &Job) -> bool {
+        let sends = || job.spec.profile.as_ref().is_some_and(|profile| profile.exchange().is_some());
+        self.slowdowns != Slowdowns::Unseen && !draft.meetings.knows_no_links() && sends()
     }
 
     /// Who waits though it could never run as things are hears so.

@@ -2,6 +2,7 @@
 
 mod trial;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use crate::cluster::NodeState;
 use crate::devices::Devices;
 use crate::id::{GroupId, IdVec, JobId, NodeId, QueueId, ShapeId};
 use crate::job::{JobSpec, Rule, Shape, Standing};
+use crate::meetings::Meetings;
 use crate::plan::{Amendment, Assignment, Generation, Part, Reservation};
 use crate::queue::{Holdings, Queue};
 use crate::report::Report;
@@ -31,6 +33,7 @@ pub(super) struct Draft<'a> {
     fits: IdVec<ShapeId, u64>,
     exact: bool,
     held: Holdings,
+    pub(super) meetings: Cow<'a, Meetings>,
     /// Who waits for a time at which there is room, and what of that whoever is being placed must leave alone.
     pub(super) reservations: Vec<Reservation>,
     spare: BTreeMap<NodeId, Resources>,
@@ -90,6 +93,7 @@ impl<'a> Draft<'a> {
             fits,
             exact: false,
             held,
+            meetings: Cow::Borrowed(snapshot.meetings),
             reservations: Vec::new(),
             spare: BTreeMap::new(),
             counts: Counts::new(snapshot),
@@ -318,6 +322,9 @@ impl<'a> Draft<'a> {
     /// Writes down an assignment whose room placement has taken.
     pub(super) fn assign(&mut self, job: JobId, spec: &JobSpec, assignment: Assignment) {
         self.held.add(self.snapshot.queues, spec, assignment.total());
+        if !self.meetings.knows_no_links() {
+            self.meetings.to_mut().join(job, spec, &assignment);
+        }
         self.changes.insert(job, Some(Arc::new(assignment)));
         self.log.clear();
     }

@@ -1,5 +1,89 @@
-//! What is worth moving, shrinking or slowing. Without progress and traffic to go by, nothing is: the identity.
+//! What is worth moving: a job that runs apart, or meets others on links, goes to a better place once there is room for
+//! it, if that saves everybody more than the move costs.
+//!
+//! A move saves the job's work and starts it again elsewhere. It is made whole, into room that is free, one job in a
+//! decision, and only if what all lose at the old place exceeds what they would lose at the new one by half as much again
+//! as the move takes. So nobody is moved to and fro: each move makes things better by more than it costs. Who has rules
+//! about others, or others about it, stays where it is.
 
+use std::cmp::Reverse;
+
+use super::admit::Rules;
 use super::draft::Draft;
+use super::foresee::{counts, outlook};
+use crate::id::JobId;
+use crate::job::{Job, Life};
+use crate::plan::Assignment;
+use crate::policy::{Moving, Policy};
+use crate::units::{Duration, Instant};
 
-pub(super) fn migrate(_draft: &mut Draft<'_>) {}
+/// So many jobs are looked at in one decision, those with the most left to do first.
+const MOST_LOOKED_AT: usize = 16;
+
+/// What a move saves, over what it takes.
+const GAIN_OVER_COST: f64 = 1.5;
+
+/// A job runs for so many times as long as a move takes before it is moved again.
+const RUNS_BETWEEN: u64 = 10;
+
+pub(super) fn migrate<'a>(rules: &Rules<'a>, policy: &Policy, draft: &mut Draft<'a>) {
+    if policy.moving == Moving::Never || draft.meetings.knows_no_links() || draft.report.cut_short {
+        return;
+    }
+    let movable = longest_first(rules, draft);
+    let better = movable.into_iter().find_map(|id| Some((id, better_place(rules, draft, id)?)));
+    if let Some((id, place)) = better {
+        draft.relocate(id, &rules.snapshot.jobs[id], place);
+    }
+}
+
+/// Those that could be moved and may have a reason to be, the longest first.
+fn longest_first<'a>(rules: &Rules<'a>, draft: &Draft<'a>) -> Vec<JobId> {
+    let (jobs, now) = (rules.snapshot.jobs, rules.snapshot.now);
+    let flows = draft.meetings.flows().filter(|(id, flow)| draft.assigned(*id).is_none() && !flow.is_local());
+    let mut movable: Vec<(Reverse<Duration>, JobId)> = flows
+        .filter(|(id, _)| !draft.is_leaving(*id) && is_movable(rules, *id))
+        .filter_map(|(id, _)| Some((Reverse(jobs[id].remaining(now)?), id)))
+        .collect();
+    movable.sort_unstable();
+    movable.truncate(MOST_LOOKED_AT);
+    movable.into_iter().map(|(_, id)| id).collect()
+}
+
+fn is_movable(rules: &Rules<'_>, id: JobId) -> bool {
+    let job = &rules.snapshot.jobs[id];
+    let settled = matches!(&job.life, Life::Running(at) if rules.snapshot.plan.get(id) == Some(at));
+    let unruled =
+        job.spec.roles.iter().all(|role| role.shape.rules.is_empty() && role.shape.groups.is_empty());
+    settled && unruled && job.spec.capabilities.relocate && has_run_for_long(rules, job)
+}
+
+/// Whether it was not just started or moved.
+fn has_run_for_long(rules: &Rules<'_>, job: &Job) -> bool {
+    let least = takes(job).times(RUNS_BETWEEN).max(rules.snapshot.min_run);
+    let ripe: Option<Instant> = job.ripe(least);
+    job.not_before <= rules.snapshot.now && ripe.is_some_and(|ripe| ripe <= rules.snapshot.now)
+}
+
+/// How long a job does not train when it is moved.
+fn takes(job: &Job) -> Duration {
+    job.spec.checkpointing.map_or(Duration::ZERO, |costs| costs.takes + costs.restart)
+}
+
+/// A place that is better by more than the move costs, if there is one.
+fn better_place<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) -> Option<Assignment> {
+    let job = &rules.snapshot.jobs[id];
+    let here = rules.snapshot.plan.get(id)?;
+    let loss_here = outlook(rules.snapshot, draft, id, here).loss;
+    let cost = GAIN_OVER_COST * counts(rules.snapshot, job) * takes(job).as_secs_f64();
+    if loss_here <= cost {
+        return None;
+    }
+    // Whoever waits for room that is kept has waited long enough.
+    draft.heed(|_| true);
+    let places = rules.placer.alternatives(draft, job, rules.sizes).unwrap_or_default();
+    draft.heed(|_| false);
+    let looked = places.into_iter().map(|place| (outlook(rules.snapshot, draft, id, &place).loss, place));
+    let (loss, place) = looked.min_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    (loss_here - loss > cost).then_some(place)
+}

@@ -28,8 +28,9 @@ pub struct Rank {
 }
 
 /// Where it is known how long jobs take, waiting counts in proportion to that: ten minutes are nothing to who will run
-/// for a day. A wait of so many times its length counts for a long job as one window does for others.
-const LENGTHS_PER_WINDOW: u64 = 10;
+/// for a day, and much to who will run for one. A wait of its own length counts for a job as one window does for those
+/// of unknown length, but no less than this part of a window does.
+const SHORTEST_WINDOW: u64 = 10;
 
 #[derive(Debug)]
 pub struct Ranker<'a> {
@@ -140,7 +141,10 @@ impl<'a> Ranker<'a> {
         let width = Share::ratio(u64::from(class.members), u64::from(most));
         let weights = self.weights_in(class.key.queue).unwrap_or(weights);
         let waited = self.snapshot.now.since(job.submitted);
-        let window = weights.window().max(class.key.long().times(LENGTHS_PER_WINDOW));
+        let window = match class.key.long() {
+            Duration::ZERO => weights.window(),
+            length => length.max(Duration(weights.window().0 / SHORTEST_WINDOW)),
+        };
         weights.score((job.spec.user, task), (waited, window), width)
     }
 

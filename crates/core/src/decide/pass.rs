@@ -477,8 +477,17 @@ impl<'a, 'r> Pass<'a, 'r> {
         }
     }
 
+    /// When the first of those who wait for a better place waits no longer.
+    fn end_of_patience(&self) -> Option<Instant> {
+        let until = self.refused.iter().filter_map(|refused| match refused.reason {
+            Reason::BandwidthContended { until } => Some(until),
+            _ => None,
+        });
+        until.min()
+    }
+
     fn finish(mut self) -> Draft<'a> {
-        self.draft.wake = self.next_owed();
+        self.draft.wake = self.next_owed().into_iter().chain(self.end_of_patience()).min();
         let refused = self.refused.into_iter().map(|refused| (refused.class, refused.reason));
         self.draft.report.waiting.extend(refused);
         self.draft

@@ -7,6 +7,7 @@
 //! shared the node whose rest is of most use to others. Roles with rules are placed one member at a time. On a node,
 //! shares of GPUs go to the fullest device that has room, whatever the policy.
 
+mod alternatives;
 mod buckets;
 mod fragments;
 mod near;
@@ -50,6 +51,8 @@ pub(super) fn placer(rule: Placement) -> Placer {
 enum Scope {
     Node(NodeId),
     Domain(DomainId),
+    /// Two domains of one level.
+    Pair(DomainId, DomainId),
     /// A domain of a partition.
     Part(PartitionId, Domain),
     Everywhere,
@@ -219,6 +222,9 @@ impl<'a> Search<'a> {
         match scope {
             Scope::Node(node) => fit(node),
             Scope::Domain(domain) => cluster.nodes_in(domain).iter().map(|node| fit(*node)).sum(),
+            Scope::Pair(one, other) => {
+                [one, other].iter().flat_map(|domain| cluster.nodes_in(*domain)).map(|node| fit(*node)).sum()
+            }
             Scope::Part(partition, domain) => nodes_of(draft, partition, domain).map(fit).sum(),
             Scope::Everywhere => cluster.nodes().ids().map(fit).sum(),
         }
@@ -312,6 +318,10 @@ impl<'a> Search<'a> {
             Scope::Everywhere => cluster.nodes().ids().filter_map(taking).collect(),
             Scope::Part(partition, domain) => nodes_of(draft, partition, domain).filter_map(taking).collect(),
             Scope::Domain(domain) => cluster.nodes_in(domain).iter().copied().filter_map(taking).collect(),
+            Scope::Pair(one, other) => {
+                let nodes = [one, other].into_iter().flat_map(|domain| cluster.nodes_in(domain));
+                nodes.copied().filter_map(taking).collect()
+            }
         }
     }
 

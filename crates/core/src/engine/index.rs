@@ -8,8 +8,9 @@ use crate::decide::order::place_in_class;
 use crate::groups::{Belonging, Tallies};
 use crate::id::{GroupId, JobId};
 use crate::job::{Job, Life, Priority};
+use crate::meetings::{Meetings, pattern_of};
 use crate::plan::Assignment;
-use crate::policy::Policy;
+use crate::policy::{Policy, Slowdowns};
 use crate::queue::Holdings;
 use crate::room::Room;
 use crate::snapshot::{ClassKey, Waiting};
@@ -23,6 +24,7 @@ pub(super) struct Index {
     pub(super) waiting: Waiting,
     pub(super) tallies: Tallies,
     pub(super) held: Holdings,
+    pub(super) meetings: Meetings,
     pub(super) priorities: BTreeMap<Priority, usize>,
     /// What jobs hold in fact.
     pub(super) occupied: Taken,
@@ -43,6 +45,7 @@ impl Index {
             room: Room::of(&state.cluster),
             tallies: Tallies::of(&state.groups),
             held: Holdings::nothing(state.queues.len()),
+            meetings: Meetings::of(&state.cluster),
             occupied: Taken::nothing(nodes),
             checker: Checker::new(nodes, state.queues.len()),
             deadlines: state.under_way.iter().map(|(job, step)| (step.deadline, *job)).collect(),
@@ -171,12 +174,14 @@ impl Index {
     pub(super) fn hold(&mut self, state: &State, id: JobId, assignment: &Assignment) {
         self.room.take(&state.cluster, assignment);
         self.held.add(&state.queues, &state.jobs[id].spec, assignment.total());
+        self.meetings.join(id, &state.jobs[id].spec, assignment);
     }
 
     /// Gives room beside the plan back.
     pub(super) fn let_go(&mut self, state: &State, id: JobId, assignment: &Assignment) {
         self.room.give(&state.cluster, assignment);
         self.held.remove(&state.queues, &state.jobs[id].spec, assignment.total());
+        self.meetings.leave(id);
     }
 
     pub(super) fn next_timer(&self) -> Option<Instant> {
@@ -198,8 +203,16 @@ fn class_key(policy: &Policy, job: &Job, now: Instant) -> ClassKey {
         preempts: job.spec.preempts,
         is_to_be_repaired: job.goes_first(),
         length: if policy.looks_at_lengths() { length(job, now) } else { 0 },
+        sends: sends(policy, job),
         roles: roles.collect(),
     }
+}
+
+/// A number for what a job does in an iteration, where that matters; jobs of one class look the same on links.
+fn sends(policy: &Policy, job: &Job) -> u64 {
+    let matters = policy.slowdowns != Slowdowns::Unseen;
+    let pattern = matters.then(|| pattern_of(&job.spec)).flatten();
+    pattern.map_or(0, |pattern| pattern.fingerprint())
 }
 
 /// What is left to do in half powers of two; zero where that is unknown.

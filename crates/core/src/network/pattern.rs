@@ -112,6 +112,15 @@ impl Pattern {
         Ok(Self { compute: compute.0, finish: finish.0, bursts: bursts.into_iter().map(in_order).collect() })
     }
 
+    /// A number that is equal for equal patterns, and for others hardly ever.
+    pub fn fingerprint(&self) -> u64 {
+        let bursts = self.bursts.iter().flat_map(|burst| [burst.ready, burst.bytes.to_bits()]);
+        let all = [self.compute, self.finish].into_iter().chain(bursts);
+        all.fold(0xcbf2_9ce4_8422_2325, |mixed, word| {
+            (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+        })
+    }
+
     /// What one iteration sends.
     pub fn bytes(&self) -> f64 {
         self.bursts.iter().map(|burst| burst.bytes).sum()

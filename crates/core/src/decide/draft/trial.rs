@@ -13,6 +13,9 @@ impl<'a> Draft<'a> {
         self.taken.remove_all(assignment);
         assignment.nodes().for_each(|node| self.count_in(node));
         self.held.remove(self.snapshot.queues, spec, assignment.total());
+        if self.meetings.flow(job).is_some() {
+            self.meetings.to_mut().leave(job);
+        }
         self.growth += 1;
         self.unassign(job);
     }
@@ -22,6 +25,14 @@ impl<'a> Draft<'a> {
         self.evict(id, &job.spec, assignment);
         self.count(job, assignment, -1);
         self.changes.remove(&id);
+    }
+
+    /// Gives somebody in the plan another place, of room that is free.
+    pub(in crate::decide) fn relocate(&mut self, id: JobId, job: &'a Job, to: Assignment) {
+        let from = self.snapshot.plan.get(id).expect("who is moved is in the plan");
+        self.evict(id, &job.spec, from);
+        self.settle(id, job, to);
+        self.use_up_spare(id, |_| true);
     }
 
     /// Gives a job a place that was found in a trial.

@@ -52,6 +52,8 @@ fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
             .as_ref()
             .map_or(Ok(base.placement), |text| word(text, "placement", &PLACEMENT))?,
         links: base.links,
+        slowdowns: base.slowdowns,
+        moving: base.moving,
     })
 }
 

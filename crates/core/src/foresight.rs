@@ -1,0 +1,177 @@
+//! How much slower each of some flows gets by the others: a closed-loop prediction.
+//!
+//! **Problem.** Jobs that meet on links slow each other down, and what each does next shifts against the others. How
+//! long does an iteration of each take in the long run, compared with alone? The answer is wanted for many sets of jobs
+//! in one decision, and need not be better than the noise of real iterations.
+//!
+//! **Solution.** The network that the simulator runs on is run ahead for a few iterations of everybody. Starts are spread
+//! evenly over the periods, and compute varies a little, so that nobody stays locked in a lucky or an unlucky place.
+//! Links that only one flow crosses matter only if they are its narrowest, and equal sets of flows have equal answers, on
+//! whatever links they meet: so answers are remembered by *signature*, which names neither jobs nor links.
+
+use std::collections::BTreeMap;
+
+use crate::id::{IdVec, LinkId};
+use crate::meetings::Flow;
+use crate::network::{Jitter, Network, Route, Sharing, Training};
+use crate::units::{Bandwidth, Instant};
+
+/// How many iterations of the slowest are run ahead, where that is not too much work.
+const ITERATIONS: u64 = 24;
+
+/// The least that says anything about how jobs meet.
+const LEAST_ITERATIONS: u64 = 4;
+
+/// A prediction runs about so many iterations of all flows together.
+const MOST_ITERATIONS_IN_ALL: u64 = 4_000;
+
+/// Answers that are remembered. When there are more, all are forgotten: what is needed again is soon known again.
+const MOST_REMEMBERED: usize = 4_096;
+
+/// What is known of sets of flows that were looked at before.
+#[derive(Clone, Debug, Default)]
+pub struct Foresight {
+    known: BTreeMap<Signature, Vec<f64>>,
+}
+
+/// Flows that meet, without their names: what each does and puts on which links, and how much those carry.
+type Signature = Vec<u64>;
+
+impl Foresight {
+    /// For each flow, how long an iteration takes among the others, over alone.
+    pub fn slowdowns(&mut self, flows: &[&Flow], rate: impl Fn(LinkId) -> Bandwidth) -> Vec<f64> {
+        if flows.len() < 2 {
+            return vec![1.0; flows.len()];
+        }
+        let meeting = Meeting::of(flows, rate);
+        let signature = meeting.signature();
+        if !self.known.contains_key(&signature) && self.known.len() >= MOST_REMEMBERED {
+            self.known.clear();
+        }
+        let found = self.known.entry(signature).or_insert_with(|| meeting.run_ahead());
+        let mut slowdowns = vec![1.0; flows.len()];
+        for (slowdown, (place, _)) in found.iter().zip(&meeting.flows) {
+            slowdowns[*place] = *slowdown;
+        }
+        slowdowns
+    }
+}
+
+/// Flows in an order that does not depend on who they are, on links numbered from zero.
+struct Meeting<'f> {
+    /// Each with its place among those that were asked about.
+    flows: Vec<(usize, &'f Flow)>,
+    routes: Vec<Vec<(LinkId, f64)>>,
+    rates: IdVec<LinkId, Bandwidth>,
+}
+
+impl<'f> Meeting<'f> {
+    fn of(asked: &[&'f Flow], rate: impl Fn(LinkId) -> Bandwidth) -> Self {
+        let mut flows: Vec<(usize, &'f Flow)> = asked.iter().copied().enumerate().collect();
+        flows.sort_by_key(|(place, flow)| (flow.fingerprint, flow.route.links().len(), *place));
+        let mut users: BTreeMap<LinkId, u32> = BTreeMap::new();
+        for (link, _) in flows.iter().flat_map(|(_, flow)| flow.route.links()) {
+            *users.entry(*link).or_default() += 1;
+        }
+        let mut rates = IdVec::new();
+        let mut numbers: BTreeMap<LinkId, LinkId> = BTreeMap::new();
+        let mut number = |link: LinkId| *numbers.entry(link).or_insert_with(|| rates.push(rate(link)));
+        let mut routes = Vec::new();
+        for (_, flow) in &flows {
+            let narrowest = narrowest(&flow.route, &rate);
+            let links = flow.route.links().iter();
+            let telling = links.filter(|(link, _)| users[link] > 1 || Some(*link) == narrowest);
+            routes.push(telling.map(|(link, load)| (number(*link), *load)).collect());
+        }
+        Self { flows, routes, rates }
+    }
+
+    fn signature(&self) -> Signature {
+        let mut signature: Signature = self.rates.values().map(|rate| rate.0).collect();
+        for ((_, flow), route) in self.flows.iter().zip(&self.routes) {
+            signature.extend([flow.fingerprint, route.len() as u64]);
+            signature.extend(route.iter().flat_map(|(link, load)| [u64::from(link.0), load.to_bits()]));
+        }
+        signature
+    }
+
+    /// The slowdown of each flow, in the order they have here.
+    fn run_ahead(&self) -> Vec<f64> {
+        let mut network = Network::new(&self.rates, Sharing::default());
+        for (start, key) in self.starts() {
+            network.start(start, key, self.training(key));
+        }
+        network.run_until(self.horizon());
+        let slowdown = |(key, (_, flow)): (usize, &(usize, &Flow))| {
+            let mean = network.result(key).mean.unwrap_or(flow.alone.times(ITERATIONS));
+            (mean.0 as f64 / flow.alone.0.max(1) as f64).max(1.0)
+        };
+        self.flows.iter().enumerate().map(slowdown).collect()
+    }
+
+    /// Who starts when, in order of time.
+    fn starts(&self) -> Vec<(Instant, usize)> {
+        let start = |(key, (_, flow)): (usize, &(usize, &Flow))| {
+            (Instant((flow.alone.0 as f64 * evenly(key, GOLDEN)) as u64), key)
+        };
+        let mut starts: Vec<(Instant, usize)> = self.flows.iter().enumerate().map(start).collect();
+        starts.sort_unstable();
+        starts
+    }
+
+    fn training(&self, key: usize) -> Training {
+        Training {
+            pattern: self.flows[key].1.pattern.clone(),
+            route: Route::over(&self.routes[key]),
+            iterations: u64::MAX,
+            jitter: Some(Box::new(Unsteady { drawn: key })),
+            class: 0,
+            weight: 1,
+        }
+    }
+
+    fn horizon(&self) -> Instant {
+        let alone = |flow: &Flow| flow.alone.0.max(1);
+        let longest = self.flows.iter().map(|(_, flow)| alone(flow)).max().unwrap_or(1);
+        let meanwhile: u64 = self.flows.iter().map(|(_, flow)| longest / alone(flow) + 1).sum();
+        let iterations = (MOST_ITERATIONS_IN_ALL / meanwhile).clamp(LEAST_ITERATIONS, ITERATIONS);
+        Instant(longest.saturating_mul(iterations))
+    }
+}
+
+/// The link that bounds a flow which has its route for itself.
+fn narrowest(route: &Route, rate: impl Fn(LinkId) -> Bandwidth) -> Option<LinkId> {
+    let time = |(link, load): &&(LinkId, f64)| load / rate(*link).0.max(1) as f64;
+    route.links().iter().max_by(|one, other| time(one).total_cmp(&time(other))).map(|(link, _)| *link)
+}
+
+/// Multiples of an irrational number, without their whole part, lie evenly in the unit interval, however many there are.
+fn evenly(count: usize, irrational: f64) -> f64 {
+    ((count as f64 + 1.0) * irrational).fract()
+}
+
+const GOLDEN: f64 = 0.618_033_988_749_895;
+const PLASTIC: f64 = 0.754_877_666_246_693;
+
+/// Compute that varies by up to 2 %, each factor as often as the other, in an order without pattern.
+#[derive(Clone, Debug)]
+struct Unsteady {
+    drawn: usize,
+}
+
+const MOST_DEVIATION: f64 = 0.02;
+
+impl Jitter for Unsteady {
+    fn draw(&mut self) -> f64 {
+        self.drawn += 1;
+        1.0 + MOST_DEVIATION * (2.0 * evenly(self.drawn, PLASTIC) - 1.0)
+    }
+
+    fn least(&self) -> f64 {
+        1.0 - MOST_DEVIATION
+    }
+
+    fn again(&self) -> Box<dyn Jitter> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,133 @@
+//! Who meets whom on links, as planned.
+//!
+//! Each job in the plan that is known to exchange something is a *flow*: a loop with its route. Flows that share a link,
+//! directly or by way of others, concern each other; all others do not.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::cluster::Cluster;
+use crate::foresight::Foresight;
+use crate::id::{IdVec, JobId, LinkId};
+use crate::job::JobSpec;
+use crate::network::{Pattern, Route};
+use crate::plan::Assignment;
+use crate::units::Duration;
+use crate::wiring::{Placed, Wiring};
+
+/// A training loop at its place.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    pub pattern: Arc<Pattern>,
+    pub route: Route,
+    /// How long an iteration takes there without others.
+    pub alone: Duration,
+    /// A number for what it does in an iteration, equal for equal patterns.
+    pub fingerprint: u64,
+}
+
+impl Flow {
+    /// Whether it never leaves a node.
+    pub fn is_local(&self) -> bool {
+        self.route.links().is_empty()
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Meetings {
+    wiring: Arc<Wiring>,
+    flows: BTreeMap<JobId, Flow>,
+    /// Who crosses each link, in order of id.
+    users: IdVec<LinkId, Vec<JobId>>,
+    /// What was found out about them. An answer follows from the question alone, so remembering it changes nothing.
+    foresight: RefCell<Foresight>,
+}
+
+impl Meetings {
+    pub fn of(cluster: &Cluster) -> Self {
+        let wiring = Arc::new(Wiring::of(cluster, None));
+        let users = IdVec::filled(Vec::new(), wiring.rates().len());
+        Self { wiring, flows: BTreeMap::new(), users, foresight: RefCell::default() }
+    }
+
+    /// Whether nothing is known of links, so that nobody meets anybody.
+    pub fn knows_no_links(&self) -> bool {
+        self.users.is_empty()
+    }
+
+    pub fn flows(&self) -> impl Iterator<Item = (JobId, &Flow)> {
+        self.flows.iter().map(|(job, flow)| (*job, flow))
+    }
+
+    pub fn flow(&self, job: JobId) -> Option<&Flow> {
+        self.flows.get(&job)
+    }
+
+    /// What a job would put on links at a place; nothing where that is not known, or never leaves a node.
+    pub fn flow_at(&self, spec: &JobSpec, pattern: &Arc<Pattern>, place: &Assignment) -> Option<Flow> {
+        let exchange = spec.profile.as_ref()?.exchange()?;
+        let placed: Vec<Placed> = place
+            .parts()
+            .iter()
+            .map(|part| Placed {
+                kind: spec.roles[usize::from(part.role)].kind,
+                node: part.node,
+                members: part.members,
+            })
+            .collect();
+        let route = self.wiring.route(exchange, &placed, place.total().gpus).ok()?;
+        let alone = self.wiring.alone(pattern, &route);
+        Some(Flow { fingerprint: pattern.fingerprint(), pattern: pattern.clone(), route, alone })
+    }
+
+    pub(crate) fn join(&mut self, job: JobId, spec: &JobSpec, place: &Assignment) {
+        if self.knows_no_links() {
+            return;
+        }
+        let flow = pattern_of(spec).and_then(|pattern| self.flow_at(spec, &pattern, place));
+        let Some(flow) = flow else { return };
+        for (link, _) in flow.route.links() {
+            let users = &mut self.users[*link];
+            if let Err(at) = users.binary_search(&job) {
+                users.insert(at, job);
+            }
+        }
+        self.flows.insert(job, flow);
+    }
+
+    pub(crate) fn leave(&mut self, job: JobId) {
+        let Some(flow) = self.flows.remove(&job) else { return };
+        for (link, _) in flow.route.links() {
+            self.users[*link].retain(|user| *user != job);
+        }
+    }
+
+    /// For each flow, how long an iteration takes among the others, over alone.
+    pub fn slowdowns(&self, flows: &[&Flow]) -> Vec<f64> {
+        self.foresight.borrow_mut().slowdowns(flows, |link| self.wiring.rates()[link])
+    }
+
+    /// Everybody but `job` who shares a link with such a route, directly or by way of others.
+    pub fn met_on(&self, route: &Route, job: JobId) -> BTreeSet<JobId> {
+        let mut met: BTreeSet<JobId> = BTreeSet::new();
+        let mut crossed: BTreeSet<LinkId> = BTreeSet::new();
+        let mut ahead: Vec<LinkId> = route.links().iter().map(|(link, _)| *link).collect();
+        while let Some(link) = ahead.pop() {
+            if !crossed.insert(link) {
+                continue;
+            }
+            for user in self.users[link].iter().filter(|user| **user != job) {
+                if met.insert(*user) {
+                    ahead.extend(self.flows[user].route.links().iter().map(|(link, _)| *link));
+                }
+            }
+        }
+        met
+    }
+}
+
+/// What a job does in each iteration, as the network runs it; none where that is not known or cannot be.
+pub fn pattern_of(spec: &JobSpec) -> Option<Arc<Pattern>> {
+    Pattern::of(spec.profile.as_ref()?.exchange()?).ok().map(Arc::new)
+}
