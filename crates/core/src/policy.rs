@@ -13,6 +13,8 @@ pub struct Policy {
     pub queueing: Queueing,
     #[serde(default)]
     pub sharing: Sharing,
+    #[serde(default, skip_serializing_if = "Sizing::is_least")]
+    pub sizing: Sizing,
     pub preemption: Preemption,
     pub placement: Placement,
     pub links: Links,
@@ -167,6 +169,24 @@ pub enum Sharing {
     Fair,
 }
 
+/// How many members an elastic gang gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Sizing {
+    /// The least it asks for.
+    #[default]
+    Least,
+    /// The least, and more while nobody waits for the room; whoever comes to wait has it back before anybody is stopped.
+    Spare,
+}
+
+impl Sizing {
+    /// For serde: what is left out means this.
+    fn is_least(&self) -> bool {
+        *self == Self::Least
+    }
+}
+
 /// Who makes room for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -221,7 +241,7 @@ impl Policy {
     }
 
     pub fn named(name: &str) -> Option<Self> {
-        let (name, order, gangs, queueing, sharing, preemption, placement, links) =
+        let (name, order, gangs, queueing, sharing, sizing, preemption, placement, links) =
             TABLE.iter().find(|row| row.0 == name)?;
         Some(Self {
             name: (*name).to_owned(),
@@ -229,6 +249,7 @@ impl Policy {
             gangs: *gangs,
             queueing: *queueing,
             sharing: *sharing,
+            sizing: *sizing,
             preemption: *preemption,
             placement: *placement,
             links: *links,
@@ -249,7 +270,7 @@ impl Policy {
     }
 }
 
-type Row = (&'static str, fn() -> Order, Gangs, Queueing, Sharing, Preemption, Placement, Links);
+type Row = (&'static str, fn() -> Order, Gangs, Queueing, Sharing, Sizing, Preemption, Placement, Links);
 
 /// The limits of Tiresias' two lower levels, in GPU-seconds.
 fn tiresias_levels() -> Order {
@@ -262,19 +283,19 @@ fn weighted() -> Order {
 
 #[rustfmt::skip]
 const TABLE: &[Row] = {
-    use {Gangs::*, Links::*, Placement::*, Preemption::*, Queueing::*, Sharing::*};
+    use {Gangs::*, Links::*, Placement::*, Preemption::*, Queueing::*, Sharing::*, Sizing::*};
     &[
-        ("metronome",    weighted,           Whole,          Reserve,    Fair,    ByGain, Topology, Shared),
-        ("kubernetes",   || Order::Priority, MemberByMember, Skip,       Ignored, Never,  Spread,   Shared),
-        ("coscheduling", || Order::Priority, Whole,          Skip,       Ignored, Never,  Spread,   Shared),
-        ("volcano",      || Order::Priority, Whole,          Skip,       Fair,    Never,  Buckets,  Shared),
-        ("fifo",         || Order::Fifo,     Whole,          HeadBlocks, Ignored, Never,  Pack,     Shared),
-        ("fifo-skip",    || Order::Fifo,     Whole,          Skip,       Ignored, Never,  Pack,     Shared),
-        ("srtf",         || Order::Srtf,     Whole,          Skip,       Ignored, ByRank, Pack,     Shared),
-        ("srsf",         || Order::Srsf,     Whole,          Skip,       Ignored, ByRank, Pack,     Shared),
-        ("tiresias",     tiresias_levels,    Whole,          Skip,       Ignored, ByRank, Pack,     Shared),
-        ("fair",         weighted,           Whole,          Reserve,    Fair,    ByGain, Topology, Shared),
-        ("solo",         weighted,           Whole,          Reserve,    Fair,    ByGain, Topology, Ideal),
+        ("metronome",    weighted,           Whole,          Reserve,    Fair,    Spare, ByGain, Topology, Shared),
+        ("kubernetes",   || Order::Priority, MemberByMember, Skip,       Ignored, Least, Never,  Spread,   Shared),
+        ("coscheduling", || Order::Priority, Whole,          Skip,       Ignored, Least, Never,  Spread,   Shared),
+        ("volcano",      || Order::Priority, Whole,          Skip,       Fair,    Least, Never,  Buckets,  Shared),
+        ("fifo",         || Order::Fifo,     Whole,          HeadBlocks, Ignored, Least, Never,  Pack,     Shared),
+        ("fifo-skip",    || Order::Fifo,     Whole,          Skip,       Ignored, Least, Never,  Pack,     Shared),
+        ("srtf",         || Order::Srtf,     Whole,          Skip,       Ignored, Least, ByRank, Pack,     Shared),
+        ("srsf",         || Order::Srsf,     Whole,          Skip,       Ignored, Least, ByRank, Pack,     Shared),
+        ("tiresias",     tiresias_levels,    Whole,          Skip,       Ignored, Least, ByRank, Pack,     Shared),
+        ("fair",         weighted,           Whole,          Reserve,    Fair,    Spare, ByGain, Topology, Shared),
+        ("solo",         weighted,           Whole,          Reserve,    Fair,    Spare, ByGain, Topology, Ideal),
     ]
 };
 

@@ -329,6 +329,11 @@ impl<'a> Draft<'a> {
         self.changes.get(&job).is_some_and(Option::is_none)
     }
 
+    /// Whether anything was decided about a job in this draft.
+    pub(super) fn is_changed(&self, job: JobId) -> bool {
+        self.changes.contains_key(&job)
+    }
+
     /// From now on what is kept for these must be left alone, until somebody else is placed.
     pub(super) fn heed(&mut self, heeded: impl Fn(&Reservation) -> bool) {
         self.spare.clear();

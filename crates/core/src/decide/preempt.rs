@@ -292,7 +292,7 @@ impl<'a> Victims<'a> {
             return false;
         }
         let mark = trial.mark();
-        let fits = rules.leaves_what_is_kept(draft, job, trial.total())
+        let fits = rules.leaves_what_is_kept(draft, job.spec.queue, job.spec.least(), trial.total())
             && rules.placer.place(trial, job, rules.sizes, Reach::Claimed).is_ok();
         trial.rollback(mark);
         self.in_vain += usize::from(!fits);
@@ -526,7 +526,8 @@ impl<'a> Search<'_, 'a> {
     }
 
     fn leaves_what_is_kept(&self, trial: &Draft<'_>) -> bool {
-        self.rules.leaves_what_is_kept(self.draft, self.job, trial.total())
+        let spec = &self.job.spec;
+        self.rules.leaves_what_is_kept(self.draft, spec.queue, spec.least(), trial.total())
     }
 
     /// Whether a victim lies on one of the nodes, or counts in a group that the job's rules look at.

@@ -50,7 +50,7 @@ fn restart_of(job: &Job) -> Duration {
 /// When somebody who runs is expected to leave. Who should have left already, or whose work is unknown, is expected to
 /// take as long again as it has.
 fn expected_end(job: &Job, now: Instant) -> Instant {
-    match job.remaining(now).filter(|left| !left.is_zero()) {
+    match job.time_left(now).filter(|left| !left.is_zero()) {
         Some(left) => now + left,
         None => now + job.progress.executed(now).max(LEAST_EXPECTED),
     }

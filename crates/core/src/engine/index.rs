@@ -23,6 +23,8 @@ pub(super) struct Index {
     pub(super) waiting: Waiting,
     pub(super) tallies: Tallies,
     pub(super) held: Holdings,
+    /// Those in the plan whose number of members is not fixed.
+    pub(super) elastic: BTreeSet<JobId>,
     pub(super) priorities: BTreeMap<Priority, usize>,
     /// What jobs hold in fact.
     pub(super) occupied: Taken,
@@ -171,12 +173,16 @@ impl Index {
     pub(super) fn hold(&mut self, state: &State, id: JobId, assignment: &Assignment) {
         self.room.take(&state.cluster, assignment);
         self.held.add(&state.queues, &state.jobs[id].spec, assignment.total());
+        if state.jobs[id].spec.roles.iter().any(|role| role.gang.is_elastic()) {
+            self.elastic.insert(id);
+        }
     }
 
     /// Gives room beside the plan back.
     pub(super) fn let_go(&mut self, state: &State, id: JobId, assignment: &Assignment) {
         self.room.give(&state.cluster, assignment);
         self.held.remove(&state.queues, &state.jobs[id].spec, assignment.total());
+        self.elastic.remove(&id);
     }
 
     pub(super) fn next_timer(&self) -> Option<Instant> {

@@ -70,7 +70,7 @@ impl Wires {
         model: &TrainingModel,
     ) {
         let pattern = loop_of(&model.pattern);
-        let route = self.wiring.route(&model.pattern, &placed(&training.members, spec), spec.gpus());
+        let route = self.wiring.route(&model.pattern, &placed(&training.members, spec), training.held());
         let route = route.expect("a scenario joins all its nodes");
         training.iteration_alone = self.wiring.alone(&pattern, &route);
         training.iteration_computed = self.wiring.alone(&pattern, &Route::nothing());
