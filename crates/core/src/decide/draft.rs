@@ -319,7 +319,7 @@ impl<'a> Draft<'a> {
         self.changes.get(&job)?.as_ref()
     }
 
-    /// Who was given a place in this draft.
+    /// Who was given a place or another size in this draft.
     pub(super) fn starting(&self) -> impl Iterator<Item = (JobId, &Arc<Assignment>)> {
         self.changes.iter().filter_map(|(job, change)| Some((*job, change.as_ref()?)))
     }

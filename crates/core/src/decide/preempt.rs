@@ -261,11 +261,11 @@ impl<'a> Victims<'a> {
         grounds.rights.filter(takes_back).map(|rights| Surplus::of(rights, draft, job))
     }
 
-    /// Whether a victim has not been told to leave, and no budget protects it.
+    /// Whether nothing was decided about a victim yet, and no budget protects it.
     fn stays(&self, draft: &Draft<'_>, victim: &Victim<'_>) -> bool {
         let members = victim.assignment.members();
         let budgets_allow = victim.job.spec.budgets.iter().all(|budget| members <= self.left(*budget));
-        budgets_allow && !draft.is_leaving(victim.id)
+        budgets_allow && !draft.is_changed(victim.id)
     }
 
     /// Whether the job would fit if all these left. Jobs with the same candidates share the answer's costly part.

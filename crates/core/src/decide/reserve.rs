@@ -93,11 +93,15 @@ type Leaving<'d> = (Instant, &'d Job, &'d Assignment);
 /// Everybody in the plan, and who was put there in this draft, the first to leave first.
 fn in_order_of_leaving<'d, 'a: 'd>(rules: &Rules<'a>, draft: &'d Draft<'a>) -> Vec<Leaving<'d>> {
     let (jobs, now) = (rules.snapshot.jobs, rules.snapshot.now);
-    let planned = rules.snapshot.plan.iter().filter(|(id, _)| !draft.is_leaving(*id));
+    let planned = rules.snapshot.plan.iter().filter(|(id, _)| !draft.is_changed(*id));
     let running = planned.map(|(id, held)| (expected_end(&jobs[id], now), &jobs[id], &**held));
     let starting = draft.starting().map(|(id, held)| {
         let job = &jobs[id];
-        (end_if_started(job, now).unwrap_or(now + LEAST_EXPECTED), job, &**held)
+        let end = match job.life.is_waiting() {
+            true => end_if_started(job, now).unwrap_or(now + LEAST_EXPECTED),
+            false => expected_end(job, now),
+        };
+        (end, job, &**held)
     });
     let mut leaving: Vec<Leaving<'d>> = running.chain(starting).collect();
     leaving.sort_by_key(|(end, _, _)| *end);

@@ -70,19 +70,23 @@ impl<'a> Draft<'a> {
         true
     }
 
-    /// A job in the plan was given another size in vain.
+    /// A job was given another size in vain.
     pub(in crate::decide) fn undo_resize(
         &mut self,
         id: JobId,
         spec: &JobSpec,
         to: &Assignment,
-        from: &Assignment,
+        from: &Arc<Assignment>,
     ) {
         self.put_instead(to, from);
         self.held.remove(self.snapshot.queues, spec, to.total());
         self.held.add(self.snapshot.queues, spec, from.total());
         self.growth -= u64::from(from.covers(to));
-        self.changes.remove(&id);
+        if self.snapshot.plan.get(id) == Some(from) {
+            self.changes.remove(&id);
+        } else {
+            self.changes.insert(id, Some(from.clone()));
+        }
     }
 
     fn put_instead(&mut self, one: &Assignment, other: &Assignment) {

@@ -75,10 +75,12 @@ impl<'a> Given<'a> {
 /// Those that run above their least, whoever loses most by giving back first.
 fn givers<'a>(rights: Option<&Rights<'a>>, draft: &Draft<'a>) -> Vec<Giver<'a>> {
     let Snapshot { jobs, plan, elastic, .. } = *draft.snapshot;
-    let unchanged = elastic.iter().filter(|id| !draft.is_changed(**id));
-    let gangs = unchanged.filter_map(|id| Some((Extras::of(*id, &jobs[*id])?, plan.get(*id)?)));
-    let large =
-        gangs.filter(|(gang, held)| gang.count(held) > 0 && gang.may_change(draft.snapshot, held));
+    let planned = elastic.iter().filter(|id| !draft.is_leaving(**id));
+    let gangs = planned.filter_map(|id| Some((Extras::of(*id, &jobs[*id])?, plan.get(*id)?)));
+    let may_give = gangs.filter(|(gang, held)| gang.may_change(draft.snapshot, held));
+    // Some may have given members back already in this pass.
+    let held = may_give.map(|(gang, held)| (gang, draft.assigned(gang.id).unwrap_or(held)));
+    let large = held.filter(|(gang, held)| gang.count(held) > 0);
     let mut givers: Vec<Giver<'a>> = large.filter_map(|(gang, held)| Giver::at_least(gang, held)).collect();
     let queues = draft.held().by_queue();
     let beyond = |queue| rights.is_some_and(|rights| rights.is_beyond(queues, queue));
