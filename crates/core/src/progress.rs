@@ -66,6 +66,9 @@ impl Pace {
 pub struct Progress {
     executed: Duration,
     attained: GpuTime,
+    /// By how much more that is than the time it has run, because it had more members than asked for.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    hastened: Duration,
     /// Since when it has run, on how many GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     running: Option<(Instant, Gpus)>,
@@ -76,6 +79,11 @@ pub struct Progress {
     pub latest: Option<Sample>,
 }
 
+/// For serde: what is left out means this.
+fn is_nothing(time: &Duration) -> bool {
+    time.is_zero()
+}
+
 impl Progress {
     /// Work done, as time alone at the size asked for.
     pub fn executed(&self, now: Instant) -> Duration {
@@ -83,6 +91,16 @@ impl Progress {
             Some((since, _)) => self.executed + self.pace.work(now.since(since)),
             None => self.executed,
         }
+    }
+
+    /// The time that took, as far as it was not in vain.
+    pub fn ran(&self, now: Instant) -> Duration {
+        self.executed(now) - self.hastened(now)
+    }
+
+    fn hastened(&self, now: Instant) -> Duration {
+        let time = self.running.map_or(Duration::ZERO, |(since, _)| now.since(since));
+        self.hastened + (self.pace.work(time) - time)
     }
 
     /// Service received: GPUs times time.
@@ -110,6 +128,7 @@ impl Progress {
     }
 
     pub(crate) fn stops(&mut self, now: Instant) {
+        self.hastened = self.hastened(now);
         self.executed = self.executed(now);
         self.attained = self.attained(now);
         self.running = None;
@@ -119,6 +138,7 @@ impl Progress {
     /// The world knows better how much work is done: after a fault, what was saved.
     pub(crate) fn corrected(&mut self, now: Instant, executed: Duration) {
         self.attained = self.attained(now);
+        self.hastened = self.hastened(now);
         self.executed = executed;
         self.running = self.running.map(|(_, gpus)| (now, gpus));
     }
@@ -156,6 +176,7 @@ mod tests {
         progress.starts(Instant::START, Gpus::whole(5), pace);
         let now = Instant::from_secs(10);
         assert_eq!(progress.executed(now), Duration::from_secs(25));
+        assert_eq!(progress.ran(now), Duration::from_secs(10));
         assert_eq!(pace.time(Duration::from_secs(25)), Duration::from_secs(10));
         assert_eq!(progress.attained(now), GpuTime::gpu_seconds(50));
     }

@@ -1,10 +1,12 @@
 //! Gangs above their least: they take what is to spare, and give it back before anybody is stopped.
 
+use metronome_core::cluster::Level;
 use metronome_core::decide::decide;
-use metronome_core::id::JobId;
-use metronome_core::job::{Checkpointing, Gang, JobSpec, Life, Priority};
+use metronome_core::id::{IdVec, JobId, QueueId};
+use metronome_core::job::{Checkpointing, Gang, JobSpec, Life, Priority, Teams};
 use metronome_core::plan::{Action, Assignment};
 use metronome_core::policy::{Policy, Sizing};
+use metronome_core::queue::Queue;
 use metronome_core::units::{Duration, GpuTime, Instant};
 use metronome_sim::outcome::{Fate, Outcome};
 use metronome_testkit::build::{
@@ -153,6 +155,61 @@ fn nothing_is_to_spare_while_somebody_waits_who_may_use_it() {
     end(&mut driver, filler);
     pass(&mut driver, 120);
     assert_eq!(members(&driver, gang), 8);
+}
+
+#[test]
+fn members_in_groups_come_and_go_by_whole_groups() {
+    let mut driver = Driver::new(racks(1, 3, 4), policy("metronome"));
+    let mut spec = elastic("gang", 2, 12, 10_000);
+    let size = std::num::NonZeroU32::new(2).unwrap();
+    spec.teams = Some(Teams { size, within: Level(1) });
+    let gang = driver.submit(spec);
+    driver.settle();
+    assert_eq!(members(&driver, gang), 12);
+    let newcomer = driver.submit(stays(job("newcomer", 3, 100)));
+    driver.settle();
+    assert!(runs(&driver, newcomer));
+    assert_eq!(members(&driver, gang), 8, "one more than needed goes with its group");
+    assert_eq!(driver.engine.state().alarms, 0);
+}
+
+/// `default`, and `bounded`, which may hold eight GPUs.
+fn queues() -> IdVec<QueueId, Queue> {
+    let bounded = Queue { quota: Some(gpus(8)), borrows: false, ..Queue::open("bounded") };
+    IdVec::from_iter([Queue::open("default"), bounded])
+}
+
+#[test]
+fn extras_count_against_the_quota_and_are_given_back_for_it() {
+    let mut driver = Driver::sharing(racks(1, 4, 4), policy("metronome"), queues());
+    let bounded = |spec: JobSpec| JobSpec { queue: QueueId(1), ..spec };
+    let gang = driver.submit(bounded(elastic("gang", 2, 16, 10_000)));
+    driver.settle();
+    assert_eq!(members(&driver, gang), 8, "its queue may hold no more");
+    let newcomer = driver.submit(bounded(stays(job("newcomer", 5, 100))));
+    driver.settle();
+    assert!(runs(&driver, newcomer), "there is room enough, but no quota beside the extras");
+    assert_eq!(members(&driver, gang), 3);
+    let hopeful = driver.submit(bounded(stays(job("hopeful", 2, 100))));
+    driver.settle();
+    assert!(!runs(&driver, hopeful), "with one given back its queue would hold nine");
+    assert_eq!(members(&driver, gang), 3, "nothing is given back in vain");
+}
+
+#[test]
+fn a_queue_beyond_its_own_gives_back_first() {
+    let own = |name: &str, count: u64| Queue { quota: Some(gpus(count)), ..Queue::open(name) };
+    let queues = IdVec::from_iter([Queue::open("default"), own("rich", 12), own("poor", 2)]);
+    let mut driver = Driver::sharing(racks(1, 4, 4), policy("metronome"), queues);
+    let of = |queue: u32, spec: JobSpec| JobSpec { queue: QueueId(queue), ..spec };
+    let rich = driver.submit(of(1, costing(elastic("rich", 2, 8, 10_000), 1, 1)));
+    let poor = driver.submit(of(2, costing(elastic("poor", 2, 8, 10_000), 10, 60)));
+    driver.settle();
+    assert_eq!((members(&driver, rich), members(&driver, poor)), (8, 8));
+    let newcomer = driver.submit(of(1, stays(job("newcomer", 2, 100))));
+    driver.settle();
+    assert!(runs(&driver, newcomer));
+    assert_eq!((members(&driver, rich), members(&driver, poor)), (8, 6), "though it loses more");
 }
 
 #[test]

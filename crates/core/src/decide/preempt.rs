@@ -393,7 +393,7 @@ impl<'a> Victim<'a> {
 /// Whether somebody has waited for so long that it makes no more room for others of its queue: neither a stream of short
 /// jobs nor one of urgent ones keeps it from ending. Of a job whose length is unknown nobody can say what is long.
 pub(super) fn is_spared(job: &Job, ranker: &Ranker<'_>, now: Instant) -> bool {
-    let waited = now.since(job.submitted) - job.progress.executed(now);
+    let waited = now.since(job.submitted) - job.progress.ran(now);
     let enough = |alone: Duration| ranker.window(job.spec.queue).max(alone.times(LENGTHS_BEFORE_SPARED));
     job.spec.work.alone.is_some_and(|alone| waited >= enough(alone))
 }

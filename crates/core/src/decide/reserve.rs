@@ -34,7 +34,7 @@ pub(super) fn owed_from(job: &Job, ranker: &Ranker<'_>, now: Instant) -> Instant
     let window = ranker.window(job.spec.queue);
     let alone = job.spec.work.alone.unwrap_or(Duration::ZERO);
     let lengths = if job.spec.capabilities.suspend { LENGTHS_BEFORE_SPARED } else { LENGTHS_BEFORE_KEEPING };
-    job.submitted + job.progress.executed(now) + window.max(alone.times(lengths))
+    job.submitted + job.progress.ran(now) + window.max(alone.times(lengths))
 }
 
 /// When a job is expected to have done its work, if it runs from now on: for who is asked whether it will be gone in
@@ -52,7 +52,7 @@ fn restart_of(job: &Job) -> Duration {
 fn expected_end(job: &Job, now: Instant) -> Instant {
     match job.time_left(now).filter(|left| !left.is_zero()) {
         Some(left) => now + left,
-        None => now + job.progress.executed(now).max(LEAST_EXPECTED),
+        None => now + job.progress.ran(now).max(LEAST_EXPECTED),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is to spare goes to elastic gangs.
 //!
-//! Those that start in this very decision come first, because more members cost them nothing: one member at a time
-//! goes to the gang that gains most by it, time saved for each GPU. Who runs has to save its work and start again for
+//! Those that start in this very decision come first, because more members cost them nothing: one member at a time,
+//! or one group of them (`Teams`), goes to the gang that gains most by it, time saved for each GPU. Who runs has to save its work and start again for
 //! it, however many members come; so one gang after the other grows as far as it can, if the time it saves is worth
 //! more than twice that, and none that was started or changed just before.
 //!
@@ -122,7 +122,8 @@ type Gain = (bool, Reverse<u128>, u64, JobId);
 fn gain(gang: &Extras<'_>, draft: &Draft<'_>, now: Instant) -> Gain {
     let members = size_in(draft, gang);
     let (has, least) = (u128::from(members.max(1)), u64::from(gang.least().max(1)));
-    let saved = |left: Duration| u128::from(left.0) * u128::from(least) * 1000 / (has * (has + 1));
+    let more = u128::from(gang.unit());
+    let saved = |left: Duration| u128::from(left.0) * u128::from(least) * more * 1000 / (has * (has + more));
     let left = gang.job.remaining(now);
     let for_each_gpu = left.map_or(0, |left| saved(left) / u128::from(gang.each().gpus.0.max(1)));
     (left.is_none(), Reverse(for_each_gpu), u64::from(members) * 1000 / least, gang.id)

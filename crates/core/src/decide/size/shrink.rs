@@ -81,7 +81,7 @@ fn givers<'a>(rights: Option<&Rights<'a>>, draft: &Draft<'a>) -> Vec<Giver<'a>> 
     // Some may have given members back already in this pass.
     let held = may_give.map(|(gang, held)| (gang, draft.assigned(gang.id).unwrap_or(held)));
     let large = held.filter(|(gang, held)| gang.count(held) > 0);
-    let mut givers: Vec<Giver<'a>> = large.filter_map(|(gang, held)| Giver::at_least(gang, held)).collect();
+    let mut givers: Vec<Giver<'a>> = large.filter_map(|(gang, held)| Giver::at_least(draft, gang, held)).collect();
     let queues = draft.held().by_queue();
     let beyond = |queue| rights.is_some_and(|rights| rights.is_beyond(queues, queue));
     givers.sort_by_cached_key(|Giver { gang, held, .. }| {
@@ -93,14 +93,14 @@ fn givers<'a>(rights: Option<&Rights<'a>>, draft: &Draft<'a>) -> Vec<Giver<'a>> 
 
 impl<'a> Giver<'a> {
     /// A gang that gives all back that it could do without.
-    fn at_least(gang: Extras<'a>, held: &Arc<Assignment>) -> Option<Self> {
-        let smaller = Arc::new(gang.without(held, gang.count(held))?);
+    fn at_least(draft: &Draft<'a>, gang: Extras<'a>, held: &Arc<Assignment>) -> Option<Self> {
+        let smaller = Arc::new(gang.without(draft.snapshot.cluster, held, gang.count(held))?);
         Some(Self { gang, held: held.clone(), smaller })
     }
 
     /// The same, giving so many back.
-    fn giving(&self, count: u32) -> Option<Self> {
-        let smaller = Arc::new(self.gang.without(&self.held, count)?);
+    fn giving(&self, draft: &Draft<'a>, count: u32) -> Option<Self> {
+        let smaller = Arc::new(self.gang.without(draft.snapshot.cluster, &self.held, count)?);
         Some(Self { smaller, ..self.clone() })
     }
 }
@@ -135,7 +135,7 @@ impl<'a> Search<'_, 'a> {
         let mut best = all;
         while enough - too_few > 1 {
             let middle = too_few + (enough - too_few) / 2;
-            let Some(fewer) = best.giving(middle) else { break };
+            let Some(fewer) = best.giving(trial, middle) else { break };
             take(trial, &best);
             let given = give(trial, &fewer);
             if given && self.fits(trial) {
