@@ -230,10 +230,7 @@ fn alone_on_the_cluster_an_elastic_job_ends_as_much_earlier_as_it_is_larger() {
 
 #[test]
 fn a_job_that_grows_on_its_way_pays_for_one_restart() {
-    let jobs = [
-        (0, stays(job("filler", 4, 300))),
-        (0, costing(elastic("gang", 2, 8, 1000), 5, 5)),
-    ];
+    let jobs = [(0, stays(job("filler", 4, 300))), (0, costing(elastic("gang", 2, 8, 1000), 5, 5))];
     let outcome = run(&scenario(pool(8), jobs), policy("metronome"), 1);
     // 600 of its 1000 s are done when the filler ends; saving and restarting takes 10 s, and the rest 100 s at eight.
     assert_eq!(outcome.jobs[1].end, Some(Instant::from_secs(410)), "{:?}", outcome.jobs[1]);

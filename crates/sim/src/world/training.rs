@@ -146,7 +146,9 @@ impl Training {
     pub(super) fn executed(&self, now: Instant) -> Duration {
         match &self.model {
             Some(model) => self.share_of_work(self.done.iterations, model.iterations),
-            None => self.done.time + self.since.map_or(Duration::ZERO, |since| self.pace.work(now.since(since))),
+            None => {
+                self.done.time + self.since.map_or(Duration::ZERO, |since| self.pace.work(now.since(since)))
+            }
         }
     }
 

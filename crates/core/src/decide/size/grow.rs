@@ -60,7 +60,8 @@ fn running<'a>(draft: &Draft<'a>) -> Vec<Extras<'a>> {
     let Snapshot { jobs, plan, elastic, .. } = *draft.snapshot;
     let unchanged = elastic.iter().filter(|id| !draft.is_changed(**id));
     let gangs = unchanged.filter_map(|id| Some((Extras::of(*id, &jobs[*id])?, plan.get(*id)?)));
-    let small = gangs.filter(|(gang, held)| gang.may_have_more(held) && gang.may_change(draft.snapshot, held));
+    let small =
+        gangs.filter(|(gang, held)| gang.may_have_more(held) && gang.may_change(draft.snapshot, held));
     small.map(|(gang, _)| gang).collect()
 }
 

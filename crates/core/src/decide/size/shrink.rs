@@ -81,7 +81,8 @@ fn givers<'a>(rights: Option<&Rights<'a>>, draft: &Draft<'a>) -> Vec<Giver<'a>> 
     // Some may have given members back already in this pass.
     let held = may_give.map(|(gang, held)| (gang, draft.assigned(gang.id).unwrap_or(held)));
     let large = held.filter(|(gang, held)| gang.count(held) > 0);
-    let mut givers: Vec<Giver<'a>> = large.filter_map(|(gang, held)| Giver::at_least(draft, gang, held)).collect();
+    let mut givers: Vec<Giver<'a>> =
+        large.filter_map(|(gang, held)| Giver::at_least(draft, gang, held)).collect();
     let queues = draft.held().by_queue();
     let beyond = |queue| rights.is_some_and(|rights| rights.is_beyond(queues, queue));
     givers.sort_by_cached_key(|Giver { gang, held, .. }| {

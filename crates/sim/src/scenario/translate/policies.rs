@@ -1,6 +1,8 @@
 //! Policies: changes to one that is built in.
 
-use metronome_core::policy::{Gangs, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing, Weights};
+use metronome_core::policy::{
+    Gangs, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing, Weights,
+};
 use metronome_core::units::{GpuTime, Share};
 use serde_saphyr::Spanned;
 
