@@ -137,7 +137,7 @@ fn a_policy_keeps_what_its_base_says() {
             gangs: Gangs::Whole,
             queueing: Queueing::HeadBlocks,
             sharing: Sharing::Fair,
-            sizing: Sizing::Spare,
+            sizing: Sizing::Least,
             preemption: Preemption::ByRank,
             placement: Placement::Topology,
             links: Links::Shared,
