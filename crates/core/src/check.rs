@@ -122,7 +122,7 @@ impl Checker {
     ) -> Result<Checked<Amendment>, Violation> {
         for (id, change) in &amendment.changes {
             let job = snapshot.jobs.get(*id).ok_or(Violation::NotToRun(*id))?;
-            may_be_disturbed(*id, job)?;
+            may_be_disturbed(*id, job, change.as_ref())?;
             let Some(new) = change else { continue };
             is_to_run(*id, job)?;
             is_whole(*id, &job.spec, new)?;
@@ -403,8 +403,25 @@ fn is_to_run(id: JobId, job: &Job) -> Result<(), Violation> {
 }
 
 /// Whoever waits may be planned anew; whoever has nodes must allow to be taken off them.
-fn may_be_disturbed(id: JobId, job: &Job) -> Result<(), Violation> {
-    let Capabilities { suspend, relocate, evict, .. } = job.spec.capabilities;
-    let may = suspend || relocate || evict;
+fn may_be_disturbed(id: JobId, job: &Job, change: Option<&Arc<Assignment>>) -> Result<(), Violation> {
+    let Capabilities { suspend, relocate, evict, rescale, .. } = job.spec.capabilities;
+    let may = suspend || relocate || evict || rescale && change.is_some_and(|new| is_resized(job, new));
     if job.life.is_waiting() || may { Ok(()) } else { Err(Violation::NotToBeDisturbed(id)) }
+}
+
+/// Whether somebody who runs has more members or fewer in a new assignment, and the others where they are.
+fn is_resized(job: &Job, new: &Assignment) -> bool {
+    let counts = |assignment: &Assignment| {
+        let mut counts: BTreeMap<_, u64> = BTreeMap::new();
+        for part in assignment.parts() {
+            *counts.entry((part.role, part.node, part.device)).or_default() += u64::from(part.members);
+        }
+        counts
+    };
+    let within = |few: &BTreeMap<_, u64>, many: &BTreeMap<_, u64>| {
+        few.iter().all(|(place, count)| many.get(place).is_some_and(|more| more >= count))
+    };
+    let Life::Running(held) = &job.life else { return false };
+    let (before, after) = (counts(held), counts(new));
+    within(&before, &after) || within(&after, &before)
 }

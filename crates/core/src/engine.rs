@@ -258,6 +258,7 @@ impl Engine {
             queues: &self.state.queues,
             jobs: &self.state.jobs,
             plan: &self.state.plan,
+            elastic: &self.index.elastic,
             room: &self.index.room,
             waiting: &self.index.waiting,
             groups: &self.state.groups,

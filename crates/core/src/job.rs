@@ -255,6 +255,11 @@ impl Job {
         self.spec.work.alone.map(|alone| alone - self.progress.executed(now))
     }
 
+    /// How long it still takes at the size it runs with, or asks for; unknown where the work is.
+    pub fn time_left(&self, now: Instant) -> Option<Duration> {
+        self.remaining(now).map(|work| self.progress.pace().time(work))
+    }
+
     /// Whether nodes are held in vain until it runs.
     pub fn goes_first(&self) -> bool {
         self.is_to_be_repaired || self.spec.repairs

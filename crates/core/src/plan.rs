@@ -152,6 +152,12 @@ impl Assignment {
         self.takes.iter().map(|(node, _)| *node)
     }
 
+    /// Whether it has every member that another has, where that has it.
+    pub fn covers(&self, other: &Self) -> bool {
+        let has = |part: &Part| self.parts.iter().any(|own| own.is_with(part) && own.members >= part.members);
+        other.parts.iter().all(has)
+    }
+
     pub fn touches(&self, node: NodeId) -> bool {
         self.takes.binary_search_by_key(&node, |(node, _)| *node).is_ok()
     }
@@ -261,9 +267,10 @@ pub enum Action {
 }
 
 impl Action {
-    /// What the job will take that it does not hold yet.
+    /// Where the job will be whose place this takes care of, if it takes anything there that it does not hold yet.
     pub fn takes(&self) -> Option<&Arc<Assignment>> {
         match self {
+            Self::Rescale { from, to } if from.covers(to) => None,
             Self::Start(to) | Self::Move { to, .. } | Self::Rescale { to, .. } => Some(to),
             Self::Stop | Self::Suspend | Self::Preempt { .. } => None,
         }
@@ -272,22 +279,25 @@ impl Action {
 
 /// What to do about one job so that its life follows the plan. `None` where nothing is to be done, or something is
 /// under way already. A change of place that needs room which others still hold becomes a `Preempt`: two jobs that
-/// change places would wait for each other for ever.
+/// change places would wait for each other for ever. Who only comes to have more members waits for their room where it is.
 pub(crate) fn action_towards(
     life: &Life,
     intended: Option<&Arc<Assignment>>,
     may: Capabilities,
     beneficiary: Option<JobId>,
-    has_room: impl Fn(&Assignment) -> bool,
+    has_room: impl Fn(&Assignment, Option<&Assignment>) -> bool,
 ) -> Option<Action> {
     match (life, intended) {
-        (Life::Queued | Life::Preempted, Some(to)) if has_room(to) => Some(Action::Start(to.clone())),
+        (Life::Queued | Life::Preempted, Some(to)) if has_room(to, None) => Some(Action::Start(to.clone())),
         (Life::Running(_), None) => Some(Action::Preempt { beneficiary }),
         (Life::Running(from), Some(to)) if from != to => {
             let (from, to) = (from.clone(), to.clone());
-            if from.members() != to.members() && may.rescale && has_room(&to) {
+            let rescales = from.members() != to.members() && may.rescale;
+            if rescales && (from.covers(&to) || has_room(&to, Some(&from))) {
                 Some(Action::Rescale { from, to })
-            } else if from.members() == to.members() && may.relocate && has_room(&to) {
+            } else if rescales && to.covers(&from) {
+                None
+            } else if from.members() == to.members() && may.relocate && has_room(&to, None) {
                 Some(Action::Move { from, to })
             } else {
                 Some(Action::Preempt { beneficiary })

@@ -13,6 +13,8 @@ pub struct Policy {
     pub queueing: Queueing,
     #[serde(default)]
     pub sharing: Sharing,
+    #[serde(default, skip_serializing_if = "Sizing::is_least")]
+    pub sizing: Sizing,
     pub preemption: Preemption,
     pub placement: Placement,
     pub links: Links,
@@ -171,6 +173,24 @@ pub enum Sharing {
     Fair,
 }
 
+/// How many members an elastic gang gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Sizing {
+    /// The least it asks for.
+    #[default]
+    Least,
+    /// The least, and more while nobody waits for the room; whoever comes to wait has it back before anybody is stopped.
+    Spare,
+}
+
+impl Sizing {
+    /// For serde: what is left out means this.
+    fn is_least(&self) -> bool {
+        *self == Self::Least
+    }
+}
+
 /// Who makes room for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -244,24 +264,12 @@ pub enum Moving {
 impl Policy {
     /// Names of all policies, in the order in which they are listed to users.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        TABLE.iter().map(|row| row.0)
+        TABLE.iter().map(|(name, _)| *name)
     }
 
     pub fn named(name: &str) -> Option<Self> {
-        let (name, order, gangs, queueing, sharing, preemption, placement, links, slowdowns, moving) =
-            TABLE.iter().find(|row| row.0 == name)?;
-        Some(Self {
-            name: (*name).to_owned(),
-            order: order(),
-            gangs: *gangs,
-            queueing: *queueing,
-            sharing: *sharing,
-            preemption: *preemption,
-            placement: *placement,
-            links: *links,
-            slowdowns: *slowdowns,
-            moving: *moving,
-        })
+        let (name, choices) = TABLE.iter().find(|(known, _)| *known == name)?;
+        Some(Self { name: (*name).to_owned(), ..choices() })
     }
 
     /// Whether it matters how long a waiting job will take.
@@ -278,33 +286,65 @@ impl Policy {
     }
 }
 
-type Row =
-    (&'static str, fn() -> Order, Gangs, Queueing, Sharing, Preemption, Placement, Links, Slowdowns, Moving);
+/// What kube-scheduler does, with gangs placed whole: most baselines differ from it in a few choices.
+fn kube() -> Policy {
+    Policy {
+        name: String::new(),
+        order: Order::Priority,
+        gangs: Gangs::Whole,
+        queueing: Queueing::Skip,
+        sharing: Sharing::Ignored,
+        sizing: Sizing::Least,
+        preemption: Preemption::Never,
+        placement: Placement::Spread,
+        links: Links::Shared,
+        slowdowns: Slowdowns::Unseen,
+        moving: Moving::Never,
+    }
+}
+
+/// All we do, but for what is done about links.
+fn ours() -> Policy {
+    Policy {
+        name: String::new(),
+        order: Order::Weighted(Weights::DEFAULT),
+        gangs: Gangs::Whole,
+        queueing: Queueing::Reserve,
+        sharing: Sharing::Fair,
+        sizing: Sizing::Spare,
+        preemption: Preemption::ByGain,
+        placement: Placement::Topology,
+        links: Links::Shared,
+        slowdowns: Slowdowns::Unseen,
+        moving: Moving::Never,
+    }
+}
+
+/// Everybody who can be suspended ranked together, packed, whoever fits goes ahead.
+fn ranked(order: Order) -> Policy {
+    Policy { order, preemption: Preemption::ByRank, placement: Placement::Pack, ..kube() }
+}
 
 /// The limits of Tiresias' two lower levels, in GPU-seconds.
 fn tiresias_levels() -> Order {
     Order::LeastAttained { limits: vec![GpuTime::gpu_seconds(3250), GpuTime::gpu_seconds(7200)] }
 }
 
-fn weighted() -> Order {
-    Order::Weighted(Weights::DEFAULT)
-}
-
 #[rustfmt::skip]
-const TABLE: &[Row] = {
-    use {Gangs::*, Links::*, Placement::*, Preemption::*, Queueing::*, Sharing::*, Slowdowns::*};
+const TABLE: &[(&str, fn() -> Policy)] = {
+    use {Gangs::MemberByMember, Links::Ideal, Moving::ForGain, Placement::*, Queueing::*, Sharing::Fair, Slowdowns::*};
     &[
-        ("metronome",    weighted,           Whole,          Reserve,    Fair,    ByGain, Topology, Shared, WaitedOut, Moving::ForGain),
-        ("kubernetes",   || Order::Priority, MemberByMember, Skip,       Ignored, Never,  Spread,   Shared, Unseen,    Moving::Never),
-        ("coscheduling", || Order::Priority, Whole,          Skip,       Ignored, Never,  Spread,   Shared, Unseen,    Moving::Never),
-        ("volcano",      || Order::Priority, Whole,          Skip,       Fair,    Never,  Buckets,  Shared, Unseen,    Moving::Never),
-        ("fifo",         || Order::Fifo,     Whole,          HeadBlocks, Ignored, Never,  Pack,     Shared, Unseen,    Moving::Never),
-        ("fifo-skip",    || Order::Fifo,     Whole,          Skip,       Ignored, Never,  Pack,     Shared, Unseen,    Moving::Never),
-        ("srtf",         || Order::Srtf,     Whole,          Skip,       Ignored, ByRank, Pack,     Shared, Unseen,    Moving::Never),
-        ("srsf",         || Order::Srsf,     Whole,          Skip,       Ignored, ByRank, Pack,     Shared, Unseen,    Moving::Never),
-        ("tiresias",     tiresias_levels,    Whole,          Skip,       Ignored, ByRank, Pack,     Shared, Unseen,    Moving::Never),
-        ("fair",         weighted,           Whole,          Reserve,    Fair,    ByGain, Topology, Shared, Unseen,    Moving::Never),
-        ("solo",         weighted,           Whole,          Reserve,    Fair,    ByGain, Topology, Ideal,  Unseen,    Moving::Never),
+        ("metronome",    || Policy { slowdowns: WaitedOut, moving: ForGain, ..ours() }),
+        ("kubernetes",   || Policy { gangs: MemberByMember, ..kube() }),
+        ("coscheduling", kube),
+        ("volcano",      || Policy { sharing: Fair, placement: Buckets, ..kube() }),
+        ("fifo",         || Policy { order: Order::Fifo, queueing: HeadBlocks, placement: Pack, ..kube() }),
+        ("fifo-skip",    || Policy { order: Order::Fifo, placement: Pack, ..kube() }),
+        ("srtf",         || ranked(Order::Srtf)),
+        ("srsf",         || ranked(Order::Srsf)),
+        ("tiresias",     || ranked(tiresias_levels())),
+        ("fair",         || Policy { placement: Topology, ..kube() }),
+        ("solo",         || Policy { links: Ideal, ..ours() }),
     ]
 };
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::job::JobSpec;
+use crate::plan::Assignment;
 use crate::units::{Duration, GpuTime, Gpus, Instant, Iterations};
 
 /// One report from training code.
@@ -13,26 +15,92 @@ pub struct Sample {
     pub loss: Option<f64>,
 }
 
+/// How fast a gang works: so many members where so few were asked for. It is taken to speed up in proportion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pace {
+    members: u32,
+    least: u32,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self::PLAIN
+    }
+}
+
+impl Pace {
+    /// At the size asked for.
+    pub const PLAIN: Self = Self { members: 1, least: 1 };
+
+    /// That of a job where it is: only roles that may have more members than they ask for count.
+    pub fn of(spec: &JobSpec, held: &Assignment) -> Self {
+        let elastic = |role: u8| spec.roles.get(usize::from(role)).is_some_and(|role| role.gang.is_elastic());
+        let members = held.parts().iter().filter(|part| elastic(part.role)).map(|part| part.members).sum();
+        let least = spec.roles.iter().filter(|role| role.gang.is_elastic()).map(|role| role.gang.min()).sum();
+        if members == 0 || members == least { Self::PLAIN } else { Self { members, least } }
+    }
+
+    /// What is done in a time, as time at the size asked for.
+    pub fn work(self, time: Duration) -> Duration {
+        self.scaled(time, self.members, self.least, u128::div_euclid)
+    }
+
+    /// How long that takes which takes so long at the size asked for.
+    pub fn time(self, work: Duration) -> Duration {
+        self.scaled(work, self.least, self.members, u128::div_ceil)
+    }
+
+    fn scaled(self, time: Duration, by: u32, of: u32, divide: fn(u128, u128) -> u128) -> Duration {
+        let scaled = divide(u128::from(time.0) * u128::from(by), u128::from(of.max(1)));
+        Duration(u64::try_from(scaled).unwrap_or(u64::MAX))
+    }
+
+    /// For serde: what is left out means this.
+    fn is_plain(&self) -> bool {
+        *self == Self::PLAIN
+    }
+}
+
 /// What a job has done so far. While it runs it is believed to go on at full speed from the last observation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     executed: Duration,
     attained: GpuTime,
+    /// By how much more that is than the time it has run, because it had more members than asked for.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    hastened: Duration,
     /// Since when it has run, on how many GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     running: Option<(Instant, Gpus)>,
+    #[serde(default, skip_serializing_if = "Pace::is_plain")]
+    pace: Pace,
     /// The newest report, if the job reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest: Option<Sample>,
+}
+
+/// For serde: what is left out means this.
+fn is_nothing(time: &Duration) -> bool {
+    time.is_zero()
 }
 
 impl Progress {
     /// Work done, as time alone at the size asked for.
     pub fn executed(&self, now: Instant) -> Duration {
         match self.running {
-            Some((since, _)) => self.executed + now.since(since),
+            Some((since, _)) => self.executed + self.pace.work(now.since(since)),
             None => self.executed,
         }
+    }
+
+    /// The time that took, as far as it was not in vain.
+    pub fn ran(&self, now: Instant) -> Duration {
+        self.executed(now) - self.hastened(now)
+    }
+
+    fn hastened(&self, now: Instant) -> Duration {
+        let time = self.running.map_or(Duration::ZERO, |(since, _)| now.since(since));
+        self.hastened + (self.pace.work(time) - time)
     }
 
     /// Service received: GPUs times time.
@@ -43,25 +111,34 @@ impl Progress {
         }
     }
 
+    /// How fast it works where it runs.
+    pub fn pace(&self) -> Pace {
+        self.pace
+    }
+
     /// The GPUs it runs on; none while it does not.
     pub fn gpus(&self) -> Gpus {
         self.running.map_or(Gpus::ZERO, |(_, gpus)| gpus)
     }
 
-    pub(crate) fn starts(&mut self, now: Instant, gpus: Gpus) {
+    pub(crate) fn starts(&mut self, now: Instant, gpus: Gpus, pace: Pace) {
         self.stops(now);
         self.running = Some((now, gpus));
+        self.pace = pace;
     }
 
     pub(crate) fn stops(&mut self, now: Instant) {
+        self.hastened = self.hastened(now);
         self.executed = self.executed(now);
         self.attained = self.attained(now);
         self.running = None;
+        self.pace = Pace::PLAIN;
     }
 
     /// The world knows better how much work is done: after a fault, what was saved.
     pub(crate) fn corrected(&mut self, now: Instant, executed: Duration) {
         self.attained = self.attained(now);
+        self.hastened = self.hastened(now);
         self.executed = executed;
         self.running = self.running.map(|(_, gpus)| (now, gpus));
     }
@@ -84,18 +161,30 @@ mod tests {
     #[test]
     fn service_adds_up_over_stops_and_starts() {
         let mut progress = Progress::default();
-        progress.starts(Instant::from_secs(10), Gpus::whole(4));
+        progress.starts(Instant::from_secs(10), Gpus::whole(4), Pace::PLAIN);
         progress.stops(Instant::from_secs(20));
-        progress.starts(Instant::from_secs(50), Gpus::whole(4));
+        progress.starts(Instant::from_secs(50), Gpus::whole(4), Pace::PLAIN);
         let now = Instant::from_secs(55);
         assert_eq!(progress.executed(now), Duration::from_secs(15));
         assert_eq!(progress.attained(now), GpuTime::gpu_seconds(60));
     }
 
     #[test]
+    fn a_larger_gang_does_more_in_the_same_time() {
+        let pace = Pace { members: 5, least: 2 };
+        let mut progress = Progress::default();
+        progress.starts(Instant::START, Gpus::whole(5), pace);
+        let now = Instant::from_secs(10);
+        assert_eq!(progress.executed(now), Duration::from_secs(25));
+        assert_eq!(progress.ran(now), Duration::from_secs(10));
+        assert_eq!(pace.time(Duration::from_secs(25)), Duration::from_secs(10));
+        assert_eq!(progress.attained(now), GpuTime::gpu_seconds(50));
+    }
+
+    #[test]
     fn lost_work_is_not_done_but_was_served() {
         let mut progress = Progress::default();
-        progress.starts(Instant::START, Gpus::whole(1));
+        progress.starts(Instant::START, Gpus::whole(1), Pace::PLAIN);
         let now = Instant::from_secs(100);
         progress.stops(now);
         progress.corrected(now, Duration::from_secs(60));

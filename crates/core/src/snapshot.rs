@@ -25,6 +25,8 @@ pub struct Snapshot<'a> {
     pub queues: &'a IdVec<QueueId, Queue>,
     pub jobs: &'a Window<JobId, Job>,
     pub plan: &'a Plan,
+    /// Those in the plan whose number of members is not fixed.
+    pub elastic: &'a BTreeSet<JobId>,
     pub room: &'a Room,
     pub waiting: &'a Waiting,
     /// Nodes divided into domains, and who is counted where.

@@ -299,7 +299,7 @@ impl<'a> World<'a> {
         if training.is_training() || !training.is_complete() {
             return;
         }
-        training.go_on(now);
+        training.go_on(now, &self.arrivals[index].spec);
         match training.model.clone() {
             Some(model) => self.wires.train(now, index, seed, training, &self.arrivals[index].spec, &model),
             None if self.scenario.departures == Departures::Never => {}

@@ -7,7 +7,7 @@ use metronome_core::cluster::{Level, Vertex};
 use metronome_core::id::{NodeId, QueueId};
 use metronome_core::job::{Capabilities, Gang, Priority, RoleKind, Topology};
 use metronome_core::policy::{
-    Gangs, Links, Order, Placement, Policy, Preemption, Queueing, Sharing, Weights,
+    Gangs, Links, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing, Weights,
 };
 use metronome_core::units::{Bandwidth, Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Memory, Share};
 use metronome_sim::model::{self, Pattern};
@@ -137,6 +137,7 @@ fn a_policy_keeps_what_its_base_says() {
             gangs: Gangs::Whole,
             queueing: Queueing::HeadBlocks,
             sharing: Sharing::Fair,
+            sizing: Sizing::Least,
             preemption: Preemption::ByRank,
             placement: Placement::Topology,
             links: Links::Shared,

@@ -59,6 +59,13 @@ fn random_job(chance: &mut Pcg64, index: u32) -> JobSpec {
             spec
         }
         0 => job(&name, chance.random_range(1..9), chance.random_range(1..300)),
+        1 => {
+            let min = chance.random_range(1..5);
+            let gang = Gang::elastic(min, min + chance.random_range(1..9)).unwrap();
+            let mut spec = JobSpec::workers(&name, gang, gpus(chance.random_range(1..3)));
+            spec.work.alone = Some(Duration::from_secs(chance.random_range(1..900)));
+            spec
+        }
         _ => {
             let gang = Gang::rigid(chance.random_range(1..5)).unwrap();
             let mut spec = JobSpec::workers(&name, gang, gpus(chance.random_range(1..5)));

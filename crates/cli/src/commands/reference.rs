@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 
-use metronome_core::policy::{Gangs, Links, Order, Placement, Policy, Preemption, Queueing, Sharing};
+use metronome_core::policy::{Gangs, Links, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing};
 
 use crate::args::Cli;
 use crate::policies;
@@ -97,9 +97,9 @@ fn describe_values(arg: &Arg) -> String {
 fn policies_page() -> String {
     let mut text = format!("{MADE}# Policies\n\nThe names that `--policy` and `--policies` take.\n\n");
     text.push_str(
-        "| policy | does | order | queues | gangs | when the first does not fit | preemption | placement | links |\n",
+        "| policy | does | order | queues | gangs | elastic gangs | when the first does not fit | preemption | placement | links |\n",
     );
-    text.push_str("|---|---|---|---|---|---|---|---|---|\n");
+    text.push_str("|---|---|---|---|---|---|---|---|---|---|\n");
     for policy in Policy::names().filter_map(Policy::named) {
         let cells = [
             format!("`{}`", policy.name),
@@ -107,6 +107,7 @@ fn policies_page() -> String {
             order(&policy.order).to_owned(),
             sharing(policy.sharing).to_owned(),
             gangs(policy.gangs).to_owned(),
+            sizing(policy.sizing).to_owned(),
             queueing(policy.queueing).to_owned(),
             preemption(policy.preemption).to_owned(),
             placement(policy.placement).to_owned(),
@@ -139,6 +140,13 @@ fn gangs(gangs: Gangs) -> &'static str {
     match gangs {
         Gangs::Whole => "whole",
         Gangs::MemberByMember => "member by member",
+    }
+}
+
+fn sizing(sizing: Sizing) -> &'static str {
+    match sizing {
+        Sizing::Least => "the least",
+        Sizing::Spare => "the least, and what is to spare",
     }
 }
 

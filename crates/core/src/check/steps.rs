@@ -9,7 +9,7 @@ use super::{Checked, Touched, Violation, is_whole};
 use crate::cluster::Cluster;
 use crate::id::{CounterId, DeviceId, IdVec, JobId, NodeId};
 use crate::job::JobSpec;
-use crate::plan::Step;
+use crate::plan::{Action, Step};
 use crate::units::{Gpus, Resources};
 
 /// Passes steps if all they take is counted as held and no node to which they add then holds more than it has.
@@ -27,10 +27,14 @@ pub fn check_steps<'a>(
     let mut counters = Counts::new();
     let mut on_devices = Shares::new();
     for step in &steps {
-        let Some(assignment) = step.action.takes() else { continue };
+        let to = match &step.action {
+            Action::Start(to) | Action::Move { to, .. } | Action::Rescale { to, .. } => to,
+            Action::Stop | Action::Suspend | Action::Preempt { .. } => continue,
+        };
         let spec = jobs(step.job).ok_or(Violation::NotToRun(step.job))?;
-        is_whole(step.job, &spec, assignment)?;
-        lies_on_devices(step.job, &spec, assignment)?;
+        is_whole(step.job, &spec, to)?;
+        lies_on_devices(step.job, &spec, to)?;
+        let Some(assignment) = step.action.takes() else { continue };
         for (node, amount) in amounts(&spec, assignment) {
             let used = taken.entry(node).or_default();
             *used = *used + amount;

@@ -12,11 +12,11 @@ use super::pass;
 use super::place::{Placer, too_little_room};
 use super::size::Sizes;
 use crate::cluster::Name;
-use crate::id::{JobId, QueueId};
-use crate::job::Job;
+use crate::id::{IdVec, JobId, QueueId};
+use crate::job::{Job, JobSpec};
 use crate::plan::Assignment;
-use crate::policy::{Policy, Preemption, Queueing, Sharing, Slowdowns};
-use crate::queue::lineage;
+use crate::policy::{Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns};
+use crate::queue::{Holdings, Queue, lineage};
 use crate::report::Reason;
 use crate::snapshot::Snapshot;
 use crate::units::Resources;
@@ -33,6 +33,7 @@ pub(super) fn admit<'a>(rules: &Rules<'a>, ranker: &'a Ranker<'a>) -> Draft<'a> 
 pub(super) struct Rules<'a> {
     pub(super) snapshot: &'a Snapshot<'a>,
     pub(super) queueing: Queueing,
+    pub(super) sizing: Sizing,
     pub(super) preemption: Preemption,
     pub(super) sizes: Sizes,
     pub(super) placer: Placer,
@@ -43,10 +44,10 @@ pub(super) struct Rules<'a> {
 
 impl<'a> Rules<'a> {
     pub(super) fn of(snapshot: &'a Snapshot<'a>, policy: &Policy, sizes: Sizes, placer: Placer) -> Self {
-        let Policy { queueing, sharing, preemption, slowdowns, .. } = *policy;
+        let Policy { queueing, sharing, sizing, preemption, slowdowns, .. } = *policy;
         let keeping = snapshot.queues.iter().filter(|(_, queue)| queue.keeps().is_some());
         let keeping = keeping.map(|(id, _)| id).filter(|_| sharing == Sharing::Fair).collect();
-        Self { snapshot, queueing, preemption, sizes, placer, slowdowns, keeping }
+        Self { snapshot, queueing, sizing, preemption, sizes, placer, slowdowns, keeping }
     }
 
     /// Ranks everybody together, those in the plan and those that wait, and hands the room out down the list. Who is
@@ -144,6 +145,17 @@ impl<'a> Rules<'a> {
         self.slowdowns != Slowdowns::Unseen && !draft.meetings.knows_no_links() && sends()
     }
 
+    /// Whether a job would be placed where it disturbs nobody; nothing changes.
+    pub(super) fn would_admit(&self, draft: &mut Draft<'a>, job: &'a Job) -> bool {
+        if self.quota_allows(draft, job).is_err() || self.room_is_lent(draft, job).is_err() {
+            return false;
+        }
+        let mark = draft.mark();
+        let placed = self.placer.place(draft, job, self.sizes, Reach::Unclaimed).is_ok();
+        draft.rollback(mark);
+        placed
+    }
+
     /// Who waits though it could never run as things are hears so.
     fn or_hopeless(&self, job: &Job, reason: Reason) -> Reason {
         let Snapshot { cluster, room, keeps_hopeless, .. } = *self.snapshot;
@@ -153,27 +165,37 @@ impl<'a> Rules<'a> {
 
     /// Whether its queue, all that the queue lies in, and its user there may hold what a job needs.
     pub(super) fn quota_allows(&self, draft: &Draft<'_>, job: &Job) -> Result<(), Reason> {
-        let (spec, need) = (&job.spec, job.spec.least());
+        self.quota_leaves(draft.queues(), draft.held(), &job.spec, job.spec.least())
+    }
+
+    /// The same of any amount, where so much is held.
+    pub(super) fn quota_leaves(
+        &self,
+        queues: &IdVec<QueueId, Queue>,
+        held: &Holdings,
+        spec: &JobSpec,
+        need: Resources,
+    ) -> Result<(), Reason> {
         let allow = |queue: QueueId, user: Option<&Name>, left: Resources| {
             let user = user.cloned();
             if need.fits_in(left) { Ok(()) } else { Err(Reason::WaitingForQuota { queue, user, need, left }) }
         };
-        for queue in lineage(draft.queues(), spec.queue) {
-            if let Some(bound) = draft.queues()[queue].bound() {
-                allow(queue, None, bound - draft.held().by_queue()[queue])?;
+        for queue in lineage(queues, spec.queue) {
+            if let Some(bound) = queues[queue].bound() {
+                allow(queue, None, bound - held.by_queue()[queue])?;
             }
         }
         if let Some(user) = &spec.owner
-            && let Some(bound) = draft.queues()[spec.queue].bound_of(user)
+            && let Some(bound) = queues[spec.queue].bound_of(user)
         {
-            allow(spec.queue, Some(user), bound - draft.held().of_user(spec.queue, user))?;
+            allow(spec.queue, Some(user), bound - held.of_user(spec.queue, user))?;
         }
         Ok(())
     }
 
     /// Whether there is enough beside what queues that do not lend keep for themselves.
     fn room_is_lent(&self, draft: &Draft<'_>, job: &Job) -> Result<(), Reason> {
-        if self.leaves_what_is_kept(draft, job, draft.total()) {
+        if self.leaves_what_is_kept(draft, job.spec.queue, job.spec.least(), draft.total()) {
             return Ok(());
         }
         let left = draft.total() - self.kept_for_others(draft, job.spec.queue);
@@ -183,11 +205,17 @@ impl<'a> Rules<'a> {
         Err(Reason::InsufficientResources { each, members, fit })
     }
 
-    /// Whether a job that is given some of `free` leaves what queues that do not lend have not used of their quotas.
-    pub(super) fn leaves_what_is_kept(&self, draft: &Draft<'_>, job: &Job, free: Resources) -> bool {
-        match self.kept_for_others(draft, job.spec.queue) {
+    /// Whether a queue that is given some of `free` leaves what queues that do not lend have not used of their quotas.
+    pub(super) fn leaves_what_is_kept(
+        &self,
+        draft: &Draft<'_>,
+        queue: QueueId,
+        need: Resources,
+        free: Resources,
+    ) -> bool {
+        match self.kept_for_others(draft, queue) {
             Resources::NONE => true,
-            kept => job.spec.least().fits_in(free - kept),
+            kept => need.fits_in(free - kept),
         }
     }
 

@@ -338,7 +338,7 @@ impl<'a> Draft<'a> {
         self.changes.get(&job)?.as_ref()
     }
 
-    /// Who was given a place in this draft.
+    /// Who was given a place or another size in this draft.
     pub(super) fn starting(&self) -> impl Iterator<Item = (JobId, &Arc<Assignment>)> {
         self.changes.iter().filter_map(|(job, change)| Some((*job, change.as_ref()?)))
     }
@@ -346,6 +346,11 @@ impl<'a> Draft<'a> {
     /// Whether somebody in the plan was told to leave in this draft.
     pub(super) fn is_leaving(&self, job: JobId) -> bool {
         self.changes.get(&job).is_some_and(Option::is_none)
+    }
+
+    /// Whether anything was decided about a job in this draft.
+    pub(super) fn is_changed(&self, job: JobId) -> bool {
+        self.changes.contains_key(&job)
     }
 
     /// From now on what is kept for these must be left alone, until somebody else is placed.

@@ -14,8 +14,9 @@ use super::order::{Line, Rank, Ranker};
 use super::preempt::{Grounds, Victims, gains, is_spared};
 use super::reserve::{MOST_RESERVATIONS, end_if_started, owed_from, reserve};
 use super::share::Rights;
+use super::size::{Giving, grow};
 use crate::id::{ClassId, Id, JobId, QueueId};
-use crate::policy::{Preemption, Queueing};
+use crate::policy::{Preemption, Queueing, Sizing};
 use crate::report::Reason;
 use crate::snapshot::{Class, Snapshot};
 use crate::units::{Instant, Resources};
@@ -36,7 +37,7 @@ pub(super) fn fill_what_is_free<'a>(rules: &Rules<'a>, ranker: &'a Ranker<'a>) -
     loop {
         pass.serve(&mut line);
         pass.look_again(&mut line);
-        if line.is_empty() && !pass.make_room(&mut line) {
+        if line.is_empty() && !pass.take_back_extras(&mut line) && !pass.make_room(&mut line) {
             return pass.finish();
         }
     }
@@ -50,6 +51,7 @@ struct Pass<'a, 'r> {
     /// Whether each class was looked at.
     looked: Vec<bool>,
     victims: Option<Victims<'a>>,
+    giving: Giving,
     /// Where queues have shares and those that do not fit make others leave; as of what queues hold now.
     rights: Option<Rights<'a>>,
     /// Of each class the last who was given a place that was free.
@@ -95,6 +97,7 @@ impl<'a, 'r> Pass<'a, 'r> {
             refused: Vec::new(),
             looked: vec![false; rules.snapshot.waiting.slots()],
             victims: None,
+            giving: Giving::default(),
             rights: ranker
                 .shares()
                 .filter(|_| rules.preemption.makes_room())
@@ -368,6 +371,43 @@ impl<'a, 'r> Pass<'a, 'r> {
         self.rules.snapshot.waiting.class(class).map_or(0, |class| self.draft.stamp(class))
     }
 
+    /// Has gangs give back what they have beyond their least, for the first who can be helped by it; true if there was
+    /// one.
+    fn take_back_extras(&mut self, line: &mut Line<'a>) -> bool {
+        let none = self.rules.sizing == Sizing::Least || self.rules.snapshot.elastic.is_empty();
+        if none || self.in_order() || self.draft.report.cut_short {
+            return false;
+        }
+        let bounded = |reason: &Reason| matches!(reason, Reason::WaitingForQuota { .. });
+        let mut lacking = Line::empty(self.ranker);
+        for refused in &self.refused {
+            if lacks_room(&refused.reason) || bounded(&refused.reason) {
+                lacking.stand(refused.job, refused.class);
+            }
+        }
+        while let Some((job, class)) = lacking.pop(self.draft.held().by_queue()) {
+            if self.take_back_for(job, class) {
+                line.step_up(job, class);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn take_back_for(&mut self, job: JobId, class: ClassId) -> bool {
+        let given = self.giving.make_room(self.rules, self.rights.as_ref(), &mut self.draft, job);
+        let Some(given) = given else { return false };
+        if self.admit_beside_reservations(job, class).is_err() {
+            given.undo(&mut self.draft);
+            return false;
+        }
+        self.refused.retain(|refused| refused.class != class);
+        self.last_started.remove(&class);
+        self.note_holdings();
+        self.starts += 1;
+        true
+    }
+
     /// Has others leave for the first who can be helped by it; true if there was one.
     fn make_room(&mut self, line: &mut Line<'a>) -> bool {
         if !self.rules.preemption.makes_room() || self.in_order() || self.is_spent() {
@@ -490,6 +530,7 @@ impl<'a, 'r> Pass<'a, 'r> {
         self.draft.wake = self.next_owed().into_iter().chain(self.end_of_patience()).min();
         let refused = self.refused.into_iter().map(|refused| (refused.class, refused.reason));
         self.draft.report.waiting.extend(refused);
+        grow(self.rules, &mut self.draft);
         self.draft
     }
 }

@@ -274,11 +274,11 @@ impl<'a> Victims<'a> {
         grounds.rights.filter(takes_back).map(|rights| Surplus::of(rights, draft, job))
     }
 
-    /// Whether a victim has not been told to leave, and no budget protects it.
+    /// Whether nothing was decided about a victim yet, and no budget protects it.
     fn stays(&self, draft: &Draft<'_>, victim: &Victim<'_>) -> bool {
         let members = victim.assignment.members();
         let budgets_allow = victim.job.spec.budgets.iter().all(|budget| members <= self.left(*budget));
-        budgets_allow && !draft.is_leaving(victim.id)
+        budgets_allow && !draft.is_changed(victim.id)
     }
 
     /// Whether the job would fit if all these left. Jobs with the same candidates share the answer's costly part.
@@ -305,7 +305,7 @@ impl<'a> Victims<'a> {
             return false;
         }
         let mark = trial.mark();
-        let fits = rules.leaves_what_is_kept(draft, job, trial.total())
+        let fits = rules.leaves_what_is_kept(draft, job.spec.queue, job.spec.least(), trial.total())
             && rules.placer.place(trial, job, rules.sizes, Reach::Claimed).is_ok();
         trial.rollback(mark);
         self.in_vain += usize::from(!fits);
@@ -406,7 +406,7 @@ impl<'a> Victim<'a> {
 /// Whether somebody has waited for so long that it makes no more room for others of its queue: neither a stream of short
 /// jobs nor one of urgent ones keeps it from ending. Of a job whose length is unknown nobody can say what is long.
 pub(super) fn is_spared(job: &Job, ranker: &Ranker<'_>, now: Instant) -> bool {
-    let waited = now.since(job.submitted) - job.progress.executed(now);
+    let waited = now.since(job.submitted) - job.progress.ran(now);
     let enough = |alone: Duration| ranker.window(job.spec.queue).max(alone.times(LENGTHS_BEFORE_SPARED));
     job.spec.work.alone.is_some_and(|alone| waited >= enough(alone))
 }
@@ -539,7 +539,8 @@ impl<'a> Search<'_, 'a> {
     }
 
     fn leaves_what_is_kept(&self, trial: &Draft<'_>) -> bool {
-        self.rules.leaves_what_is_kept(self.draft, self.job, trial.total())
+        let spec = &self.job.spec;
+        self.rules.leaves_what_is_kept(self.draft, spec.queue, spec.least(), trial.total())
     }
 
     /// Whether a victim lies on one of the nodes, or counts in a group that the job's rules look at.

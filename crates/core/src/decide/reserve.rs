@@ -34,7 +34,7 @@ pub(super) fn owed_from(job: &Job, ranker: &Ranker<'_>, now: Instant) -> Instant
     let window = ranker.window(job.spec.queue);
     let alone = job.spec.work.alone.unwrap_or(Duration::ZERO);
     let lengths = if job.spec.capabilities.suspend { LENGTHS_BEFORE_SPARED } else { LENGTHS_BEFORE_KEEPING };
-    job.submitted + job.progress.executed(now) + window.max(alone.times(lengths))
+    job.submitted + job.progress.ran(now) + window.max(alone.times(lengths))
 }
 
 /// When a job is expected to have done its work, if it runs from now on: for who is asked whether it will be gone in
@@ -50,9 +50,9 @@ fn restart_of(job: &Job) -> Duration {
 /// When somebody who runs is expected to leave. Who should have left already, or whose work is unknown, is expected to
 /// take as long again as it has.
 pub(super) fn expected_end(job: &Job, now: Instant) -> Instant {
-    match job.remaining(now).filter(|left| !left.is_zero()) {
+    match job.time_left(now).filter(|left| !left.is_zero()) {
         Some(left) => now + left,
-        None => now + job.progress.executed(now).max(LEAST_EXPECTED),
+        None => now + job.progress.ran(now).max(LEAST_EXPECTED),
     }
 }
 
@@ -93,11 +93,15 @@ type Leaving<'d> = (Instant, &'d Job, &'d Assignment);
 /// Everybody in the plan, and who was put there in this draft, the first to leave first.
 fn in_order_of_leaving<'d, 'a: 'd>(rules: &Rules<'a>, draft: &'d Draft<'a>) -> Vec<Leaving<'d>> {
     let (jobs, now) = (rules.snapshot.jobs, rules.snapshot.now);
-    let planned = rules.snapshot.plan.iter().filter(|(id, _)| !draft.is_leaving(*id));
+    let planned = rules.snapshot.plan.iter().filter(|(id, _)| !draft.is_changed(*id));
     let running = planned.map(|(id, held)| (expected_end(&jobs[id], now), &jobs[id], &**held));
     let starting = draft.starting().map(|(id, held)| {
         let job = &jobs[id];
-        (end_if_started(job, now).unwrap_or(now + LEAST_EXPECTED), job, &**held)
+        let end = match job.life.is_waiting() {
+            true => end_if_started(job, now).unwrap_or(now + LEAST_EXPECTED),
+            false => expected_end(job, now),
+        };
+        (end, job, &**held)
     });
     let mut leaving: Vec<Leaving<'d>> = running.chain(starting).collect();
     leaving.sort_by_key(|(end, _, _)| *end);

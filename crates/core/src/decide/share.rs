@@ -189,6 +189,11 @@ impl<'a> Rights<'a> {
         self.beyond.iter().any(|other| *other != queue) && self.covers(queue, held[queue] + need)
     }
 
+    /// Whether a queue holds more than its own.
+    pub(super) fn is_beyond(&self, held: &IdVec<QueueId, Resources>, queue: QueueId) -> bool {
+        !self.covers(queue, held[queue])
+    }
+
     /// Whether what one queue holds beyond its own, as of `held`, includes something for another to take back.
     pub(super) fn yields(
         &self,

@@ -1,4 +1,19 @@
-//! How many members each role gets. Fixed: the least its gang asks for, whatever room is left.
+//! How many members each role gets.
+//!
+//! A gang is admitted at the least it asks for, whatever room is left. Where the policy gives away what is to spare
+//! (`Sizing::Spare`), elastic gangs come to have more in the end (`grow`), and whoever then comes to wait has it back
+//! before anybody is stopped for it (`shrink`): an extra member never outranks somebody's least.
+//!
+//! So that this comes to rest, gangs grow only while nobody waits who might be helped by the room, extras given back
+//! included. Then a gang never gives back for who was waiting when it grew, and deciding again finds nothing to do.
+
+mod extras;
+mod grow;
+mod shrink;
+
+pub(super) use extras::Extras;
+pub(super) use grow::grow;
+pub(super) use shrink::Giving;
 
 use crate::job::Gang;
 

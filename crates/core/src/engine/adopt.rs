@@ -94,7 +94,7 @@ impl Engine {
 
     pub(super) fn is_planned_elsewhere(&self, id: JobId) -> bool {
         let planned = self.state.plan.get(id);
-        planned.is_some_and(|planned| !self.state.jobs[id].life.holds().contains(planned))
+        planned.is_some_and(|planned| !self.state.jobs[id].life.is_about(planned))
     }
 
     /// Jobs that are planned onto a node and do not hold what is planned, in order of age.

@@ -7,6 +7,7 @@ use crate::cluster::NodeState;
 use crate::id::JobId;
 use crate::job::{Job, JobSpec, Life};
 use crate::plan::{Assignment, Part};
+use crate::progress::Pace;
 use crate::units::Instant;
 
 impl Engine {
@@ -43,7 +44,7 @@ impl Engine {
         let rest =
             |before: &Arc<Assignment>| before.without(&spec, left).map_or_else(|| before.clone(), Arc::new);
         let life = job.life.with_each(rest);
-        let planned = planned.filter(|planned| held.contains(planned)).map(|planned| rest(&planned));
+        let planned = planned.filter(|planned| job.life.is_about(planned)).map(|planned| rest(&planned));
         if life.holds().iter().all(|held| held.members() == 0) {
             return self.over(id, Life::Done);
         }
@@ -53,7 +54,8 @@ impl Engine {
         self.asks_for(id, spec);
         self.set_life(id, life.clone());
         if let Life::Running(held) = life {
-            self.state.jobs[id].progress.starts(self.state.now, held.total().gpus);
+            let job = &mut self.state.jobs[id];
+            job.progress.starts(self.state.now, held.total().gpus, Pace::of(&job.spec, &held));
         }
         if let Some(planned) = planned {
             self.put_where_it_is(id, planned);
@@ -107,9 +109,14 @@ fn shrunk(job: &Job, left: Part) -> Option<JobSpec> {
     let has = |held: &Assignment| {
         held.parts().iter().find(|part| part.is_with(&left)).is_some_and(|part| part.members >= left.members)
     };
-    let held = job.life.holds().into_iter().find(|held| has(held)).filter(|_| left.members > 0)?;
-    let of_role = held.parts().iter().filter(|part| part.role == left.role);
-    let stay = of_role.map(|part| part.members).sum::<u32>() - left.members;
+    if left.members == 0 || !job.life.holds().iter().any(|held| has(held)) {
+        return None;
+    }
+    // Who is on its way to another size has at least as many as at the smaller end.
+    let of_role = |held: &Assignment| -> u32 {
+        held.parts().iter().filter(|part| part.role == left.role).map(|part| part.members).sum()
+    };
+    let stay = job.life.ends().iter().map(|end| of_role(end)).min()?.saturating_sub(left.members);
     let mut spec = (*job.spec).clone();
     let gang = &mut spec.roles.get_mut(usize::from(left.role))?.gang;
     *gang = gang.without(left.members, stay);

@@ -25,6 +25,8 @@ pub(super) struct Index {
     pub(super) tallies: Tallies,
     pub(super) held: Holdings,
     pub(super) meetings: Meetings,
+    /// Those in the plan whose number of members is not fixed.
+    pub(super) elastic: BTreeSet<JobId>,
     pub(super) priorities: BTreeMap<Priority, usize>,
     /// What jobs hold in fact.
     pub(super) occupied: Taken,
@@ -175,6 +177,9 @@ impl Index {
         self.room.take(&state.cluster, assignment);
         self.held.add(&state.queues, &state.jobs[id].spec, assignment.total());
         self.meetings.join(id, &state.jobs[id].spec, assignment);
+        if state.jobs[id].spec.roles.iter().any(|role| role.gang.is_elastic()) {
+            self.elastic.insert(id);
+        }
     }
 
     /// Gives room beside the plan back.
@@ -182,6 +187,7 @@ impl Index {
         self.room.give(&state.cluster, assignment);
         self.held.remove(&state.queues, &state.jobs[id].spec, assignment.total());
         self.meetings.leave(id);
+        self.elastic.remove(&id);
     }
 
     pub(super) fn next_timer(&self) -> Option<Instant> {

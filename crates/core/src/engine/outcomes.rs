@@ -9,8 +9,8 @@ use crate::decide::order::next_level_at;
 use crate::id::JobId;
 use crate::job::{Exit, Job, JobSpec, Life, Standing};
 use crate::plan::{Action, Assignment, StepId};
-use crate::policy::{Policy, Preemption};
-use crate::progress::{Progress, Sample};
+use crate::policy::{Policy, Preemption, Sizing};
+use crate::progress::{Pace, Progress, Sample};
 use crate::queue::lineage;
 use crate::report::{Failure, Reason};
 use crate::units::{Duration, Instant};
@@ -184,9 +184,9 @@ impl Engine {
                 self.state.jobs[id].failed_starts = 0;
                 self.runs_on(id, &held);
             }
-            (Action::Move { .. }, Life::Moving { from, to })
-            | (Action::Rescale { .. }, Life::Resizing { from, to }) => {
-                self.index.occupied.remove_all(&from);
+            (Action::Move { .. }, Life::Moving { to, .. })
+            | (Action::Rescale { .. }, Life::Resizing { to, .. }) => {
+                self.leaves_all_but(id, &to);
                 self.runs_on(id, &to);
             }
             (_, Life::Leaving { exit, .. }) => self.has_left(id, exit),
@@ -196,6 +196,14 @@ impl Engine {
             }
             (action, life) => unreachable!("{action:?} is never under way for a job that is {life:?}"),
         }
+    }
+
+    /// Of what a job holds on its way from one place to another, it holds this from now on.
+    fn leaves_all_but(&mut self, id: JobId, kept: &Assignment) {
+        for held in self.state.jobs[id].life.holds() {
+            self.index.occupied.remove_all(&held);
+        }
+        self.index.occupied.add_all(kept);
     }
 
     fn runs_on(&mut self, id: JobId, held: &Arc<Assignment>) {
@@ -208,7 +216,7 @@ impl Engine {
         self.no_longer_runs(id);
         let now = self.state.now;
         let job = &mut self.state.jobs[id];
-        job.progress.starts(since, held.total().gpus);
+        job.progress.starts(since, held.total().gpus, Pace::of(&job.spec, held));
         job.runs_since = Some(since);
         job.is_to_be_repaired = false;
         // The order may change by itself while it runs.
@@ -227,7 +235,8 @@ impl Engine {
         let outranked = self.index.priorities.keys().next_back().is_some_and(|most| *most > spec.priority);
         // Others may count more by their user, have less to do, or lie in a queue that wants its own back.
         let by_more = policy.preemption == Preemption::ByGain || queues.len() > 1;
-        if (outranked || by_more) && spec.capabilities.makes_room() {
+        let gives_back = policy.sizing == Sizing::Spare && spec.capabilities.rescale;
+        if (outranked || by_more) && spec.capabilities.makes_room() || gives_back {
             self.victims_may_be_had();
         }
     }
@@ -242,7 +251,8 @@ impl Engine {
 
     /// Somebody who did not fit may now find a job to take the place of.
     pub(super) fn victims_may_be_had(&mut self) {
-        if self.state.policy.preemption.makes_room() {
+        let Policy { preemption, sizing, .. } = &self.state.policy;
+        if preemption.makes_room() || *sizing == Sizing::Spare {
             self.index.room.grow();
             self.state.dirty = true;
         }
@@ -297,9 +307,9 @@ impl Engine {
                 self.start_failed(id, failure);
             }
             // It is where it was.
-            (Action::Move { .. }, Life::Moving { from, to })
-            | (Action::Rescale { .. }, Life::Resizing { from, to }) => {
-                self.index.occupied.remove_all(&to);
+            (Action::Move { .. }, Life::Moving { from, .. })
+            | (Action::Rescale { .. }, Life::Resizing { from, .. }) => {
+                self.leaves_all_but(id, &from);
                 self.stays_on(id, from);
             }
             // It would not go: it stays, and what was planned in its place is not.

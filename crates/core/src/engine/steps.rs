@@ -55,7 +55,9 @@ impl Engine {
             Life::Leaving { exit: Exit::Cancel | Exit::Abort(_), .. } => Some(Action::Stop),
             life => {
                 let intended = self.state.plan.get(id);
-                let may_go = |to: &Assignment| self.has_room(to) && !self.awaits_others(id);
+                let may_go = |to: &Assignment, beside: Option<&Assignment>| {
+                    self.has_room(to, beside) && !self.awaits_others(id)
+                };
                 action_towards(life, intended, job.spec.capabilities, beneficiary, may_go)
             }
         }
@@ -66,10 +68,19 @@ impl Engine {
         self.state.displaced.values().any(|beneficiary| *beneficiary == id)
     }
 
-    fn has_room(&self, to: &Assignment) -> bool {
+    /// Whether there is room in fact; for who has some of it already, beside what it has.
+    fn has_room(&self, to: &Assignment, beside: Option<&Assignment>) -> bool {
         let cluster = &self.state.cluster;
-        to.nodes().all(|node| cluster.node(node).state == NodeState::Ready)
-            && self.index.occupied.lacking(cluster, to).is_empty()
+        let is_ready = to.nodes().all(|node| cluster.node(node).state == NodeState::Ready);
+        let lacking = match beside.filter(|held| is_ready && to.covers(held)) {
+            Some(held) => {
+                let mut others = self.index.occupied.clone();
+                others.remove_all(held);
+                others.lacking(cluster, to)
+            }
+            None => self.index.occupied.lacking(cluster, to),
+        };
+        is_ready && lacking.is_empty()
     }
 
     fn issue(&mut self, id: JobId, action: Action) -> Step {
@@ -84,9 +95,7 @@ impl Engine {
 
     /// The life that a job has while a step is under way. What it will take counts as held from now on.
     fn assume(&mut self, id: JobId, action: &Action) {
-        if let Some(to) = action.takes() {
-            self.index.occupied.add_all(to);
-        }
+        let before = self.state.jobs[id].life.holds();
         let next = match (&self.state.jobs[id].life, action) {
             (_, Action::Start(to)) => Life::Starting(to.clone()),
             (_, Action::Move { from, to }) => Life::Moving { from: from.clone(), to: to.clone() },
@@ -96,6 +105,8 @@ impl Engine {
             }
             (unchanged, Action::Stop | Action::Suspend | Action::Preempt { .. }) => unchanged.clone(),
         };
+        before.iter().for_each(|held| self.index.occupied.remove_all(held));
+        next.holds().iter().for_each(|held| self.index.occupied.add_all(held));
         self.set_life(id, next);
     }
 

@@ -160,8 +160,9 @@ impl Ahead {
         let Some(job) = self.engine.job(id) else { return };
         let (time, length) = left(job, self.now);
         let since = job.runs_since.unwrap_or(self.now);
-        self.ends.insert(id, self.now + time);
-        self.agenda.add(self.now + time, Happening::Ends(id));
+        let end = self.now + job.progress.pace().time(time);
+        self.ends.insert(id, end);
+        self.agenda.add(end, Happening::Ends(id));
         let Some(forecast) = self.seen.get_mut(&id) else { return };
         if forecast.start.is_none() {
             (forecast.start, forecast.guesses) = (Some(since), self.guesses);

@@ -71,6 +71,11 @@ impl Gang {
         }
     }
 
+    /// Whether it may have more members than it asks for at least.
+    pub const fn is_elastic(self) -> bool {
+        self.max() > self.min()
+    }
+
     /// The gang once `ended` of its members have, and `left` are still there.
     pub(crate) fn without(self, ended: u32, left: u32) -> Self {
         let (min, max) = (self.min().min(left), self.max().saturating_sub(ended).max(left));

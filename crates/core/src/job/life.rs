@@ -63,7 +63,8 @@ impl Life {
     pub fn holds(&self) -> Held {
         match self {
             Self::Starting(held) | Self::Running(held) | Self::Degraded { held, .. } => vec![held.clone()],
-            Self::Resizing { from, to } | Self::Moving { from, to } => vec![from.clone(), to.clone()],
+            Self::Resizing { from, to } => while_resizing(from, to),
+            Self::Moving { from, to } => vec![from.clone(), to.clone()],
             Self::Leaving { held, .. } => held.clone(),
             Self::Queued
             | Self::Preempted
@@ -71,6 +72,19 @@ impl Life {
             | Self::Refused(_)
             | Self::Failed(_)
             | Self::Done => Vec::new(),
+        }
+    }
+
+    /// Whether it is at an assignment, or on its way from or to it.
+    pub fn is_about(&self, assignment: &Arc<Assignment>) -> bool {
+        self.ends().contains(assignment)
+    }
+
+    /// The assignments it is at, or on its way from or to.
+    pub(crate) fn ends(&self) -> Held {
+        match self {
+            Self::Resizing { from, to } => vec![from.clone(), to.clone()],
+            other => other.holds(),
         }
     }
 
@@ -108,5 +122,16 @@ impl Life {
             Self::Failed(_) => State::Failed,
             Self::Done => State::Done,
         }
+    }
+}
+
+/// Members that stay where they are hold their room once: in all it is the larger of both, where that has the other.
+pub(crate) fn while_resizing(from: &Arc<Assignment>, to: &Arc<Assignment>) -> Held {
+    if to.covers(from) {
+        vec![to.clone()]
+    } else if from.covers(to) {
+        vec![from.clone()]
+    } else {
+        vec![from.clone(), to.clone()]
     }
 }

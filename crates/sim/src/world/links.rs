@@ -71,7 +71,7 @@ impl Wires {
     ) {
         let pattern = model.pattern.as_loop();
         let route =
-            self.wiring.route(model.pattern.exchange(), &placed(&training.members, spec), spec.gpus());
+            self.wiring.route(model.pattern.exchange(), &placed(&training.members, spec), training.held());
         let route = route.expect("a scenario joins all its nodes");
         training.iteration_alone = self.wiring.alone(&pattern, &route);
         training.iteration_computed = self.wiring.alone(&pattern, &Route::nothing());

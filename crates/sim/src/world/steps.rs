@@ -55,11 +55,21 @@ impl World<'_> {
                 Ok(()) => self.start_cost(owner.training),
                 Err(failure) => return self.fail(&step, failure),
             },
-            Action::Move { to, .. } | Action::Rescale { to, .. } => {
+            Action::Move { from, to } | Action::Rescale { from, to } => {
                 self.halt(owner.training, Keeping::All);
-                match self.settle(&step, owner, to) {
+                // Members that stay where they are need no second place.
+                let stays = matches!(step.action, Action::Rescale { .. }) && to.covers(from);
+                let gives_back = matches!(step.action, Action::Rescale { .. }) && from.covers(to);
+                if stays {
+                    self.clear(owner, |on| on == from);
+                }
+                let settled = if gives_back { Ok(()) } else { self.settle(&step, owner, to) };
+                match settled {
                     Ok(()) => self.stop_cost(owner.training, Keeping::All) + self.start_cost(owner.training),
                     Err(failure) => {
+                        if stays {
+                            self.enter(&step, owner, from);
+                        }
                         self.train_if_complete(owner.training);
                         return self.fail(&step, failure);
                     }
@@ -85,19 +95,24 @@ impl World<'_> {
             return Err(Failure::NodeGone);
         }
         let spec = &self.arrivals[owner.training].spec;
-        let whole = if self.split { 1 } else { spec.members() };
-        if to.members() != whole {
+        let most = spec.roles.iter().map(|role| role.gang.max()).sum();
+        let whole = if self.split { 1..=1 } else { spec.members()..=most };
+        if !whole.contains(&to.members()) {
             self.violations.push(format!(
-                "{} was to run with {} of {whole} members",
+                "{} was to run with {} of {whole:?} members",
                 spec.name,
                 to.members()
             ));
         }
+        self.enter(step, owner, to);
+        Ok(())
+    }
+
+    fn enter(&mut self, step: &Step, owner: Owner, to: &Arc<Assignment>) {
         for node in self.books.enter(&self.scenario.cluster, to) {
             self.violations.push(format!("step {:?} oversubscribed {node:?} at {:?}", step.id, self.now));
         }
         self.trainings[owner.training].members[owner.member].on.push(to.clone());
-        Ok(())
     }
 
     pub(super) fn step_ends(&mut self, step: &Step, tells: Option<Duration>) {
@@ -114,6 +129,9 @@ impl World<'_> {
             }
             Action::Move { from, to } | Action::Rescale { from, to } => {
                 self.clear(owner, |on| Arc::ptr_eq(on, from) || on == from);
+                if matches!(step.action, Action::Rescale { .. }) && from.covers(to) {
+                    self.enter(step, owner, to);
+                }
                 let training = &mut self.trainings[owner.training];
                 training.nodes = to.nodes().len() as u32;
                 match step.action {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use metronome_core::cluster::Name;
 use metronome_core::id::{JobId, NodeId};
-use metronome_core::job::{Checkpointing, Priority};
+use metronome_core::job::{Checkpointing, JobSpec, Priority};
 use metronome_core::plan::Assignment;
+use metronome_core::progress::Pace;
 use metronome_core::report::Reason;
 use metronome_core::units::{Duration, GpuTime, Gpus, Instant, Share};
 
@@ -40,11 +41,15 @@ pub(super) struct Training {
     done: Work,
     saved: Work,
     since: Option<Instant>,
+    /// How fast it works where it runs, and on how many GPUs.
+    pace: Pace,
+    held: Gpus,
     /// Counts the times it went on or halted: a finish foreseen before is void.
     pub(super) epoch: u64,
     start: Option<Instant>,
     end: Option<(Instant, Fate)>,
     ran: Duration,
+    gpu_time: GpuTime,
     /// The time its iterations would have taken alone, where it ran.
     undisturbed: f64,
     /// The time of an iteration alone, where it runs now.
@@ -87,10 +92,13 @@ impl Training {
             done: Work::default(),
             saved: Work::default(),
             since: None,
+            pace: Pace::PLAIN,
+            held: spec.gpus(),
             epoch: 0,
             start: None,
             end: None,
             ran: Duration::ZERO,
+            gpu_time: GpuTime::default(),
             undisturbed: 0.0,
             iteration_alone: Duration::ZERO,
             iteration_computed: Duration::ZERO,
@@ -138,7 +146,9 @@ impl Training {
     pub(super) fn executed(&self, now: Instant) -> Duration {
         match &self.model {
             Some(model) => self.share_of_work(self.done.iterations, model.iterations),
-            None => self.done.time + self.since.map_or(Duration::ZERO, |since| now.since(since)),
+            None => {
+                self.done.time + self.since.map_or(Duration::ZERO, |since| self.pace.work(now.since(since)))
+            }
         }
     }
 
@@ -146,17 +156,35 @@ impl Training {
         Duration((u128::from(self.alone.0) * u128::from(done) / u128::from(of.max(1))) as u64)
     }
 
-    /// How long it still takes, if it sends nothing.
+    /// How long it still takes where it runs, if it sends nothing.
     pub(super) fn time_left(&self) -> Duration {
-        self.alone - self.done.time
+        self.pace.time(self.alone - self.done.time)
     }
 
-    /// How many iterations are left, of a loop of so many.
+    /// How many iterations are left where it runs, of a loop of so many at the size asked for: more members do as many
+    /// samples in fewer.
     pub(super) fn iterations_left(&self, of: u64) -> u64 {
-        of.saturating_sub(self.done.iterations)
+        self.pace.time(Duration(of.saturating_sub(self.done.iterations))).0
     }
 
-    pub(super) fn go_on(&mut self, now: Instant) {
+    /// The GPUs it runs on.
+    pub(super) fn held(&self) -> Gpus {
+        self.held
+    }
+
+    /// Takes note of what a whole gang has: more members do more. Where members are scheduled apart there are as many as
+    /// asked for.
+    fn measure(&mut self, spec: &JobSpec) {
+        if let [Member { on, .. }] = &self.members[..]
+            && let [on] = &on[..]
+        {
+            self.held = on.total().gpus;
+            self.pace = Pace::of(spec, on);
+        }
+    }
+
+    pub(super) fn go_on(&mut self, now: Instant, spec: &JobSpec) {
+        self.measure(spec);
         self.since = Some(now);
         self.start.get_or_insert(now);
         self.epoch += 1;
@@ -169,10 +197,14 @@ impl Training {
         let ran = now.since(since);
         self.epoch += 1;
         self.ran += ran;
+        self.gpu_time = self.gpu_time + GpuTime::of(self.held, ran);
         self.undisturbed += iterations as f64 * self.iteration_alone.as_secs_f64();
         self.iterations += iterations;
         let before = self.done;
-        self.done = Work { time: before.time + ran, iterations: before.iterations + iterations };
+        self.done = Work {
+            time: before.time + self.pace.work(ran),
+            iterations: before.iterations + self.pace.work(Duration(iterations)).0,
+        };
         self.saved = match self.checkpointing {
             Some(_) if saving => self.done,
             Some(Checkpointing { every: Some(every), .. }) if !every.is_zero() => {
@@ -218,7 +250,7 @@ impl Training {
 
     /// GPU-time in which it trained.
     pub(super) fn gpu_time(&self) -> GpuTime {
-        GpuTime::of(self.gpus, self.ran)
+        self.gpu_time
     }
 
     fn slowdown(&self) -> Option<f64> {

@@ -1,7 +1,10 @@
 //! Telling others to leave, and trying first what that would do.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use super::Draft;
-use crate::id::{IdVec, JobId};
+use crate::id::{IdVec, JobId, NodeId};
 use crate::job::{Job, JobSpec};
 use crate::plan::Assignment;
 use crate::taken::Taken;
@@ -52,6 +55,57 @@ impl<'a> Draft<'a> {
             counts: self.counts.clone(),
             ..Self::over(self.snapshot, self.taken.clone(), Some(nothing), fits, self.held.clone())
         }
+    }
+
+    /// Gives a job another size where it is. False where that is more than there is: then nothing has changed.
+    pub(in crate::decide) fn resize(
+        &mut self,
+        id: JobId,
+        spec: &JobSpec,
+        from: &Assignment,
+        to: Arc<Assignment>,
+    ) -> bool {
+        self.put_instead(from, &to);
+        let cluster = self.snapshot.cluster;
+        self.taken.remove_all(&to);
+        let fits = self.taken.lacking(cluster, &to).is_empty();
+        self.taken.add_all(&to);
+        if !fits {
+            self.put_instead(&to, from);
+            return false;
+        }
+        self.held.remove(self.snapshot.queues, spec, from.total());
+        self.held.add(self.snapshot.queues, spec, to.total());
+        self.growth += u64::from(from.covers(&to));
+        self.changes.insert(id, Some(to));
+        true
+    }
+
+    /// A job was given another size in vain.
+    pub(in crate::decide) fn undo_resize(
+        &mut self,
+        id: JobId,
+        spec: &JobSpec,
+        to: &Assignment,
+        from: &Arc<Assignment>,
+    ) {
+        self.put_instead(to, from);
+        self.held.remove(self.snapshot.queues, spec, to.total());
+        self.held.add(self.snapshot.queues, spec, from.total());
+        self.growth -= u64::from(from.covers(to));
+        if self.snapshot.plan.get(id) == Some(from) {
+            self.changes.remove(&id);
+        } else {
+            self.changes.insert(id, Some(from.clone()));
+        }
+    }
+
+    fn put_instead(&mut self, one: &Assignment, other: &Assignment) {
+        let nodes: BTreeSet<NodeId> = one.nodes().chain(other.nodes()).collect();
+        nodes.iter().for_each(|node| self.count_out(*node));
+        self.taken.remove_all(one);
+        self.taken.add_all(other);
+        nodes.iter().for_each(|node| self.count_in(*node));
     }
 
     /// In a trial: as if somebody were gone.

@@ -13,6 +13,7 @@ pub(crate) struct PolicySpec {
     pub(crate) gangs: Option<Text>,
     pub(crate) queueing: Option<Text>,
     pub(crate) sharing: Option<Text>,
+    pub(crate) sizing: Option<Text>,
     pub(crate) preemption: Option<Text>,
     pub(crate) placement: Option<Text>,
 }

@@ -1,6 +1,8 @@
 //! Policies: changes to one that is built in.
 
-use metronome_core::policy::{Gangs, Order, Placement, Policy, Preemption, Queueing, Sharing, Weights};
+use metronome_core::policy::{
+    Gangs, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing, Weights,
+};
 use metronome_core::units::{GpuTime, Share};
 use serde_saphyr::Spanned;
 
@@ -14,6 +16,7 @@ const GANGS: [(&str, Gangs); 2] = [("whole", Gangs::Whole), ("memberByMember", G
 const QUEUEING: [(&str, Queueing); 3] =
     [("headBlocks", Queueing::HeadBlocks), ("skip", Queueing::Skip), ("reserve", Queueing::Reserve)];
 const SHARING: [(&str, Sharing); 2] = [("ignored", Sharing::Ignored), ("fair", Sharing::Fair)];
+const SIZING: [(&str, Sizing); 2] = [("least", Sizing::Least), ("spare", Sizing::Spare)];
 const PREEMPTION: [(&str, Preemption); 4] = [
     ("never", Preemption::Never),
     ("byRank", Preemption::ByRank),
@@ -34,7 +37,8 @@ pub(super) fn policies(documents: &[Named<PolicySpec>]) -> Result<Vec<Policy>, P
 }
 
 fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
-    let PolicySpec { base, order: ranks, gangs, queueing, sharing, preemption, placement } = &document.spec;
+    let PolicySpec { base, order: ranks, gangs, queueing, sharing, sizing, preemption, placement } =
+        &document.spec;
     let base = match base {
         Some(base) => Policy::named(&base.value).ok_or_else(|| unknown_base(base))?,
         None => Policy::named(DEFAULT_BASE).expect("the default is in the table"),
@@ -45,6 +49,7 @@ fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
         gangs: gangs.as_ref().map_or(Ok(base.gangs), |text| word(text, "word for gangs", &GANGS))?,
         queueing: queueing.as_ref().map_or(Ok(base.queueing), |text| word(text, "queueing", &QUEUEING))?,
         sharing: sharing.as_ref().map_or(Ok(base.sharing), |text| word(text, "sharing", &SHARING))?,
+        sizing: sizing.as_ref().map_or(Ok(base.sizing), |text| word(text, "sizing", &SIZING))?,
         preemption: preemption
             .as_ref()
             .map_or(Ok(base.preemption), |text| word(text, "preemption", &PREEMPTION))?,

@@ -1,0 +1,205 @@
+//! One elastic gang: what it has beyond its least, where one more member would go, and who goes first.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::cluster::{Cluster, NodeState};
+use crate::decide::draft::{Draft, Reach};
+use crate::id::{DomainId, JobId, NodeId};
+use crate::job::{Job, Life, Role, RoleKind, Teams, Topology};
+use crate::plan::{Assignment, Part};
+use crate::snapshot::Snapshot;
+use crate::taken::is_eligible;
+use crate::units::{Duration, Resources};
+
+/// A job with one role that may have more members than it asks for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::decide) struct Extras<'a> {
+    pub(super) id: JobId,
+    pub(super) job: &'a Job,
+    index: u8,
+    role: &'a Role,
+    /// How its members stand in groups, where they do.
+    teams: Option<Teams>,
+}
+
+/// Inside what a group of members stays: a domain, or a node where there is none, or nobody stands in groups.
+type Place = Result<DomainId, NodeId>;
+
+impl<'a> Extras<'a> {
+    /// `None` for jobs whose size stays as it is: also those that look at others or are looked at, that budgets
+    /// protect, or that share GPUs in groups. For them more than room decides about every member.
+    pub(in crate::decide) fn of(id: JobId, job: &'a Job) -> Option<Self> {
+        let spec = &job.spec;
+        let alone = |role: &Role| role.shape.rules.is_empty() && role.shape.groups.is_empty();
+        let is_plain = spec.budgets.is_empty() && spec.roles.iter().all(alone);
+        let mut elastic = spec.roles.iter().enumerate().filter(|(_, role)| role.gang.is_elastic());
+        let (index, role) = elastic.next().filter(|_| is_plain)?;
+        let only = elastic.next().is_none();
+        let teams = spec.teams.filter(|_| role.kind == RoleKind::Worker);
+        let on_whole_gpus = teams.is_none() || role.shape.each.gpus.is_whole();
+        let index = u8::try_from(index).ok()?;
+        (only && on_whole_gpus).then_some(Self { id, job, index, role, teams })
+    }
+
+    /// Whether a planned gang runs where it is planned and may be given another size there.
+    pub(super) fn may_change(&self, snapshot: &Snapshot<'_>, held: &Arc<Assignment>) -> bool {
+        let runs = matches!(&self.job.life, Life::Running(there) if there == held);
+        let ripe = self.job.ripe(snapshot.min_run).is_none_or(|ripe| ripe <= snapshot.now);
+        let rested = ripe && self.job.not_before <= snapshot.now;
+        runs && rested && self.job.spec.capabilities.rescale && self.lies_well(snapshot, held)
+    }
+
+    /// Whether all its members are where they might be placed now.
+    fn lies_well(&self, snapshot: &Snapshot<'_>, held: &Assignment) -> bool {
+        let well = |part: &Part| {
+            let on = self.job.spec.roles[usize::from(part.role)].shape.on;
+            snapshot.cluster.node(part.node).state == NodeState::Ready
+                && is_eligible(snapshot.cluster, part.node, on)
+        };
+        let near = Near::to(snapshot, self.job, held);
+        let unit = u64::from(self.unit());
+        let whole = |members: &u32| u64::from(*members).is_multiple_of(unit);
+        held.parts().iter().all(well)
+            && held.nodes().all(|node| near.allows(node))
+            && self.by_place(snapshot.cluster, held).values().all(whole)
+    }
+
+    /// So many come and go at a time.
+    pub(super) fn unit(&self) -> u32 {
+        self.teams.map_or(1, |teams| teams.size.get())
+    }
+
+    fn place(&self, cluster: &Cluster, node: NodeId) -> Place {
+        let domain = |teams: Teams| cluster.node(node).domains.get(usize::from(teams.within.0)).copied();
+        self.teams.and_then(domain).ok_or(node)
+    }
+
+    /// How many members it has in each place.
+    fn by_place(&self, cluster: &Cluster, held: &Assignment) -> BTreeMap<Place, u32> {
+        let mut by_place = BTreeMap::new();
+        for part in held.parts().iter().filter(|part| part.role == self.index) {
+            *by_place.entry(self.place(cluster, part.node)).or_default() += part.members;
+        }
+        by_place
+    }
+
+    pub(super) fn members(&self, held: &Assignment) -> u32 {
+        held.parts().iter().filter(|part| part.role == self.index).map(|part| part.members).sum()
+    }
+
+    pub(super) fn least(&self) -> u32 {
+        self.role.gang.min()
+    }
+
+    /// How many it has that it could do without; groups, where its members stand in groups.
+    pub(super) fn count(&self, held: &Assignment) -> u32 {
+        self.members(held).saturating_sub(self.least()) / self.unit()
+    }
+
+    /// What those take.
+    pub(super) fn total(&self, held: &Assignment) -> Resources {
+        self.each().times(u64::from(self.count(held)))
+    }
+
+    /// What one of those takes.
+    pub(super) fn each(&self) -> Resources {
+        self.role.shape.each.times(u64::from(self.unit()))
+    }
+
+    pub(super) fn may_have_more(&self, held: &Assignment) -> bool {
+        self.members(held) + self.unit() <= self.role.gang.max()
+    }
+
+    /// The gang with one more member, or group: where it is already before where it is not, near before far, and where
+    /// least is left.
+    pub(super) fn with_one_more(&self, draft: &Draft<'a>, held: &Assignment) -> Option<Assignment> {
+        let near = Near::to(draft.snapshot, self.job, held);
+        let mut places: BTreeMap<Place, Vec<(Reverse<usize>, u32, NodeId)>> = BTreeMap::new();
+        for node in draft.snapshot.cluster.nodes().ids().filter(|node| near.allows(*node)) {
+            let fit = draft.fit_on(node, &self.role.shape, Reach::Unclaimed);
+            if fit > 0 {
+                let nodes = places.entry(self.place(draft.snapshot.cluster, node)).or_default();
+                nodes.push((Reverse(near.count(node)), fit, node));
+            }
+        }
+        let fit = |nodes: &[(Reverse<usize>, u32, NodeId)]| -> u64 {
+            nodes.iter().map(|(_, fit, _)| u64::from(*fit)).sum()
+        };
+        let large = places.into_values().filter(|nodes| fit(nodes) >= u64::from(self.unit()));
+        let mut nodes = large.min_by_key(|nodes| (nodes.iter().map(|(near, ..)| *near).min(), fit(nodes)))?;
+        nodes.sort_unstable_by_key(|(near, fit, node)| (*near, Reverse(*fit), *node));
+        let (mut parts, mut left) = (held.parts().to_vec(), self.unit());
+        for (_, fit, node) in nodes {
+            self.add(draft, &mut parts, node, fit.min(left));
+            left -= fit.min(left);
+        }
+        Assignment::whole(&self.job.spec, parts).ok()
+    }
+
+    fn add(&self, draft: &Draft<'a>, parts: &mut Vec<Part>, node: NodeId, members: u32) {
+        let each = self.role.shape.each.gpus;
+        let device = draft.devices_on(node, Reach::Unclaimed).best_for(each).filter(|_| each.is_share());
+        let more = Part { device, ..Part::of(self.index, node, members) };
+        match parts.iter_mut().find(|part| part.is_with(&more)) {
+            Some(part) => part.members += members,
+            None => parts.push(more),
+        }
+    }
+
+    /// The gang without so many of its members, or groups: those first that have the fewest beside them.
+    pub(super) fn without(&self, cluster: &Cluster, held: &Assignment, count: u32) -> Option<Assignment> {
+        let (mut parts, mut left) = (held.parts().to_vec(), count * self.unit());
+        let by_place = self.by_place(cluster, held);
+        let beside = |node: NodeId| {
+            let place = self.place(cluster, node);
+            (by_place.get(&place).copied().unwrap_or(0), Reverse(place))
+        };
+        parts.sort_by_key(|part| (beside(part.node), part.members, Reverse((part.node, part.device))));
+        for part in parts.iter_mut().filter(|part| part.role == self.index) {
+            let gone = part.members.min(left);
+            part.members -= gone;
+            left -= gone;
+        }
+        Assignment::whole(&self.job.spec, parts).ok().filter(|_| left == 0)
+    }
+
+    /// What it loses by another size: it saves its work and goes on from there.
+    pub(super) fn cost(&self) -> Duration {
+        self.job.spec.checkpointing.map_or(Duration::ZERO, |saving| saving.takes + saving.restart)
+    }
+}
+
+/// Where a gang is, and how near to that others are.
+struct Near<'s> {
+    snapshot: &'s Snapshot<'s>,
+    held: &'s Assignment,
+    domains: BTreeSet<DomainId>,
+    topology: Topology,
+}
+
+impl<'s> Near<'s> {
+    fn to(snapshot: &'s Snapshot<'s>, job: &Job, held: &'s Assignment) -> Self {
+        let nodes = held.nodes().map(|node| snapshot.cluster.node(node));
+        let domains = nodes.flat_map(|node| node.domains.iter().copied()).collect();
+        Self { snapshot, held, domains, topology: job.spec.topology }
+    }
+
+    /// Of how many domains that the gang is in a node is part, itself included.
+    fn count(&self, node: NodeId) -> usize {
+        let shared = self.snapshot.cluster.node(node).domains.iter();
+        shared.filter(|domain| self.domains.contains(*domain)).count() + usize::from(self.held.touches(node))
+    }
+
+    /// Whether a gang that must not be spread is as near there as it must be.
+    fn allows(&self, node: NodeId) -> bool {
+        let Topology::Required(level) = self.topology else { return true };
+        let cluster = self.snapshot.cluster;
+        let place = |node: NodeId| match level == cluster.depth() {
+            true => Err(node),
+            false => Ok(cluster.node(node).domains.get(usize::from(level.0)).copied()),
+        };
+        self.held.nodes().next().is_none_or(|first| place(first) == place(node))
+    }
+}

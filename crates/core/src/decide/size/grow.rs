@@ -1,0 +1,164 @@
+//! What is to spare goes to elastic gangs.
+//!
+//! Those that start in this very decision come first, because more members cost them nothing: one member at a time,
+//! or one group of them (`Teams`), goes to the gang that gains most by it, time saved for each GPU. Who runs has to save its work and start again for
+//! it, however many members come; so one gang after the other grows as far as it can, if the time it saves is worth
+//! more than twice that, and none that was started or changed just before.
+//!
+//! Nothing is to spare while somebody waits who might use it: anybody but those whose quota forbids them to run even
+//! if all extras were given back. Who cannot give members back has them only while nobody waits at all.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use super::Extras;
+use crate::decide::admit::Rules;
+use crate::decide::draft::Draft;
+use crate::decide::hopeless::hopeless;
+use crate::id::JobId;
+use crate::plan::Assignment;
+use crate::policy::{Queueing, Sizing};
+use crate::queue::Holdings;
+use crate::snapshot::{Class, Snapshot};
+use crate::units::{Duration, Instant};
+
+/// A gang is given another size at most once in such a time.
+const PAUSE: Duration = Duration(2 * Duration::MINUTE.0);
+
+/// What another size saves is worth more than so many times what it costs.
+const TIMES_THE_COST: u64 = 2;
+
+/// Gives what is to spare to those whose size may change.
+pub(in crate::decide) fn grow<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>) {
+    let unsettled = draft.report.cut_short || !draft.reservations.is_empty() || is_somebody_leaving(draft);
+    if rules.sizing == Sizing::Least || rules.queueing == Queueing::HeadBlocks || unsettled {
+        return;
+    }
+    let (starting, running) = (starting(draft), running(draft));
+    if starting.is_empty() && running.is_empty() || !is_room_to_spare(rules, draft) {
+        return;
+    }
+    grow_those_that_start(rules, draft, starting);
+    grow_those_that_run(rules, draft, running);
+}
+
+/// Whoever makes room for others will wait for it again.
+fn is_somebody_leaving(draft: &Draft<'_>) -> bool {
+    !draft.snapshot.displaced.is_empty() || !draft.report.displaced.is_empty()
+}
+
+fn starting<'a>(draft: &Draft<'a>) -> Vec<Extras<'a>> {
+    let jobs = draft.snapshot.jobs;
+    let waited = draft.starting().map(|(id, _)| (id, &jobs[id])).filter(|(_, job)| job.life.is_waiting());
+    let elastic: Vec<Extras<'a>> = waited.filter_map(|(id, job)| Extras::of(id, job)).collect();
+    let nobody_waits = elastic.is_empty()
+        || draft.snapshot.waiting.classes().all(|(_, class)| first_waiting(draft, class).is_none());
+    elastic.into_iter().filter(|gang| nobody_waits || gang.job.spec.capabilities.rescale).collect()
+}
+
+fn running<'a>(draft: &Draft<'a>) -> Vec<Extras<'a>> {
+    let Snapshot { jobs, plan, elastic, .. } = *draft.snapshot;
+    let unchanged = elastic.iter().filter(|id| !draft.is_changed(**id));
+    let gangs = unchanged.filter_map(|id| Some((Extras::of(*id, &jobs[*id])?, plan.get(*id)?)));
+    let small =
+        gangs.filter(|(gang, held)| gang.may_have_more(held) && gang.may_change(draft.snapshot, held));
+    small.map(|(gang, _)| gang).collect()
+}
+
+/// The first of a class who is not given a place in this draft.
+fn first_waiting(draft: &Draft<'_>, class: &Class) -> Option<JobId> {
+    class.line.iter().map(|place| place.job).find(|job| draft.assigned(*job).is_none())
+}
+
+/// Whether nobody waits who would be helped by room, now or when extras are given back.
+fn is_room_to_spare(rules: &Rules<'_>, draft: &Draft<'_>) -> bool {
+    let Snapshot { jobs, cluster, room, keeps_hopeless, .. } = *draft.snapshot;
+    let held = held_at_least(draft);
+    let may_run = |id: &JobId| {
+        let job = &jobs[*id];
+        let never = keeps_hopeless && hopeless(cluster, room, job).is_some();
+        !never && rules.quota_leaves(draft.queues(), &held, &job.spec, job.spec.least()).is_ok()
+    };
+    let mut waiting = draft.snapshot.waiting.classes().filter_map(|(_, class)| first_waiting(draft, class));
+    !waiting.any(|id| may_run(&id))
+}
+
+/// What queues and users hold, without what can be given back.
+fn held_at_least(draft: &Draft<'_>) -> Holdings {
+    let Snapshot { jobs, plan, elastic, queues, .. } = *draft.snapshot;
+    let mut held = draft.held().clone();
+    let planned = elastic.iter().filter(|id| !draft.is_leaving(**id));
+    for gang in planned.filter_map(|id| Extras::of(*id, &jobs[*id])) {
+        let now = draft.assigned(gang.id).or_else(|| plan.get(gang.id));
+        if let Some(now) = now.filter(|_| gang.job.spec.capabilities.rescale) {
+            held.remove(queues, &gang.job.spec, gang.total(now));
+        }
+    }
+    held
+}
+
+fn grow_those_that_start<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, mut gangs: Vec<Extras<'a>>) {
+    let now = draft.snapshot.now;
+    while let Some(at) = (0..gangs.len()).min_by_key(|at| gain(&gangs[*at], draft, now)) {
+        if !grow_by_one(rules, draft, &gangs[at]) {
+            gangs.remove(at);
+        }
+    }
+}
+
+fn grow_those_that_run<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, mut gangs: Vec<Extras<'a>>) {
+    let now = draft.snapshot.now;
+    gangs.sort_by_cached_key(|gang| gain(gang, draft, now));
+    for gang in gangs {
+        match gang.job.ripe(PAUSE).filter(|rested| *rested > now) {
+            Some(rested) => draft.wake = [draft.wake, Some(rested)].into_iter().flatten().min(),
+            None => grow_if_worth_it(rules, draft, &gang),
+        }
+    }
+}
+
+/// Least goes first: who gains most, and where nobody knows how long it takes, who has grown least.
+type Gain = (bool, Reverse<u128>, u64, JobId);
+
+fn gain(gang: &Extras<'_>, draft: &Draft<'_>, now: Instant) -> Gain {
+    let members = size_in(draft, gang);
+    let (has, least) = (u128::from(members.max(1)), u64::from(gang.least().max(1)));
+    let more = u128::from(gang.unit());
+    let saved = |left: Duration| u128::from(left.0) * u128::from(least) * more * 1000 / (has * (has + more));
+    let left = gang.job.remaining(now);
+    let for_each_gpu = left.map_or(0, |left| saved(left) / u128::from(gang.each().gpus.0.max(1)));
+    (left.is_none(), Reverse(for_each_gpu), u64::from(members) * 1000 / least, gang.id)
+}
+
+fn size_in(draft: &Draft<'_>, gang: &Extras<'_>) -> u32 {
+    let held = draft.assigned(gang.id).or_else(|| draft.snapshot.plan.get(gang.id));
+    held.map_or(0, |held| gang.members(held))
+}
+
+/// One more member, if there is room for it and its queue and user may hold it.
+fn grow_by_one<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, gang: &Extras<'a>) -> bool {
+    let held = draft.assigned(gang.id).or_else(|| draft.snapshot.plan.get(gang.id)).cloned();
+    let Some(held) = held.filter(|held| gang.may_have_more(held)) else { return false };
+    let (spec, each) = (&gang.job.spec, gang.each());
+    let may_hold = rules.quota_leaves(draft.queues(), draft.held(), spec, each).is_ok()
+        && rules.leaves_what_is_kept(draft, spec.queue, each, draft.total());
+    let larger = may_hold.then(|| gang.with_one_more(draft, &held)).flatten();
+    larger.is_some_and(|larger| draft.resize(gang.id, spec, &held, Arc::new(larger)))
+}
+
+fn grow_if_worth_it<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, gang: &Extras<'a>) {
+    let Some(before) = draft.snapshot.plan.get(gang.id).cloned() else { return };
+    while grow_by_one(rules, draft, gang) {}
+    let Some(after) = draft.assigned(gang.id).cloned() else { return };
+    if saving(gang, &before, &after, draft.snapshot.now) <= gang.cost().times(TIMES_THE_COST) {
+        draft.undo_resize(gang.id, &gang.job.spec, &after, &before);
+    }
+}
+
+/// How much earlier it ends at another size. Who does not say how long it takes is expected to go on for as long as it
+/// has.
+fn saving(gang: &Extras<'_>, before: &Assignment, after: &Assignment, now: Instant) -> Duration {
+    let left = gang.job.remaining(now).unwrap_or_else(|| gang.job.progress.executed(now));
+    let takes = |held: &Assignment| crate::progress::Pace::of(&gang.job.spec, held).time(left);
+    takes(before) - takes(after)
+}
