@@ -23,4 +23,5 @@ pub mod report;
 pub mod room;
 pub mod snapshot;
 pub mod taken;
+pub mod turns;
 pub mod units;
