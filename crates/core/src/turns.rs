@@ -9,6 +9,7 @@ mod descent;
 pub mod harmonise;
 mod knot;
 mod problem;
+mod room;
 mod search;
 mod spread;
 mod stage;

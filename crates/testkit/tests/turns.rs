@@ -65,7 +65,10 @@ fn recounted(problem: &Problem, turns: &[u64], tier: u8) -> Excess {
     let mut sum = 0;
     for (link, capacity) in problem.links() {
         let factor = |one: &Loop| {
-            one.links.iter().find(|(id, _)| id == link).map_or(0, |(_, factor)| u64::from(factor.0 / 1_000_000))
+            one.links
+                .iter()
+                .find(|(id, _)| id == link)
+                .map_or(0, |(_, factor)| u64::from(factor.0 / 1_000_000))
         };
         let weight = problem.loops().iter().filter(|one| one.tier == tier && factor(one) > 0);
         let weight = weight.map(|one| one.weight).max().unwrap_or(0);
@@ -153,7 +156,8 @@ fn lower_tiers_are_placed_as_well_as_can_be_around_higher_ones() {
         for tier in &found.tiers {
             let mut turns = nanos(&found.turns);
             assert_eq!(recounted(&problem, &turns, tier.tier), tier.excess, "seed {seed}");
-            let free: Vec<usize> = (0..size.loops).filter(|one| problem.loops()[*one].tier == tier.tier).collect();
+            let free: Vec<usize> =
+                (0..size.loops).filter(|one| problem.loops()[*one].tier == tier.tier).collect();
             let least = tried_out(&problem, &mut turns, &free, tier.tier);
             assert_eq!(least, tier.excess, "seed {seed}, tier {}: {found:?}", tier.tier);
         }

@@ -3,11 +3,8 @@
 //! Excess is convex in demand, so what a group of movers adds together is at least the sum of what disjoint parts of
 //! it would add alone. Every bound here is one way of using that.
 
-use std::rc::Rc;
-
-use super::descent::{Broke, Purse};
+use super::descent::Purse;
 use super::knot::{Knot, Placed};
-use super::steps::{LINK, Steps, beyond};
 
 /// Pairs are looked at for so many movers; for more, the table would cost more than it saves.
 const MOST_PAIRED: usize = 32;
@@ -23,26 +20,28 @@ impl Pairs {
     pub(super) fn of(knot: &Knot, purse: &mut Purse) -> Self {
         let count = knot.movers.len();
         let mut pairs = Self { together: vec![vec![0; count]; if count > MOST_PAIRED { 0 } else { count }] };
-        let _ = pairs.measure(knot, purse);
+        pairs.measure(knot, purse);
         pairs
     }
 
-    fn measure(&mut self, knot: &Knot, purse: &mut Purse) -> Result<(), Broke> {
+    fn measure(&mut self, knot: &Knot, purse: &mut Purse) {
         let nobody = Placed::nobody(knot);
         for (first, row) in self.together.iter_mut().enumerate() {
             let mut one = nobody.clone();
             one.put(knot, first, knot.offers(first, &nobody.demand).best());
             for (second, together) in row.iter_mut().enumerate().skip(first + 1) {
+                if purse.left == 0 {
+                    return;
+                }
                 let offers = knot.offers(second, &one.demand);
                 *together = one.cost - nobody.cost + offers.least();
-                purse.pay(offers.nodes)?;
+                purse.pay(offers.nodes);
             }
         }
-        Ok(())
     }
 
     /// More than the sum of `least`, by pairing those up who cost most together; each is in one pair.
-    fn beyond_single(&self, least: &[(usize, i128)]) -> i128 {
+    pub(super) fn beyond_single(&self, least: &[(usize, i128)]) -> i128 {
         if self.together.is_empty() {
             return 0;
         }
@@ -66,25 +65,4 @@ impl Pairs {
         }
         sum
     }
-}
-
-/// The total that no completion goes below; `least` is what each waiting mover adds at least to those placed.
-pub(super) fn bound(knot: &Knot, pairs: &Pairs, placed: &Placed, least: &[(usize, i128)]) -> i128 {
-    let single: i128 = least.iter().map(|(_, excess)| excess).sum();
-    by_room(knot, placed).max(placed.cost + single + pairs.beyond_single(least))
-}
-
-/// Per link, whatever is to come and has no room left must be excess.
-pub(super) fn by_room(knot: &Knot, placed: &Placed) -> i128 {
-    let mut coming = vec![0; knot.weights.len()];
-    for mover in placed.waiting() {
-        for pattern in &knot.movers[mover].patterns {
-            coming[pattern.link] += pattern.area();
-        }
-    }
-    let link = |(link, demand): (usize, &Rc<Steps>)| {
-        let room = demand.area(|level| (LINK - level).max(0));
-        knot.weights[link] * (demand.area(beyond) + (coming[link] - room).max(0))
-    };
-    placed.demand.iter().enumerate().map(link).sum()
 }

@@ -10,20 +10,12 @@ pub(super) struct Purse {
 }
 
 impl Purse {
-    /// The last purchase may cost more than is left; after it, nothing can be bought.
-    pub(super) fn pay(&mut self, nodes: u64) -> Result<(), Broke> {
-        if self.left == 0 {
-            return Err(Broke);
-        }
+    /// The last purchase may cost more than is left.
+    pub(super) fn pay(&mut self, nodes: u64) {
         self.left = self.left.saturating_sub(nodes);
         self.spent += nodes;
-        Ok(())
     }
 }
-
-/// No nodes are left to spend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Broke;
 
 /// The best of several starts, each with another mover first. The first start is made in any case, paid for or not.
 pub(super) fn start(knot: &Knot, enough: i128, purse: &mut Purse) -> Placed {
@@ -46,7 +38,7 @@ pub(super) fn start(knot: &Knot, enough: i128, purse: &mut Purse) -> Placed {
 pub(super) fn largest_first(knot: &Knot) -> Vec<usize> {
     let area = |mover: usize| -> i128 {
         let patterns = &knot.movers[mover].patterns;
-        patterns.iter().map(|pattern| pattern.area() * knot.weights[pattern.link]).sum()
+        patterns.iter().map(|pattern| pattern.area * knot.weights[pattern.link]).sum()
     };
     let mut order: Vec<usize> = (0..knot.movers.len()).collect();
     order.sort_by_cached_key(|mover| (-area(*mover), *mover));
@@ -58,27 +50,33 @@ fn settled(knot: &Knot, order: &[usize], purse: &mut Purse) -> Placed {
     for &mover in order {
         let offers = knot.offers(mover, &placed.demand);
         placed.put(knot, mover, offers.best());
-        // Somewhere it must be, paid for or not.
-        let _ = purse.pay(offers.nodes);
+        purse.pay(offers.nodes);
     }
-    let _ = descend(knot, order, &mut placed, purse);
+    descend(knot, order, &mut placed, purse);
     placed
 }
 
 /// Every round that goes on has lowered the excess, and each step is paid for.
-fn descend(knot: &Knot, order: &[usize], placed: &mut Placed, purse: &mut Purse) -> Result<(), Broke> {
+fn descend(knot: &Knot, order: &[usize], placed: &mut Placed, purse: &mut Purse) {
     loop {
         let before = placed.cost;
         for &mover in order {
-            purse.pay(1)?;
-            let Some(old) = placed.lift(knot, mover) else { continue };
-            let offers = knot.offers(mover, &placed.demand);
-            let new = offers.best();
-            placed.put(knot, mover, if new.1 < old.1 { new } else { old });
-            purse.pay(offers.nodes - 1)?;
+            if purse.left == 0 {
+                return;
+            }
+            purse.pay(improve(knot, placed, mover));
         }
         if placed.cost == before {
-            return Ok(());
+            return;
         }
     }
+}
+
+/// Moves it if that helps, and says what it took to know.
+fn improve(knot: &Knot, placed: &mut Placed, mover: usize) -> u64 {
+    let Some(old) = placed.lift(knot, mover) else { return 0 };
+    let offers = knot.offers(mover, &placed.demand);
+    let new = offers.best();
+    placed.put(knot, mover, if new.1 < old.1 { new } else { old });
+    offers.nodes
 }

@@ -80,7 +80,8 @@ pub fn harmonise(rhythms: &[Rhythm], terms: &Terms) -> Result<Harmony, Discord> 
 fn circles(rhythms: &[Rhythm], terms: &Terms) -> Vec<Duration> {
     let fitting = |rhythm: &Rhythm| {
         let needed = needed(rhythm, terms);
-        APPEARANCES.map(|appearances| Duration(needed.times(appearances).0.div_ceil(GRAIN).saturating_mul(GRAIN)))
+        APPEARANCES
+            .map(|appearances| Duration(needed.times(appearances).0.div_ceil(GRAIN).saturating_mul(GRAIN)))
     };
     let mut circles: Vec<Duration> = rhythms.iter().flat_map(fitting).collect();
     circles.retain(|circle| *circle <= Problem::LONGEST);

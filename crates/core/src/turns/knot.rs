@@ -16,11 +16,12 @@ const GLANCES_A_NODE: usize = 1 << 11;
 pub(super) struct Pattern {
     pub(super) link: usize,
     pub(super) steps: Steps,
-    levels: Vec<i64>,
+    pub(super) levels: Vec<i64>,
     /// From, to, and which of the levels.
     bursts: Vec<(i64, i64, usize)>,
     /// Edges of one period: when, and by how much demand changes.
     edges: Vec<(i64, i64)>,
+    pub(super) area: i128,
 }
 
 impl Pattern {
@@ -33,11 +34,8 @@ impl Pattern {
         let bursts =
             steps.stretches().filter_map(|(from, to, level)| Some((from, to, index(level)?))).collect();
         let edges = steps.edges().filter(|edge| edge.0 < period).collect();
-        Self { link, steps, levels, bursts, edges }
-    }
-
-    pub(super) fn area(&self) -> i128 {
-        self.steps.area(|level| level)
+        let area = steps.area(|level| level);
+        Self { link, steps, levels, bursts, edges, area }
     }
 }
 
@@ -57,9 +55,13 @@ impl Mover {
     }
 
     pub(super) fn sends_like(&self, other: &Self) -> bool {
-        let sent = |mover: &Self| mover.patterns.iter().map(|pattern| (pattern.link, &pattern.steps)).eq(
-            other.patterns.iter().map(|pattern| (pattern.link, &pattern.steps)),
-        );
+        let sent = |mover: &Self| {
+            mover
+                .patterns
+                .iter()
+                .map(|pattern| (pattern.link, &pattern.steps))
+                .eq(other.patterns.iter().map(|pattern| (pattern.link, &pattern.steps)))
+        };
         self.period == other.period && sent(self)
     }
 }
@@ -127,7 +129,7 @@ impl Knot {
         Offers { each, reach, nodes: nodes as u64 }
     }
 
-    pub(super) fn against<'a>(&self, mover: &'a Mover, demand: &'a [Rc<Steps>]) -> Against<'a> {
+    pub(super) fn against<'a>(&self, mover: &'a Mover, demand: &[Rc<Steps>]) -> Against<'a> {
         let tolls = |pattern: &'a Pattern| {
             let demand = &demand[pattern.link];
             let tolls = pattern.levels.iter().map(|level| Toll::of(demand, *level)).collect();
@@ -144,13 +146,13 @@ impl Knot {
 /// One mover before the demand of others.
 #[derive(Debug)]
 pub(super) struct Against<'a> {
-    patterns: Vec<(&'a Pattern, i128, Vec<Toll<'a>>)>,
+    patterns: Vec<(&'a Pattern, i128, Vec<Toll>)>,
 }
 
 impl Against<'_> {
     /// How much excess the mover adds at that turn.
     pub(super) fn excess_at(&self, turn: i64) -> i128 {
-        let on = |(pattern, weight, tolls): &(&Pattern, i128, Vec<Toll<'_>>)| {
+        let on = |(pattern, weight, tolls): &(&Pattern, i128, Vec<Toll>)| {
             let burst = |(from, to, level): &(i64, i64, usize)| {
                 tolls[*level].up_to(to + turn) - tolls[*level].up_to(from + turn)
             };

@@ -130,11 +130,7 @@ fn phases_lie_on_the_period(index: usize, one: &Loop) -> Result<(), ProblemError
     Ok(())
 }
 
-fn route_exists(
-    index: usize,
-    one: &Loop,
-    links: &BTreeMap<LinkId, Bandwidth>,
-) -> Result<(), ProblemError> {
+fn route_exists(index: usize, one: &Loop, links: &BTreeMap<LinkId, Bandwidth>) -> Result<(), ProblemError> {
     for (hop, (link, _)) in one.links.iter().enumerate() {
         if !links.contains_key(link) {
             return Err(ProblemError::NoSuchLink(index, *link));

@@ -1,8 +1,9 @@
 //! Branch and bound over meetings of edges.
 
-use super::bound::{Pairs, bound, by_room};
-use super::descent::{Broke, Purse, largest_first, start};
+use super::bound::Pairs;
+use super::descent::{Purse, largest_first, start};
 use super::knot::{Knot, Offers, Placed, Reach};
+use super::room::Rooms;
 
 /// Where every mover of a knot goes, what that costs, and what cannot be gone below.
 #[derive(Clone, Debug)]
@@ -13,11 +14,16 @@ pub(super) struct Found {
 
 pub(super) fn best_turns(knot: &Knot, purse: &mut Purse) -> Found {
     let root = anchored(knot);
-    let best = start(knot, by_room(knot, &root), purse);
-    let pairs = Pairs::of(knot, purse);
-    let floor = View::of(knot, &pairs, &root).bound;
-    let mut search = Search { knot, pairs: &pairs, purse, best, open: None, tried: Vec::new(), whole: true };
-    search.explore(&root);
+    let mut rooms = Rooms::default();
+    let best = start(knot, rooms.bound(knot, &root), purse);
+    let mut known = Known { order: largest_first(knot), pairs: Pairs::of(knot, purse), rooms };
+    let nothing = vec![0; knot.movers.len()];
+    let floor = match View::of(knot, &mut known, &root, &nothing, best.cost) {
+        Ok(view) => view.bound,
+        Err(Hopeless { .. }) => return Found { bound: best.cost, placed: best },
+    };
+    let mut search = Search { knot, known, purse, best, open: None, tried: Vec::new(), whole: true };
+    search.explore(&root, &nothing);
     let reached = search.open.map_or(search.best.cost, |open| open.min(search.best.cost));
     Found { bound: if search.whole { reached.max(floor) } else { floor }, placed: search.best }
 }
@@ -32,22 +38,63 @@ fn anchored(knot: &Knot) -> Placed {
     root
 }
 
+/// What is worked out once and used at many nodes.
+struct Known {
+    order: Vec<usize>,
+    pairs: Pairs,
+    rooms: Rooms,
+}
+
 /// What can be done next, and what it leads to at least.
 struct View {
     offers: Vec<(usize, Offers)>,
-    least: i128,
+    /// What each waiting mover adds at least.
+    least: Vec<i128>,
+    sum: i128,
     bound: i128,
     nodes: u64,
 }
 
+/// Nothing better than what is known can come of it.
+struct Hopeless {
+    nodes: u64,
+}
+
 impl View {
-    fn of(knot: &Knot, pairs: &Pairs, placed: &Placed) -> Self {
-        let offers: Vec<(usize, Offers)> =
-            placed.waiting().map(|mover| (mover, knot.offers(mover, &placed.demand))).collect();
-        let least: Vec<(usize, i128)> = offers.iter().map(|(mover, offers)| (*mover, offers.least())).collect();
-        let bound = bound(knot, pairs, placed, &least);
-        let nodes = offers.iter().map(|(_, offers)| offers.nodes - 1).sum::<u64>() + 1;
-        Self { offers, least: least.iter().map(|(_, excess)| excess).sum(), bound, nodes }
+    /// With more movers placed, none adds less than it did `before`: so a node may be known to be hopeless when the
+    /// first movers have been looked at.
+    fn of(
+        knot: &Knot,
+        known: &mut Known,
+        placed: &Placed,
+        before: &[i128],
+        best: i128,
+    ) -> Result<Self, Hopeless> {
+        let room = known.rooms.bound(knot, placed);
+        let sum = placed.cost + placed.waiting().map(|mover| before[mover]).sum::<i128>();
+        let mut view =
+            Self { offers: Vec::new(), least: before.to_vec(), sum, bound: room.max(sum), nodes: 1 };
+        for &mover in known.order.iter().filter(|mover| placed.turns[**mover].is_none()) {
+            view.hopeful(best)?;
+            view.add(mover, knot.offers(mover, &placed.demand));
+        }
+        let least: Vec<(usize, i128)> = placed.waiting().map(|mover| (mover, view.least[mover])).collect();
+        view.bound = view.bound.max(view.sum + known.pairs.beyond_single(&least));
+        view.hopeful(best)?;
+        Ok(view)
+    }
+
+    fn hopeful(&self, best: i128) -> Result<(), Hopeless> {
+        if self.bound < best { Ok(()) } else { Err(Hopeless { nodes: self.nodes }) }
+    }
+
+    fn add(&mut self, mover: usize, offers: Offers) {
+        let least = offers.least().max(self.least[mover]);
+        self.sum += least - self.least[mover];
+        self.least[mover] = least;
+        self.bound = self.bound.max(self.sum);
+        self.nodes += offers.nodes - 1;
+        self.offers.push((mover, offers));
     }
 }
 
@@ -62,7 +109,7 @@ struct Branch {
 
 struct Search<'a> {
     knot: &'a Knot,
-    pairs: &'a Pairs,
+    known: Known,
     purse: &'a mut Purse,
     best: Placed,
     /// The least that was left unexplored when nodes ran out.
@@ -75,18 +122,19 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// After this, `best` costs no more than any completion of `placed`, or `open` says what may have been missed.
-    fn explore(&mut self, placed: &Placed) {
-        let view = View::of(self.knot, self.pairs, placed);
-        if view.bound >= self.best.cost {
-            return;
+    fn explore(&mut self, placed: &Placed, before: &[i128]) {
+        match View::of(self.knot, &mut self.known, placed, before, self.best.cost) {
+            Err(Hopeless { nodes }) => self.purse.pay(nodes),
+            Ok(view) => self.go_on(placed, &view),
         }
-        if self.purse.pay(view.nodes) == Err(Broke) {
-            return self.leave_open(view.bound);
-        }
+    }
+
+    fn go_on(&mut self, placed: &Placed, view: &View) {
+        self.purse.pay(view.nodes);
         match view.offers.as_slice() {
             [] => self.best = placed.clone(),
             [(mover, offers)] => self.finish(placed, *mover, offers),
-            _ => self.branch(placed, &view),
+            _ => self.branch(placed, view),
         }
     }
 
@@ -102,7 +150,7 @@ impl Search<'_> {
     /// Some optimum has one of these next; what was tried need not be tried again below its later siblings.
     fn branch(&mut self, placed: &Placed, view: &View) {
         let mark = self.tried.len();
-        for branch in self.branches(placed, view) {
+        for branch in self.branches(view) {
             if branch.bound >= self.best.cost {
                 break;
             }
@@ -112,14 +160,14 @@ impl Search<'_> {
             }
             let mut next = placed.clone();
             next.put(self.knot, branch.mover, (branch.turn, branch.excess));
-            self.explore(&next);
+            self.explore(&next, &view.least);
             self.tried.push((self.knot.movers[branch.mover].like, branch.turn));
         }
         self.tried.truncate(mark);
     }
 
     /// The most promising first. Movers that meet nobody yet come after all who do; then any of them will do, anywhere.
-    fn branches(&mut self, placed: &Placed, view: &View) -> Vec<Branch> {
+    fn branches(&mut self, view: &View) -> Vec<Branch> {
         let mut kinds: Vec<usize> = Vec::new();
         let mut branches = Vec::new();
         for (mover, offers) in view.offers.iter().filter(|(_, offers)| offers.reach != Reach::Free) {
@@ -127,29 +175,26 @@ impl Search<'_> {
             let like = self.knot.movers[*mover].like;
             if !kinds.contains(&like) {
                 kinds.push(like);
-                branches.extend(self.branches_of(placed, view, *mover, offers));
+                branches.extend(self.branches_of(view, *mover, offers));
             }
         }
         if kinds.is_empty() {
-            branches.extend(view.offers.iter().take(1).flat_map(|(mover, offers)| {
-                self.branches_of(placed, view, *mover, offers)
-            }));
+            branches.extend(
+                view.offers.iter().take(1).flat_map(|(mover, offers)| self.branches_of(view, *mover, offers)),
+            );
         }
         branches.sort_unstable();
         branches
     }
 
-    fn branches_of(
-        &self,
-        placed: &Placed,
-        view: &View,
-        mover: usize,
-        offers: &Offers,
-    ) -> impl Iterator<Item = Branch> {
+    fn branches_of(&self, view: &View, mover: usize, offers: &Offers) -> impl Iterator<Item = Branch> {
         let like = self.knot.movers[mover].like;
-        let others = placed.cost + view.least - offers.least();
-        let branch = move |&(turn, excess): &(i64, i128)| {
-            Branch { bound: (others + excess).max(view.bound), excess, mover, turn }
+        let others = view.sum - view.least[mover];
+        let branch = move |&(turn, excess): &(i64, i128)| Branch {
+            bound: (others + excess).max(view.bound),
+            excess,
+            mover,
+            turn,
         };
         let untried = offers.each.iter().filter(move |(turn, _)| !self.tried.contains(&(like, *turn)));
         untried.map(branch).filter(|branch| branch.bound < self.best.cost)

@@ -44,7 +44,8 @@ pub(super) fn room(
     let against = knot.against(mover, &placed.demand);
     let (kinks, _) = positions(mover, &placed.demand, Meeting::Any);
     let distance = |from: i64, to: i64| (to - from).rem_euclid(mover.period);
-    let mut later: Vec<i64> = kinks.iter().map(|kink| distance(turn, *kink)).filter(|room| *room > 0).collect();
+    let mut later: Vec<i64> =
+        kinks.iter().map(|kink| distance(turn, *kink)).filter(|room| *room > 0).collect();
     later.sort_unstable();
     let same = |turn: i64| against.excess_at(turn.rem_euclid(mover.period)) == excess;
     let after = later.iter().take_while(|room| same(turn + **room)).last();

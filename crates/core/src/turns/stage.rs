@@ -109,13 +109,17 @@ fn knots(bodies: &[Body], links: &[LinkId]) -> Vec<Vec<usize>> {
             *knot = first;
         }
     }
-    let members = |knot: usize| -> Vec<usize> { (0..bodies.len()).filter(|body| knot_of[*body] == knot).collect() };
+    let members =
+        |knot: usize| -> Vec<usize> { (0..bodies.len()).filter(|body| knot_of[*body] == knot).collect() };
     (0..bodies.len()).map(members).filter(|members| members.len() > 1).collect()
 }
 
 fn knot(bodies: &[Body], tied: &[usize], links: &[LinkId], weights: &BTreeMap<LinkId, u32>) -> Knot {
-    let on: Vec<LinkId> =
-        links.iter().copied().filter(|link| tied.iter().any(|body| bursts_on(&bodies[*body], *link))).collect();
+    let on: Vec<LinkId> = links
+        .iter()
+        .copied()
+        .filter(|link| tied.iter().any(|body| bursts_on(&bodies[*body], *link)))
+        .collect();
     let mut movers: Vec<Mover> = Vec::new();
     for (index, body) in tied.iter().map(|body| &bodies[*body]).enumerate() {
         let pattern = |(link, id): (usize, &LinkId)| {

@@ -73,9 +73,11 @@ impl Steps {
 
     /// Where the level changes, and by how much; a change at 0 is one from the last level to the first.
     pub(super) fn edges(&self) -> impl Iterator<Item = (i64, i64)> {
-        let last = self.points[self.points.len() - 1].1;
-        let before = [last].into_iter().chain(self.points.iter().map(|point| point.1));
-        self.points.iter().zip(before).map(|(&(at, level), before)| (at, level - before)).filter(|edge| edge.1 != 0)
+        let mut before = self.points[self.points.len() - 1].1;
+        self.points.iter().filter_map(move |&(at, level)| {
+            let change = level - std::mem::replace(&mut before, level);
+            (change != 0).then_some((at, change))
+        })
     }
 
     /// The integral of `height(level)`.
@@ -116,7 +118,8 @@ impl Steps {
         let (mut i, mut j) = (0, 0);
         let (mut a, mut b) = (0, 0);
         while i < mine.len() || j < theirs.len() {
-            let next = |points: &[(i64, i64)], index: usize| points.get(index).map_or(i64::MAX, |point| point.0);
+            let next =
+                |points: &[(i64, i64)], index: usize| points.get(index).map_or(i64::MAX, |point| point.0);
             let at = next(mine, i).min(next(theirs, j));
             if next(mine, i) == at {
                 a = mine[i].1;
@@ -140,34 +143,30 @@ pub(super) fn beyond(level: i64) -> i64 {
 
 /// The integral, from 0 to anywhere, of the excess that `level` more would cause on top of some demand.
 #[derive(Clone, Debug)]
-pub(super) struct Toll<'a> {
-    points: &'a [(i64, i64)],
-    level: i64,
+pub(super) struct Toll {
     circle: i64,
-    sums: Vec<i128>,
+    /// From where on, what has been paid until there, and what is paid from there on.
+    stretches: Vec<(i64, i128, i64)>,
     total: i128,
 }
 
-impl<'a> Toll<'a> {
-    pub(super) fn of(demand: &'a Steps, level: i64) -> Self {
+impl Toll {
+    pub(super) fn of(demand: &Steps, level: i64) -> Self {
         let mut total = 0;
-        let mut sums = Vec::with_capacity(demand.points.len());
+        let mut stretches = Vec::with_capacity(demand.points.len());
         for (from, to, below) in demand.stretches() {
-            sums.push(total);
-            total += i128::from(added(below, level)) * i128::from(to - from);
+            let rate = beyond(below + level) - beyond(below);
+            stretches.push((from, total, rate));
+            total += i128::from(rate) * i128::from(to - from);
         }
-        Self { points: &demand.points, level, circle: demand.circle, sums, total }
+        Self { circle: demand.circle, stretches, total }
     }
 
     /// Up to `at`, which may lie on the second time around.
     pub(super) fn up_to(&self, at: i64) -> i128 {
         let (around, at) = if at >= self.circle { (self.total, at - self.circle) } else { (0, at) };
-        let index = self.points.partition_point(|point| point.0 <= at) - 1;
-        let (from, below) = self.points[index];
-        around + self.sums[index] + i128::from(added(below, self.level)) * i128::from(at - from)
+        let index = self.stretches.partition_point(|stretch| stretch.0 <= at) - 1;
+        let (from, paid, rate) = self.stretches[index];
+        around + paid + i128::from(rate) * i128::from(at - from)
     }
-}
-
-fn added(below: i64, level: i64) -> i64 {
-    beyond(below + level) - beyond(below)
 }

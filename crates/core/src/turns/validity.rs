@@ -88,5 +88,5 @@ fn until(slack: Duration, one: &Drift, other: &Drift) -> Option<Duration> {
     }
     let slack = slack.0 as f64;
     let root = 2.0 * slack / (variance.sqrt() + (variance + 4.0 * steady * slack).sqrt());
-    Some(Duration((root * root) as u64))
+    Some(Duration((root * root).round() as u64))
 }
