@@ -8,6 +8,7 @@ mod bound;
 mod descent;
 pub mod harmonise;
 mod knot;
+mod prices;
 mod problem;
 mod room;
 mod search;

@@ -7,7 +7,7 @@ use super::steps::{Steps, Toll};
 
 /// Looking up what one burst costs at one turn is a glance. Offers that would take more of them than this are made for
 /// some of the turns only, and prove nothing.
-const MOST_GLANCES: usize = 1 << 18;
+const MOST_GLANCES: usize = 1 << 16;
 /// So many of them are worth a search node.
 const GLANCES_A_NODE: usize = 1 << 11;
 

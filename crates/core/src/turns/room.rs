@@ -1,111 +1,110 @@
 //! How much a link can still carry, given that bursts come whole.
 //!
-//! Where a link has room for 1.0 and all that is to come are bursts of 0.7, only 0.7 of it is of use: the levels that
-//! demand can take are sums of levels of movers. For each stretch of the demand so far, the next sum below the room is
-//! free, and going on to the next sum above it costs by the slope between the two; what is to come fills the free parts
-//! first, then the gentlest slopes.
+//! Where a link has room for 1.0 and all that is to come are bursts of 0.7, one of them leaves 0.3 that nobody can use,
+//! and two cost 0.4. At any moment some set of the bursts to come is active, and each of them for as long as it lasts.
+//! Give every mover a *price* per time: then a moment with the set A active costs at least the least, over all sets, of
+//! what A exceeds the room by less the prices of A; and all prices are earned in the end. Whatever the prices are, that
+//! is a bound; good ones are found once, by following the slope.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::descent::Purse;
 use super::knot::{Knot, Placed};
+use super::prices::{Priced, prices};
 use super::steps::{LINK, Steps, beyond};
 
-/// Beyond so many sums any level is taken to be one.
-const MOST_SUMS: usize = 2048;
+/// What sets of movers can add up to, in the order of their levels.
+#[derive(Clone, Debug)]
+struct Sets {
+    levels: Vec<i64>,
+    /// The highest price of a set up to this one.
+    dearest: Vec<i64>,
+    /// The least that a set from this one on has of level over price.
+    leanest: Vec<i64>,
+    /// What all movers earn in the end.
+    worth: i128,
+}
 
-/// For a link and the movers still to come, the levels that they can add up to; `None` for too many.
-#[derive(Clone, Debug, Default)]
+/// Prices per link, and the sets of movers still to come that were asked for.
+#[derive(Clone, Debug)]
 pub(super) struct Rooms {
-    sums: BTreeMap<(usize, u64), Option<Rc<[i64]>>>,
+    priced: Vec<Vec<Priced>>,
+    sets: BTreeMap<(usize, u64), Rc<Sets>>,
 }
 
 impl Rooms {
-    /// Per link, whatever is to come and has no room left must be excess.
+    /// Without prices: what is sent must find room, whole or not.
+    pub(super) fn by_area(knot: &Knot) -> Self {
+        Self { priced: vec![Vec::new(); knot.weights.len()], sets: BTreeMap::new() }
+    }
+
+    pub(super) fn of(knot: &Knot, purse: &mut Purse) -> Self {
+        let priced = (0..knot.weights.len()).map(|link| prices(knot, link, purse)).collect();
+        Self { priced, sets: BTreeMap::new() }
+    }
+
+    /// What no completion goes below, each link by itself.
     pub(super) fn bound(&mut self, knot: &Knot, placed: &Placed) -> i128 {
-        let mut coming = vec![(0, Some(0)); knot.weights.len()];
+        let mut coming = vec![0; knot.weights.len()];
         for mover in placed.waiting() {
             for pattern in &knot.movers[mover].patterns {
-                let (area, movers): &mut (i128, Option<u64>) = &mut coming[pattern.link];
-                *area += pattern.area;
-                *movers = movers.filter(|_| mover < 64).map(|movers| movers | 1 << mover);
+                coming[pattern.link] += pattern.area;
             }
         }
-        let link = |(link, (area, movers)): (usize, (i128, Option<u64>))| {
-            let sums = movers.and_then(|movers| self.sums(knot, link, movers));
+        let mut link = |(link, area): (usize, i128)| {
             let demand = &placed.demand[link];
-            knot.weights[link] * (demand.area(beyond) + unavoidable(demand, area, sums.as_deref()))
+            let room = demand.area(|level| (LINK - level).max(0));
+            let more = (area - room).max(self.sets(link, placed).excess(demand));
+            knot.weights[link] * (demand.area(beyond) + more.max(0))
         };
-        coming.into_iter().enumerate().map(link).sum()
+        coming.into_iter().enumerate().map(&mut link).sum()
     }
 
-    fn sums(&mut self, knot: &Knot, link: usize, movers: u64) -> Option<Rc<[i64]>> {
-        let levels = |mover: usize| {
-            let pattern = knot.movers[mover].patterns.iter().find(|pattern| pattern.link == link);
-            pattern.map_or(&[][..], |pattern| &pattern.levels)
-        };
-        let of = |movers: u64| {
-            let mut sums = vec![0];
-            for mover in (0..64).filter(|mover| movers >> mover & 1 == 1) {
-                sums = added(&sums, levels(mover))?;
-            }
-            Some(Rc::from(sums))
-        };
-        self.sums.entry((link, movers)).or_insert_with(|| of(movers)).clone()
+    fn sets(&mut self, link: usize, placed: &Placed) -> Rc<Sets> {
+        let priced = &self.priced[link];
+        let waits = |index: &usize| placed.turns[priced[*index].mover].is_none();
+        let waiting = (0..priced.len()).filter(waits).fold(0, |waiting, index| waiting | 1 << index);
+        let sets = self.sets.entry((link, waiting));
+        Rc::clone(sets.or_insert_with(|| Rc::new(Sets::of(priced, waiting))))
     }
 }
 
-fn added(sums: &[i64], levels: &[i64]) -> Option<Vec<i64>> {
-    let mut all = sums.to_vec();
-    all.extend(levels.iter().flat_map(|level| sums.iter().map(move |sum| sum + level)));
-    all.sort_unstable();
-    all.dedup();
-    (all.len() <= MOST_SUMS).then_some(all)
-}
-
-/// A stretch that can take `area` more if each `run` of it costs `rise`.
-struct Slope {
-    rise: i64,
-    run: i64,
-    area: i128,
-}
-
-/// The least excess that `area` more demand adds, at levels that are sums.
-fn unavoidable(demand: &Steps, area: i128, sums: Option<&[i64]>) -> i128 {
-    let mut left = area;
-    let mut slopes = Vec::new();
-    for (from, to, level) in demand.stretches() {
-        let room = (LINK - level).max(0);
-        let (free, next) = around(room, sums);
-        left -= i128::from(free) * i128::from(to - from);
-        if let Some(next) = next.filter(|_| free < room) {
-            let run = next - free;
-            slopes.push(Slope { rise: next - room, run, area: i128::from(run) * i128::from(to - from) });
+impl Sets {
+    fn of(priced: &[Priced], waiting: u64) -> Self {
+        let mut sets = vec![(0, 0)];
+        let mut worth = 0;
+        for (_, one) in priced.iter().enumerate().filter(|(index, _)| waiting >> index & 1 == 1) {
+            let with: Vec<(i64, i64)> =
+                sets.iter().map(|(level, price)| (level + one.level, price + one.price)).collect();
+            sets.extend(with);
+            worth += i128::from(one.price) * i128::from(one.length);
         }
+        sets.sort_unstable();
+        Self::in_order(&sets, worth)
     }
-    uphill(left, slopes)
-}
 
-/// The largest sum that fits into the room, and the smallest that does not.
-fn around(room: i64, sums: Option<&[i64]>) -> (i64, Option<i64>) {
-    let Some(sums) = sums else { return (room, None) };
-    let above = sums.partition_point(|sum| *sum <= room);
-    (sums[above - 1], sums.get(above).copied())
-}
-
-/// Gentle slopes first; beyond them, all that is sent is excess.
-fn uphill(mut left: i128, mut slopes: Vec<Slope>) -> i128 {
-    let steepness = |slope: &Slope, other: &Slope| i128::from(slope.rise) * i128::from(other.run);
-    slopes.sort_by(|a, b| steepness(a, b).cmp(&steepness(b, a)));
-    let mut excess = 0;
-    for slope in slopes {
-        if left <= 0 {
-            return excess;
+    fn in_order(sets: &[(i64, i64)], worth: i128) -> Self {
+        let mut dearest: Vec<i64> = sets.iter().map(|(_, price)| *price).collect();
+        let mut leanest: Vec<i64> = sets.iter().map(|(level, price)| level - price).collect();
+        for index in 1..sets.len() {
+            dearest[index] = dearest[index].max(dearest[index - 1]);
         }
-        let here = left.min(slope.area);
-        let (rise, run) = (i128::from(slope.rise), i128::from(slope.run));
-        excess += here / run * rise + here % run * rise / run;
-        left -= here;
+        for index in (1..sets.len()).rev() {
+            leanest[index - 1] = leanest[index - 1].min(leanest[index]);
+        }
+        Self { levels: sets.iter().map(|(level, _)| *level).collect(), dearest, leanest, worth }
     }
-    excess + left.max(0)
+
+    /// What is added to the demand's own excess, at least.
+    fn excess(&self, demand: &Steps) -> i128 {
+        self.worth + demand.area(|level| self.least((LINK - level).max(0)))
+    }
+
+    /// The least, over all sets, of what it exceeds the room by less its price.
+    fn least(&self, room: i64) -> i64 {
+        let above = self.levels.partition_point(|level| *level <= room);
+        let fits = -self.dearest[above - 1];
+        self.leanest.get(above).map_or(fits, |lean| fits.min(lean - room))
+    }
 }

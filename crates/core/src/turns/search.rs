@@ -14,16 +14,24 @@ pub(super) struct Found {
 
 pub(super) fn best_turns(knot: &Knot, purse: &mut Purse) -> Found {
     let root = anchored(knot);
-    let mut rooms = Rooms::default();
-    let best = start(knot, rooms.bound(knot, &root), purse);
-    let mut known = Known { order: largest_first(knot), pairs: Pairs::of(knot, purse), rooms };
+    let area = Rooms::by_area(knot).bound(knot, &root);
+    let placed = start(knot, area, purse);
+    if placed.cost == area || purse.left == 0 {
+        return Found { placed, bound: area };
+    }
+    let known =
+        Known { order: largest_first(knot), rooms: Rooms::of(knot, purse), pairs: Pairs::of(knot, purse) };
+    searched(knot, known, &root, placed, purse)
+}
+
+fn searched(knot: &Knot, mut known: Known, root: &Placed, best: Placed, purse: &mut Purse) -> Found {
     let nothing = vec![0; knot.movers.len()];
-    let floor = match View::of(knot, &mut known, &root, &nothing, best.cost) {
+    let floor = match View::of(knot, &mut known, root, &nothing, best.cost) {
         Ok(view) => view.bound,
         Err(Hopeless { .. }) => return Found { bound: best.cost, placed: best },
     };
     let mut search = Search { knot, known, purse, best, open: None, tried: Vec::new(), whole: true };
-    search.explore(&root, &nothing);
+    search.explore(root, &nothing);
     let reached = search.open.map_or(search.best.cost, |open| open.min(search.best.cost));
     Found { bound: if search.whole { reached.max(floor) } else { floor }, placed: search.best }
 }
