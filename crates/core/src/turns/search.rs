@@ -1,5 +1,7 @@
 //! Branch and bound over meetings of edges.
 
+use std::collections::BTreeSet;
+
 use super::bound::Pairs;
 use super::descent::{Purse, largest_first, start};
 use super::knot::{Knot, Offers, Placed, Reach};
@@ -30,7 +32,7 @@ fn searched(knot: &Knot, mut known: Known, root: &Placed, best: Placed, purse: &
         Ok(view) => view.bound,
         Err(Hopeless { .. }) => return Found { bound: best.cost, placed: best },
     };
-    let mut search = Search { knot, known, purse, best, open: None, tried: Vec::new(), whole: true };
+    let mut search = Search { knot, known, purse, best, open: None, tried: BTreeSet::new(), whole: true };
     search.explore(root, &nothing);
     let reached = search.open.map_or(search.best.cost, |open| open.min(search.best.cost));
     Found { bound: if search.whole { reached.max(floor) } else { floor }, placed: search.best }
@@ -123,7 +125,7 @@ struct Search<'a> {
     /// The least that was left unexplored when nodes ran out.
     open: Option<i128>,
     /// What was explored to the end before, at this node or one above it: which kind of mover, at which turn.
-    tried: Vec<(usize, i64)>,
+    tried: BTreeSet<(usize, i64)>,
     /// Whether all meetings of edges were considered.
     whole: bool,
 }
@@ -157,7 +159,7 @@ impl Search<'_> {
 
     /// Some optimum has one of these next; what was tried need not be tried again below its later siblings.
     fn branch(&mut self, placed: &Placed, view: &View) {
-        let mark = self.tried.len();
+        let mut tried = Vec::new();
         for branch in self.branches(view) {
             if branch.bound >= self.best.cost {
                 break;
@@ -169,9 +171,13 @@ impl Search<'_> {
             let mut next = placed.clone();
             next.put(self.knot, branch.mover, (branch.turn, branch.excess));
             self.explore(&next, &view.least);
-            self.tried.push((self.knot.movers[branch.mover].like, branch.turn));
+            let done = (self.knot.movers[branch.mover].like, branch.turn);
+            tried.push(done);
+            self.tried.insert(done);
         }
-        self.tried.truncate(mark);
+        for done in tried {
+            self.tried.remove(&done);
+        }
     }
 
     /// The most promising first. Movers that meet nobody yet come after all who do; then any of them will do, anywhere.
