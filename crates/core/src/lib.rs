@@ -26,5 +26,6 @@ pub mod report;
 pub mod room;
 pub mod snapshot;
 pub mod taken;
+pub mod turns;
 pub mod units;
 pub mod wiring;
