@@ -8,7 +8,10 @@ use metronome_sim::near::nearest;
 
 /// What each built-in policy does, in one line.
 pub(crate) const ABOUT: &[(&str, &str)] = &[
-    ("metronome", "user, urgency, waiting and width as one priority; gangs whole, on the fewest nodes"),
+    (
+        "metronome",
+        "user, urgency, waiting and width as one priority; gangs whole, where all lose least on links, or later",
+    ),
     ("kubernetes", "pod by pod, spread over the nodes: gangs may deadlock, and the result says so"),
     ("coscheduling", "scores nodes as `kubernetes` does, but places gangs whole"),
     ("volcano", "by priority; gangs whole, packed onto full nodes, workers beside their parameter servers"),
@@ -17,10 +20,7 @@ pub(crate) const ABOUT: &[(&str, &str)] = &[
     ("srtf", "shortest remaining time first, with preemption"),
     ("srsf", "smallest remaining service (time × GPUs) first, with preemption"),
     ("tiresias", "least attained service in three levels, with preemption; durations are not known to it"),
-    (
-        "fair",
-        "as `metronome`, with nothing done about the links: what its network policies are measured against",
-    ),
+    ("fair", "as `coscheduling`, but close together by topology; nothing is done about the links"),
     ("solo", "as `metronome`, with every link to itself: a bound, not a policy one can have"),
 ];
 

@@ -38,9 +38,9 @@ pub enum Reason {
     SpreadUnsatisfied { members: u32, fit: u32 },
     /// Its place is chosen; others have yet to leave it.
     WaitingForVictims,
-    /// There is room, but starting there is predicted to cost itself and others more than waiting; it waits until then at
-    /// the latest.
-    BandwidthContended { until: Instant },
+    /// There is room, but starting there is predicted to cost itself and others more than to wait for a better place; it
+    /// starts anywhere once it has waited so long in all.
+    BandwidthContended { patience: Duration },
     /// There would be room, but it is kept for somebody ahead who is expected to start then.
     ReservedUntil { ahead: JobId, until: Instant },
     /// The line is served in order and somebody ahead is waiting.

@@ -211,7 +211,10 @@ pub fn sentence(reason: &Reason, names: &impl Names) -> String {
             format!("its {members} must be spread evenly, and {} find room where that is so now", few(*fit))
         }
         Reason::WaitingForVictims => "its place is chosen, and others have yet to leave it".into(),
-        Reason::BandwidthContended { .. } => "waits for a better place on the links".into(),
+        Reason::BandwidthContended { patience } => format!(
+            "there is room for it, but over links that others use: starting there would cost it and them more than \
+             waiting for a better place, which it does until it has waited {patience} in all"
+        ),
         Reason::ReservedUntil { ahead, .. } => {
             format!(
                 "there is room for it, but that is kept for {}, which is ahead of it and has waited long",

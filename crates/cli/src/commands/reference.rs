@@ -5,7 +5,9 @@ use std::fmt::Write;
 
 use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 
-use metronome_core::policy::{Gangs, Links, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing};
+use metronome_core::policy::{
+    Gangs, Links, Moving, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns,
+};
 
 use crate::args::Cli;
 use crate::policies;
@@ -97,9 +99,9 @@ fn describe_values(arg: &Arg) -> String {
 fn policies_page() -> String {
     let mut text = format!("{MADE}# Policies\n\nThe names that `--policy` and `--policies` take.\n\n");
     text.push_str(
-        "| policy | does | order | queues | gangs | elastic gangs | when the first does not fit | preemption | placement | links |\n",
+        "| policy | does | order | queues | gangs | elastic gangs | when the first does not fit | preemption | placement | links | slowdowns by others | moves |\n",
     );
-    text.push_str("|---|---|---|---|---|---|---|---|---|---|\n");
+    text.push_str("|---|---|---|---|---|---|---|---|---|---|---|---|\n");
     for policy in Policy::names().filter_map(Policy::named) {
         let cells = [
             format!("`{}`", policy.name),
@@ -112,6 +114,8 @@ fn policies_page() -> String {
             preemption(policy.preemption).to_owned(),
             placement(policy.placement).to_owned(),
             links(policy.links).to_owned(),
+            slowdowns(policy.slowdowns).to_owned(),
+            moving(policy.moving).to_owned(),
         ];
         writeln!(text, "| {} |", cells.join(" | ")).expect("a string takes everything");
     }
@@ -147,6 +151,21 @@ fn sizing(sizing: Sizing) -> &'static str {
     match sizing {
         Sizing::Least => "the least",
         Sizing::Spare => "the least, and what is to spare",
+    }
+}
+
+fn slowdowns(slowdowns: Slowdowns) -> &'static str {
+    match slowdowns {
+        Slowdowns::Unseen => "not looked at",
+        Slowdowns::Weighed => "choose the place",
+        Slowdowns::WaitedOut => "choose the place, or to wait",
+    }
+}
+
+fn moving(moving: Moving) -> &'static str {
+    match moving {
+        Moving::Never => "never",
+        Moving::ForGain => "where it pays",
     }
 }
 

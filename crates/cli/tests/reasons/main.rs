@@ -40,6 +40,7 @@ vocabulary! {
     AntiAffinityUnsatisfied => Some(scenes::anti_affinity_unsatisfied),
     SpreadUnsatisfied => Some(scenes::spread_unsatisfied),
     WaitingForVictims => Some(scenes::waiting_for_victims),
+    BandwidthContended => Some(scenes::bandwidth_contended),
     ReservedUntil => Some(scenes::reserved_until),
     BehindHigherPriority => Some(scenes::behind_higher_priority),
     StartFailed => Some(scenes::start_failed),

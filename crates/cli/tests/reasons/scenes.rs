@@ -8,8 +8,9 @@ use metronome_core::groups::Domain;
 use metronome_core::id::{GroupId, NodeId};
 use metronome_core::job::{Capabilities, Checkpointing, JobSpec, Priority, Rule, Topology};
 use metronome_core::policy::Policy;
+use metronome_core::profile::{Bucket, Iteration, Profile};
 use metronome_core::report::Failure;
-use metronome_core::units::Duration;
+use metronome_core::units::{Bytes, Duration};
 
 use crate::stage::{SMALL, Stage, gang};
 
@@ -131,6 +132,26 @@ pub(crate) fn reserved_until() -> Stage {
     stage.wait(60);
     stage.submit(taking(Duration::from_secs(7200), gang("narrow", 1)));
     stage.asking("narrow")
+}
+
+/// Two jobs send most of the time; what is left free lies on a node of each.
+pub(crate) fn bandwidth_contended() -> Stage {
+    let mut stage = Stage::over_links("metronome");
+    stage.submit(sending(gang("first", 6)));
+    stage.submit(sending(gang("second", 6)));
+    stage.wait(1);
+    stage.submit(sending(gang("third", 4)));
+    stage.asking("third")
+}
+
+/// Each iteration computes for a tenth of a second and sends for about as long.
+fn sending(mut spec: JobSpec) -> JobSpec {
+    let compute = Duration::from_millis(100);
+    let buckets = vec![Bucket { ready: Duration::from_millis(50), bytes: Bytes(1_250_000_000) }];
+    let iteration = Iteration { compute, buckets, finish: Duration::ZERO };
+    let profile = Profile::new(Vec::new(), None).unwrap().reducing(iteration);
+    spec.profile = Some(Arc::new(profile));
+    spec
 }
 
 fn taking(alone: Duration, mut spec: JobSpec) -> JobSpec {

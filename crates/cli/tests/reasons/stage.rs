@@ -2,16 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
-use metronome_core::cluster::{Cluster, NodeSpec};
+use metronome_core::cluster::{Cluster, NodeSpec, Vertex};
 use metronome_core::engine::{Engine, Event, Settings};
-use metronome_core::id::{IdVec, JobId, QueueId};
+use metronome_core::id::{IdVec, JobId, NodeId, QueueId};
 use metronome_core::job::{Gang, JobSpec};
 use metronome_core::journal::{Journal, Record};
 use metronome_core::plan::Step;
 use metronome_core::policy::Policy;
 use metronome_core::queue::Queue;
 use metronome_core::report::Reason;
-use metronome_core::units::{Duration, Gpus, Instant, Resources};
+use metronome_core::units::{Bandwidth, Duration, Gpus, Instant, Resources};
 
 /// A journal in memory.
 #[derive(Clone, Default)]
@@ -53,6 +53,20 @@ fn racks() -> Cluster {
     cluster
 }
 
+fn wired(mut cluster: Cluster) -> Cluster {
+    let rate = Bandwidth(100_000_000_000);
+    let name = |vertex: Vertex| format!("{vertex:?}");
+    let top = cluster.fabric.add_switch("top");
+    for rack in 0..2 {
+        let above = cluster.fabric.add_switch(&format!("rack-{rack}"));
+        cluster.fabric.connect(above, top, rate, name).unwrap();
+        for node in [2 * rack, 2 * rack + 1] {
+            cluster.fabric.connect(Vertex::Node(NodeId(node)), above, rate, name).unwrap();
+        }
+    }
+    cluster
+}
+
 /// Beside the default queue, one that may never hold more than four GPUs.
 pub(crate) const SMALL: QueueId = QueueId(1);
 
@@ -66,9 +80,18 @@ impl Stage {
         Self::with(Policy::named(policy).unwrap(), Settings::default())
     }
 
+    /// The same, with links of 100 Gbps from each node to its rack and from each rack upwards.
+    pub(crate) fn over_links(policy: &str) -> Self {
+        Self::on(wired(racks()), Policy::named(policy).unwrap(), Settings::default())
+    }
+
     pub(crate) fn with(policy: Policy, settings: Settings) -> Self {
+        Self::on(racks(), policy, settings)
+    }
+
+    fn on(cluster: Cluster, policy: Policy, settings: Settings) -> Self {
         let lines = Lines::default();
-        let mut engine = Engine::new(racks(), queues(), policy, settings);
+        let mut engine = Engine::new(cluster, queues(), policy, settings);
         engine.keep_journal(Box::new(lines.clone()));
         Self { engine, now: Instant::START, lines, asked: String::new() }
     }

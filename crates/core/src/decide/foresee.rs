@@ -60,10 +60,10 @@ pub(super) fn choose<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) ->
     let looked = places.into_iter().map(|place| (outlook(rules.snapshot, draft, id, &place), place));
     let best = looked.min_by(|(one, _), (other, _)| one.loss.total_cmp(&other.loss));
     let (outlook, place) = best.expect("there is a place, or a reason why not");
-    let until = patience_ends(job);
-    let waits = rules.slowdowns == Slowdowns::WaitedOut && rules.snapshot.now < until;
+    let patience = patience(job);
+    let waits = rules.slowdowns == Slowdowns::WaitedOut && rules.snapshot.now < job.submitted + patience;
     if waits && is_worth_waiting(rules.snapshot, job, &outlook) {
-        return Err(Reason::BandwidthContended { until });
+        return Err(Reason::BandwidthContended { patience });
     }
     Ok(place)
 }
@@ -106,10 +106,10 @@ fn is_worth_waiting(snapshot: &Snapshot<'_>, job: &Job, outlook: &Outlook) -> bo
     pays || outlook.hurts_the_first
 }
 
-/// When a job starts wherever it can.
-fn patience_ends(job: &Job) -> Instant {
+/// How long a job waits in all before it starts wherever it can.
+fn patience(job: &Job) -> Duration {
     let length = job.spec.work.alone.unwrap_or(USUAL_LENGTH);
-    job.submitted + length.times(LENGTHS_OF_PATIENCE)
+    length.times(LENGTHS_OF_PATIENCE)
 }
 
 /// How much longer an iteration takes there than on the fewest nodes, without others.

@@ -43,7 +43,7 @@ fn longest_first<'a>(rules: &Rules<'a>, draft: &Draft<'a>) -> Vec<JobId> {
     let flows = draft.meetings.flows().filter(|(id, flow)| draft.assigned(*id).is_none() && !flow.is_local());
     let mut movable: Vec<(Reverse<Duration>, JobId)> = flows
         .filter(|(id, _)| !draft.is_leaving(*id) && is_movable(rules, *id))
-        .filter_map(|(id, _)| Some((Reverse(jobs[id].remaining(now)?), id)))
+        .filter_map(|(id, _)| Some((Reverse(jobs[id].remaining(now).filter(|left| !left.is_zero())?), id)))
         .collect();
     movable.sort_unstable();
     movable.truncate(MOST_LOOKED_AT);

@@ -519,8 +519,9 @@ impl<'a, 'r> Pass<'a, 'r> {
 
     /// When the first of those who wait for a better place waits no longer.
     fn end_of_patience(&self) -> Option<Instant> {
+        let jobs = self.rules.snapshot.jobs;
         let until = self.refused.iter().filter_map(|refused| match refused.reason {
-            Reason::BandwidthContended { until } => Some(until),
+            Reason::BandwidthContended { patience } => Some(jobs[refused.job].submitted + patience),
             _ => None,
         });
         until.min()

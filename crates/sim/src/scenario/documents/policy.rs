@@ -16,6 +16,8 @@ pub(crate) struct PolicySpec {
     pub(crate) sizing: Option<Text>,
     pub(crate) preemption: Option<Text>,
     pub(crate) placement: Option<Text>,
+    pub(crate) slowdowns: Option<Text>,
+    pub(crate) moving: Option<Text>,
 }
 
 /// A word, or a word with what it needs: `order: {leastAttained: {limits: [3250, 7200]}}`.

@@ -1,7 +1,7 @@
 //! Policies: changes to one that is built in.
 
 use metronome_core::policy::{
-    Gangs, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing, Weights,
+    Gangs, Moving, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns, Weights,
 };
 use metronome_core::units::{GpuTime, Share};
 use serde_saphyr::Spanned;
@@ -30,6 +30,10 @@ const PLACEMENT: [(&str, Placement); 4] = [
     ("topology", Placement::Topology),
 ];
 
+const SLOWDOWNS: [(&str, Slowdowns); 3] =
+    [("unseen", Slowdowns::Unseen), ("weighed", Slowdowns::Weighed), ("waitedOut", Slowdowns::WaitedOut)];
+const MOVING: [(&str, Moving); 2] = [("never", Moving::Never), ("forGain", Moving::ForGain)];
+
 const DEFAULT_BASE: &str = "metronome";
 
 pub(super) fn policies(documents: &[Named<PolicySpec>]) -> Result<Vec<Policy>, Problem> {
@@ -37,8 +41,18 @@ pub(super) fn policies(documents: &[Named<PolicySpec>]) -> Result<Vec<Policy>, P
 }
 
 fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
-    let PolicySpec { base, order: ranks, gangs, queueing, sharing, sizing, preemption, placement } =
-        &document.spec;
+    let PolicySpec {
+        base,
+        order: ranks,
+        gangs,
+        queueing,
+        sharing,
+        sizing,
+        preemption,
+        placement,
+        slowdowns,
+        moving,
+    } = &document.spec;
     let base = match base {
         Some(base) => Policy::named(&base.value).ok_or_else(|| unknown_base(base))?,
         None => Policy::named(DEFAULT_BASE).expect("the default is in the table"),
@@ -57,8 +71,10 @@ fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
             .as_ref()
             .map_or(Ok(base.placement), |text| word(text, "placement", &PLACEMENT))?,
         links: base.links,
-        slowdowns: base.slowdowns,
-        moving: base.moving,
+        slowdowns: slowdowns
+            .as_ref()
+            .map_or(Ok(base.slowdowns), |text| word(text, "word for slowdowns", &SLOWDOWNS))?,
+        moving: moving.as_ref().map_or(Ok(base.moving), |text| word(text, "word for moving", &MOVING))?,
     })
 }
 
