@@ -53,6 +53,16 @@ pub struct Weights {
     window: Duration,
 }
 
+/// How long a job has waited, and against what that is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    pub waited: Duration,
+    /// After so long it counts in full beside the other parts.
+    pub full: Duration,
+    /// After so long it begins to outweigh them.
+    pub window: Duration,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WeightsError {
     #[error("the weights sum to {} instead of 1", f64::from(*.0) / f64::from(Share::WHOLE.0))]
@@ -92,23 +102,19 @@ impl Weights {
         Ok(Self { user, task, wait, width, window })
     }
 
-    /// The combined priority in millionths: greater goes first. Beyond one window of waiting it grows without bound,
-    /// so that every job is served at last: after at most twice the part of the window that does not weigh the wait,
-    /// it is ahead of everybody who comes.
-    pub fn score(
-        &self,
-        (user, task): (Share, Share),
-        (waited, window): (Duration, Duration),
-        width: Share,
-    ) -> u64 {
+    /// The combined priority in millionths: greater goes first. A wait of `full` counts as much as its weight allows.
+    /// Beyond one window of waiting, which is no shorter, the priority grows without bound, so that every job is served
+    /// at last: after at most twice the part of the window that does not weigh the wait, it is ahead of everybody who
+    /// comes.
+    pub fn score(&self, (user, task): (Share, Share), wait: Wait, width: Share) -> u64 {
         let whole = u128::from(Share::WHOLE.0);
         let part = |weight: Share, share: u128| u128::from(weight.0) * share;
-        let age = u128::from(waited.0) * whole / u128::from(window.0.max(1));
+        let age = |window: Duration| u128::from(wait.waited.0) * whole / u128::from(window.0.max(1));
         let weighed = part(self.user, u128::from(user.0))
             + part(self.task, u128::from(task.0))
-            + part(self.wait, age.min(whole))
+            + part(self.wait, age(wait.full).min(whole))
             + part(self.width, u128::from(width.0));
-        u64::try_from(weighed / whole + age.saturating_sub(whole)).unwrap_or(u64::MAX)
+        u64::try_from(weighed / whole + age(wait.window).saturating_sub(whole)).unwrap_or(u64::MAX)
     }
 
     pub fn window(&self) -> Duration {
@@ -372,9 +378,10 @@ mod tests {
             let weights = Weights::new(all[0], all[1], all[2], all[3], Duration::MINUTE).unwrap();
             for window in [weights.window(), Duration::HOUR] {
                 let bound = Duration(window.0 * 2 * u64::from(1000 - wait) / 1000);
-                let least = weights.score((Share::NONE, Share::NONE), (bound, window), Share::NONE);
+                let wait = |waited| Wait { waited, full: window, window };
+                let least = weights.score((Share::NONE, Share::NONE), wait(bound), Share::NONE);
                 let newcomer =
-                    weights.score((Share::WHOLE, Share::WHOLE), (Duration::ZERO, window), Share::WHOLE);
+                    weights.score((Share::WHOLE, Share::WHOLE), wait(Duration::ZERO), Share::WHOLE);
                 assert!(least >= newcomer, "{weights:?}");
             }
         }

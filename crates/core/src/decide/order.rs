@@ -13,7 +13,7 @@ use std::ops::Bound;
 use super::share::{Burden, Crowd, Shares};
 use crate::id::{ClassId, Id, IdVec, JobId, QueueId};
 use crate::job::{Job, Priority, Standing};
-use crate::policy::{Order, Policy, Preemption, Sharing, Weights};
+use crate::policy::{Order, Policy, Preemption, Sharing, Wait, Weights};
 use crate::snapshot::{Class, Place, Snapshot};
 use crate::units::{Duration, GpuTime, Instant, Resources, Share};
 
@@ -28,9 +28,10 @@ pub struct Rank {
 }
 
 /// Where it is known how long jobs take, waiting counts in proportion to that: ten minutes are nothing to who will run
-/// for a day, and much to who will run for one. A wait of its own length counts for a job as one window does for those
-/// of unknown length, but no less than this part of a window does.
-const SHORTEST_WINDOW: u64 = 10;
+/// for a day, and much to who will run for one. A wait of its own length counts in full, but none shorter than this part
+/// of a window does; and what outweighs all else in the end is a wait of so many lengths, or a whole window.
+const FULL_AT_LEAST: u64 = 10;
+const LENGTHS_PER_WINDOW: u64 = 10;
 
 #[derive(Debug)]
 pub struct Ranker<'a> {
@@ -140,12 +141,14 @@ impl<'a> Ranker<'a> {
         let most = self.widest.get(&class.key.queue).copied().unwrap_or(class.members);
         let width = Share::ratio(u64::from(class.members), u64::from(most));
         let weights = self.weights_in(class.key.queue).unwrap_or(weights);
-        let waited = self.snapshot.now.since(job.submitted);
-        let window = match class.key.long() {
-            Duration::ZERO => weights.window(),
-            length => length.max(Duration(weights.window().0 / SHORTEST_WINDOW)),
+        let (window, length) = (weights.window(), class.key.long());
+        let full = if length.is_zero() { window } else { length.max(Duration(window.0 / FULL_AT_LEAST)) };
+        let wait = Wait {
+            waited: self.snapshot.now.since(job.submitted),
+            full,
+            window: window.max(length.times(LENGTHS_PER_WINDOW)),
         };
-        weights.score((job.spec.user, task), (waited, window), width)
+        weights.score((job.spec.user, task), wait, width)
     }
 
     fn weights_in(&self, queue: QueueId) -> Option<&Weights> {
