@@ -28,10 +28,11 @@ pub struct Rank {
 }
 
 /// Where it is known how long jobs take, waiting counts in proportion to that: ten minutes are nothing to who will run
-/// for a day, and much to who will run for one. A wait of its own length counts in full, but none shorter than this part
-/// of a window does; and what outweighs all else in the end is a wait of so many lengths, or a whole window.
-const FULL_AT_LEAST: u64 = 10;
-const LENGTHS_PER_WINDOW: u64 = 10;
+/// for a day, and much to who will run for one. A wait of so many lengths counts in full, and one of so many more
+/// begins to outweigh all else; but no wait shorter than this part of a window does either.
+const LENGTHS_IN_FULL: u64 = 3;
+const LENGTHS_PER_WINDOW: u64 = 14;
+const SHORTEST_PART: u64 = 10;
 
 #[derive(Debug)]
 pub struct Ranker<'a> {
@@ -142,11 +143,11 @@ impl<'a> Ranker<'a> {
         let width = Share::ratio(u64::from(class.members), u64::from(most));
         let weights = self.weights_in(class.key.queue).unwrap_or(weights);
         let (window, length) = (weights.window(), class.key.long());
-        let full = if length.is_zero() { window } else { length.max(Duration(window.0 / FULL_AT_LEAST)) };
+        let shortest = if length.is_zero() { window } else { Duration(window.0 / SHORTEST_PART) };
         let wait = Wait {
             waited: self.snapshot.now.since(job.submitted),
-            full,
-            window: window.max(length.times(LENGTHS_PER_WINDOW)),
+            full: shortest.max(length.times(LENGTHS_IN_FULL)),
+            window: shortest.max(length.times(LENGTHS_PER_WINDOW)),
         };
         weights.score((job.spec.user, task), wait, width)
     }
