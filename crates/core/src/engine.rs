@@ -210,6 +210,7 @@ impl Engine {
     }
 
     fn advance(&mut self, now: Instant) {
+        self.state.pasts.go_on(&self.state.queues, &self.index.held, now.max(self.state.now));
         self.state.now = self.state.now.max(now);
     }
 
@@ -266,6 +267,7 @@ impl Engine {
             budgets: &self.state.budgets,
             displaced: &self.state.displaced,
             held: &self.index.held,
+            pasts: &self.state.pasts,
             meetings: &self.index.meetings,
             reservations: &self.state.reservations,
             priorities: &self.index.priorities,

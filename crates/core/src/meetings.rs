@@ -108,8 +108,9 @@ impl Meetings {
         self.foresight.borrow_mut().slowdowns(flows, |link| self.wiring.rates()[link])
     }
 
-    /// Everybody but `job` who shares a link with such a route, directly or by way of others.
-    pub fn met_on(&self, route: &Route, job: JobId) -> BTreeSet<JobId> {
+    /// Everybody who shares a link with such a route, directly or by way of others, with those thought away who are
+    /// gone.
+    pub fn met_on(&self, route: &Route, gone: impl Fn(JobId) -> bool) -> BTreeSet<JobId> {
         let mut met: BTreeSet<JobId> = BTreeSet::new();
         let mut crossed: BTreeSet<LinkId> = BTreeSet::new();
         let mut ahead: Vec<LinkId> = route.links().iter().map(|(link, _)| *link).collect();
@@ -117,7 +118,7 @@ impl Meetings {
             if !crossed.insert(link) {
                 continue;
             }
-            for user in self.users[link].iter().filter(|user| **user != job) {
+            for user in self.users[link].iter().filter(|user| !gone(**user)) {
                 if met.insert(*user) {
                     ahead.extend(self.flows[user].route.links().iter().map(|(link, _)| *link));
                 }

@@ -1,5 +1,7 @@
 //! Queues: whose work it is, how much it counts, and how much it may hold.
 
+mod past;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +10,9 @@ use crate::cluster::Name;
 use crate::id::{IdVec, QueueId};
 use crate::job::JobSpec;
 use crate::policy::Weights;
-use crate::units::{Cpu, Gpus, Memory, Resources, Share};
+use crate::units::{Cpu, Duration, Gpus, Memory, Resources, Share};
+
+pub use past::Pasts;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -38,6 +42,10 @@ pub struct Queue {
     /// How its jobs are ordered, where that is not as everywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Weights>,
+    /// What it held lately counts as much as what it holds when it is compared with others; half as much after each of
+    /// these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<Duration>,
 }
 
 /// How much a user counts in a queue.
@@ -65,6 +73,7 @@ impl Queue {
             gives_back: true,
             users: Vec::new(),
             order: None,
+            history: None,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::id::{BudgetId, ClassId, GroupId, IdVec, JobId, QueueId, ShapeId, Wind
 use crate::job::{Gang, Job, Priority, RoleKind, Standing, Teams, Topology};
 use crate::meetings::Meetings;
 use crate::plan::{Plan, Reservation};
-use crate::queue::{Holdings, Queue};
+use crate::queue::{Holdings, Pasts, Queue};
 use crate::report::Reason;
 use crate::room::Room;
 use crate::units::{Duration, Instant, Share};
@@ -38,6 +38,8 @@ pub struct Snapshot<'a> {
     pub displaced: &'a BTreeMap<JobId, JobId>,
     /// What queues and users hold in the plan.
     pub held: &'a Holdings,
+    /// What queues have held, where that counts.
+    pub pasts: &'a Pasts,
     /// Who meets whom on links.
     pub meetings: &'a Meetings,
     /// Who waits for a time at which there is room.

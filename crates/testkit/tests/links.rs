@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use metronome_core::cluster::{Cluster, NodeSpec, Vertex};
+use metronome_core::decide::decide;
 use metronome_core::engine::{Ending, Engine, Event, Settings};
 use metronome_core::id::{IdVec, JobId, LinkId, NodeId, QueueId};
 use metronome_core::job::{Capabilities, Checkpointing, Gang, JobSpec, Life};
@@ -172,6 +173,34 @@ fn nobody_is_moved_who_cannot_be_or_where_moving_is_not_wanted() {
         let steps: Vec<Step> = [world.ends(first), world.ends(second)].concat();
         assert!(steps.iter().all(|step| step.job != apart), "{steps:?}");
     }
+}
+
+#[test]
+fn whatever_comes_and_goes_decisions_come_to_rest() {
+    let mut dice = Pcg64::seed_from_u64(3);
+    let mut moves = 0;
+    for history in 0..600 {
+        let slowdowns = if history % 2 == 0 { Slowdowns::WaitedOut } else { Slowdowns::Weighed };
+        let mut world = World::new(Policy { slowdowns, ..metronome() });
+        let mut there: Vec<JobId> = Vec::new();
+        for number in 0..40 {
+            world.now = world.now + Duration::from_secs(dice.random_range(1..300));
+            if there.is_empty() || dice.random_bool(0.6) {
+                let length = Duration::from_secs(dice.random_range(60..20_000));
+                let spec = sending(&format!("job-{number}"), dice.random_range(1..=10), length);
+                let spec = if dice.random_bool(0.7) { movable(spec) } else { spec };
+                there.push(world.submit(spec));
+            } else {
+                let job = there.swap_remove(dice.random_range(0..there.len()));
+                let steps = world.ends(job);
+                moves += steps.iter().filter(|step| matches!(step.action, Action::Move { .. })).count();
+            }
+            let again = decide(&world.engine.snapshot(), world.engine.policy());
+            assert!(again.amendment.changes.is_empty(), "{:?}", again.amendment.changes);
+            assert_eq!(world.engine.state().alarms, 0);
+        }
+    }
+    assert!(moves > 10, "{moves} moves say little");
 }
 
 /// Measured models on random stretches of a few links, two to six that meet.

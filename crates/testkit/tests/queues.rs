@@ -102,6 +102,24 @@ fn shares_are_handed_down_the_tree() {
 }
 
 #[test]
+fn who_held_more_than_its_part_lately_comes_later() {
+    let counted = |name: &str| Queue { history: Some(Duration::HOUR), ..Queue::open(name) };
+    for (queue, held) in [(Queue::open as fn(&str) -> Queue, [32, 32]), (counted, [8, 56])] {
+        let mut world = World::new(64, vec![queue("busy"), queue("idle")]);
+        world.submit_many(1, (0, 64, 10_000));
+        world.settle();
+        world.now = world.now + Duration::HOUR.times(2);
+        for queue in [0, 1] {
+            world.submit_many(64, (queue, 1, 10_000));
+        }
+        world.end_one(0);
+        // Three quarters of 64 are what the last two hours count for: 48 and 8 are as much as 56.
+        let after = [0, 1].map(|queue| world.held(queue));
+        assert!(after.iter().zip(held).all(|(after, held)| after.abs_diff(held) <= 1), "{after:?} {held:?}");
+    }
+}
+
+#[test]
 fn what_was_lent_is_given_back_on_demand() {
     let quota = |gpus| Some(gpu_member(gpus));
     let lender = Queue { quota: quota(32), ..Queue::open("lender") };

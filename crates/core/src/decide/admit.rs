@@ -140,7 +140,7 @@ impl<'a> Rules<'a> {
     }
 
     /// Whether it matters what a job would meet on links, and something is known of that.
-    fn weighs_links(&self, draft: &Draft<'_>, job: &Job) -> bool {
+    pub(super) fn weighs_links(&self, draft: &Draft<'_>, job: &Job) -> bool {
         let sends = || job.spec.profile.as_ref().is_some_and(|profile| profile.exchange().is_some());
         self.slowdowns != Slowdowns::Unseen && !draft.meetings.knows_no_links() && sends()
     }

@@ -57,24 +57,48 @@ pub(super) struct Outlook {
 pub(super) fn choose<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) -> Result<Assignment, Reason> {
     let job = &rules.snapshot.jobs[id];
     let places = rules.placer.alternatives(draft, job, rules.sizes)?;
-    let looked = places.into_iter().map(|place| (outlook(rules.snapshot, draft, id, &place), place));
+    let looked = places.into_iter().map(|place| (outlook(rules.snapshot, draft, id, &place, &[]), place));
     let best = looked.min_by(|(one, _), (other, _)| one.loss.total_cmp(&other.loss));
     let (outlook, place) = best.expect("there is a place, or a reason why not");
-    let patience = patience(job);
-    let waits = rules.slowdowns == Slowdowns::WaitedOut && rules.snapshot.now < job.submitted + patience;
-    if waits && is_worth_waiting(rules.snapshot, job, &outlook) {
-        return Err(Reason::BandwidthContended { patience });
+    if waits(rules, job, &outlook) {
+        return Err(Reason::BandwidthContended { patience: patience(job) });
     }
     Ok(place)
 }
 
-/// What it would cost that a job is at a place, beside how it would go alone on the fewest nodes.
-pub(super) fn outlook(snapshot: &Snapshot<'_>, draft: &Draft<'_>, id: JobId, place: &Assignment) -> Outlook {
+/// Whether a job does better to wait than to take a place from which these have left.
+pub(super) fn is_not_worth_taking(
+    rules: &Rules<'_>,
+    draft: &Draft<'_>,
+    id: JobId,
+    place: &Assignment,
+    gone: &[JobId],
+) -> bool {
+    let job = &rules.snapshot.jobs[id];
+    rules.weighs_links(draft, job) && waits(rules, job, &outlook(rules.snapshot, draft, id, place, gone))
+}
+
+fn waits(rules: &Rules<'_>, job: &Job, outlook: &Outlook) -> bool {
+    rules.slowdowns == Slowdowns::WaitedOut
+        && rules.snapshot.now < job.submitted + patience(job)
+        && is_worth_waiting(rules.snapshot, job, outlook)
+}
+
+/// What it would cost that a job is at a place, beside how it would go alone on the fewest nodes, with those thought away
+/// who are gone.
+pub(super) fn outlook(
+    snapshot: &Snapshot<'_>,
+    draft: &Draft<'_>,
+    id: JobId,
+    place: &Assignment,
+    gone: &[JobId],
+) -> Outlook {
     let job = &snapshot.jobs[id];
     let meetings = &*draft.meetings;
     let flow = pattern_of(&job.spec).and_then(|pattern| meetings.flow_at(&job.spec, &pattern, place));
     let Some(flow) = flow else { return Outlook::default() };
-    let met: Vec<JobId> = meetings.met_on(&flow.route, id).into_iter().collect();
+    let met = meetings.met_on(&flow.route, |other| other == id || gone.contains(&other));
+    let met: Vec<JobId> = met.into_iter().collect();
     let others: Vec<&Flow> = met.iter().filter_map(|met| meetings.flow(*met)).collect();
     let before = meetings.slowdowns(&others);
     let after = meetings.slowdowns(&[&others[..], &[&flow]].concat());

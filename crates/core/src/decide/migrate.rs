@@ -34,6 +34,8 @@ pub(super) fn migrate<'a>(rules: &Rules<'a>, policy: &Policy, draft: &mut Draft<
     let better = movable.into_iter().find_map(|id| Some((id, better_place(rules, draft, id)?)));
     if let Some((id, place)) = better {
         draft.relocate(id, &rules.snapshot.jobs[id], place);
+        // What it leaves may be of use to who was looked at before.
+        draft.report.cut_short = true;
     }
 }
 
@@ -74,7 +76,7 @@ fn takes(job: &Job) -> Duration {
 fn better_place<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) -> Option<Assignment> {
     let job = &rules.snapshot.jobs[id];
     let here = rules.snapshot.plan.get(id)?;
-    let loss_here = outlook(rules.snapshot, draft, id, here).loss;
+    let loss_here = outlook(rules.snapshot, draft, id, here, &[]).loss;
     let cost = GAIN_OVER_COST * counts(rules.snapshot, job) * takes(job).as_secs_f64();
     if loss_here <= cost {
         return None;
@@ -83,7 +85,8 @@ fn better_place<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) -> Opti
     draft.heed(|_| true);
     let places = rules.placer.alternatives(draft, job, rules.sizes).unwrap_or_default();
     draft.heed(|_| false);
-    let looked = places.into_iter().map(|place| (outlook(rules.snapshot, draft, id, &place).loss, place));
+    let looked =
+        places.into_iter().map(|place| (outlook(rules.snapshot, draft, id, &place, &[]).loss, place));
     let (loss, place) = looked.min_by(|(one, _), (other, _)| one.total_cmp(other))?;
     (loss_here - loss > cost).then_some(place)
 }

@@ -413,6 +413,7 @@ impl<'a, 'r> Pass<'a, 'r> {
         if !self.rules.preemption.makes_room() || self.in_order() || self.is_spent() {
             return false;
         }
+        self.look_at_the_patient();
         let mut lacking = Line::empty(self.ranker);
         let mut places: BTreeMap<ClassId, usize> = BTreeMap::new();
         let untried = self.refused.iter().enumerate().filter(|(_, refused)| self.is_untried(refused));
@@ -446,6 +447,20 @@ impl<'a, 'r> Pass<'a, 'r> {
             || !self.last_started.is_empty()
             || self.rights.as_ref().is_some_and(takes_back)
             || Victims::may_yield_to(self.rules, self.ranker, job)
+    }
+
+    /// Who preferred to wait may have lost the choice: others were placed since.
+    fn look_at_the_patient(&mut self) {
+        let Rules { snapshot, placer, sizes, .. } = self.rules;
+        for refused in &mut self.refused {
+            if matches!(refused.reason, Reason::BandwidthContended { .. }) {
+                let mark = self.draft.mark();
+                let job = &snapshot.jobs[refused.job];
+                let placed = placer.place(&mut self.draft, job, *sizes, Reach::Unclaimed);
+                self.draft.rollback(mark);
+                refused.reason = placed.err().unwrap_or_else(|| refused.reason.clone());
+            }
+        }
     }
 
     /// Whether others might leave enough for a job: told without a look at each of them.

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use super::admit::Rules;
 use super::draft::{Draft, Reach};
 use super::fits::Fits;
+use super::foresee::is_not_worth_taking;
 use super::order::Ranker;
 use super::place::too_little_room;
 use super::share::Rights;
@@ -174,6 +175,10 @@ impl<'a> Victims<'a> {
             return None;
         }
         let (victims, assignment) = self.choose(grounds, draft, job)?;
+        let gone: Vec<JobId> = victims.iter().map(|victim| victim.id).collect();
+        if is_not_worth_taking(rules, draft, id, &assignment, &gone) {
+            return None;
+        }
         let (waiting, leaving): (Vec<_>, Vec<_>) =
             victims.into_iter().partition(|victim| starting.contains(&victim.id));
         for victim in &waiting {

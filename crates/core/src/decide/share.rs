@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::id::{Id, IdVec, QueueId};
-use crate::queue::{Queue, lineage, named};
+use crate::queue::{Pasts, Queue, lineage, named};
 use crate::snapshot::Snapshot;
 use crate::units::Resources;
 
@@ -13,6 +13,7 @@ const WHOLE: u64 = 1_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Shares<'a> {
     queues: &'a IdVec<QueueId, Queue>,
+    pasts: &'a Pasts,
     capacity: Resources,
     outermost: Vec<QueueId>,
     inside: IdVec<QueueId, Vec<QueueId>>,
@@ -37,7 +38,7 @@ impl<'a> Shares<'a> {
         for (id, queue) in queues.iter() {
             queue.parent.map_or(&mut outermost, |parent| &mut inside[parent]).push(id);
         }
-        Self { queues, capacity: snapshot.cluster.capacity(), outermost, inside }
+        Self { queues, pasts: snapshot.pasts, capacity: snapshot.cluster.capacity(), outermost, inside }
     }
 
     /// The queue to serve next among those that `waits` names: down the tree, at every level the one with the least
@@ -69,7 +70,7 @@ impl<'a> Shares<'a> {
                 || used(held.cpu.0, quota.cpu.0)
                 || used(held.memory.0, quota.memory.0)
         });
-        (borrows, self.dominant(held) / u64::from((*weight).max(1)))
+        (borrows, self.dominant(self.pasts.counted(queue, held)) / u64::from((*weight).max(1)))
     }
 
     /// The greatest part of any resource of the cluster.
@@ -114,10 +115,11 @@ impl<'a> Shares<'a> {
         owned
     }
 
-    fn covers(&self, own: Own, held: Resources) -> bool {
+    /// Whether a queue that holds so much holds no more than its own. What it held lately takes nothing off a quota.
+    fn covers(&self, own: Own, queue: QueueId, held: Resources) -> bool {
         match own {
             Own::Quota(quota) => held.fits_in(quota),
-            Own::Part(part) => self.is_within(held, part),
+            Own::Part(part) => self.is_within(self.pasts.counted(queue, held), part),
         }
     }
 
@@ -175,7 +177,7 @@ impl<'a> Rights<'a> {
     }
 
     fn covers(&self, queue: QueueId, held: Resources) -> bool {
-        self.shares.covers(self.owned[queue], held)
+        self.shares.covers(self.owned[queue], queue, held)
     }
 
     /// Whether a queue that holds so much would still hold no more than its own with `need`, and another holds more
@@ -240,11 +242,11 @@ mod tests {
 
     #[test]
     fn within_a_part_is_whose_greatest_part_is_no_greater() {
-        let queues = IdVec::default();
+        let (queues, pasts) = (IdVec::default(), Pasts::default());
         for whole in [0, 1, 3, 7, 1_000, 80_000_000, u64::MAX] {
             let gpus = |gpus: u64| Resources { gpus: Gpus(gpus), ..Resources::NONE };
             let (outermost, inside) = (Vec::new(), IdVec::default());
-            let shares = Shares { queues: &queues, capacity: gpus(whole), outermost, inside };
+            let shares = Shares { queues: &queues, pasts: &pasts, capacity: gpus(whole), outermost, inside };
             for held in [0, 1, 2, whole / 3, whole / 2, whole.saturating_sub(1), whole, u64::MAX] {
                 let exact = shares.dominant(gpus(held));
                 for part in [0, exact.saturating_sub(1), exact, exact + 1, WHOLE] {

@@ -11,7 +11,7 @@ use crate::id::{BudgetId, IdVec, JobId, QueueId, Window};
 use crate::job::Job;
 use crate::plan::{Action, Plan, Reservation, StepId};
 use crate::policy::Policy;
-use crate::queue::Queue;
+use crate::queue::{Pasts, Queue};
 use crate::report::{Reason, State as JobState};
 use crate::units::Instant;
 
@@ -25,6 +25,9 @@ pub struct State {
     pub queues: IdVec<QueueId, Queue>,
     #[serde(default, skip_serializing_if = "Groups::is_empty")]
     pub groups: Groups,
+    /// What queues have held, where that counts.
+    #[serde(default, skip_serializing_if = "Pasts::is_empty")]
+    pub pasts: Pasts,
     /// How many members may be evicted on account of each budget, those on their way out included.
     #[serde(default, skip_serializing_if = "IdVec::is_empty")]
     pub budgets: IdVec<BudgetId, u32>,
@@ -90,6 +93,7 @@ impl State {
             cluster,
             queues,
             groups: Groups::default(),
+            pasts: Pasts::default(),
             budgets: IdVec::new(),
             jobs: Window::new(),
             plan: Plan::default(),

@@ -19,6 +19,7 @@ pub(crate) struct QueueSpec {
     #[serde(default)]
     pub(crate) users: Vec<UserShape>,
     pub(crate) order: Option<Spanned<WeightsShape>>,
+    pub(crate) history: Option<Text>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -12,7 +12,7 @@ use super::policies::weights;
 use crate::near::meant_or_known;
 use crate::scenario::documents::{QueueSpec, ResourcesShape};
 use crate::scenario::error::{Problem, quoted};
-use crate::scenario::values::{Placed, Text, name, quantity, whole, word};
+use crate::scenario::values::{Placed, Text, name, quantity, some_quantity, whole, word};
 
 /// What is above all queues; it needs no document and cannot have one.
 const ROOT: &str = "root";
@@ -118,6 +118,7 @@ fn queue(document: &Named<QueueSpec>, queues: &Queues) -> Result<Queue, Problem>
             .map(|user| standing(&user.name, user.priority.as_ref(), user.limit.as_ref()))
             .collect::<Result<_, _>>()?,
         order: spec.order.as_ref().map(weights).transpose()?,
+        history: spec.history.as_ref().map(|half| some_quantity(half, "the half-life")).transpose()?,
     })
 }
 
