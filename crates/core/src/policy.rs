@@ -336,8 +336,11 @@ fn tiresias_levels() -> Order {
     Order::LeastAttained { limits: vec![GpuTime::gpu_seconds(3250), GpuTime::gpu_seconds(7200)] }
 }
 
+/// A name, and what is chosen under it.
+type Row = (&'static str, fn() -> Policy);
+
 #[rustfmt::skip]
-const TABLE: &[(&str, fn() -> Policy)] = {
+const TABLE: &[Row] = {
     use {Gangs::MemberByMember, Links::Ideal, Moving::ForGain, Placement::*, Queueing::*, Sharing::Fair, Slowdowns::*};
     &[
         ("metronome",    || Policy { slowdowns: WaitedOut, moving: ForGain, ..ours() }),

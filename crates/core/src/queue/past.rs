@@ -79,9 +79,9 @@ fn left_after(mut steps: u64) -> u64 {
     let (mut left, mut factor) = (1u128 << 32, u128::from(LEFT_AFTER_A_STEP));
     while steps > 0 && left > 0 {
         if steps % 2 == 1 {
-            left = left * factor >> 32;
+            left = (left * factor) >> 32;
         }
-        factor = factor * factor >> 32;
+        factor = (factor * factor) >> 32;
         steps /= 2;
     }
     left as u64
