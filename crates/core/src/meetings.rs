@@ -11,6 +11,7 @@ use crate::cluster::Cluster;
 use crate::foresight::Foresight;
 use crate::id::{IdVec, JobId, LinkId};
 use crate::job::JobSpec;
+use crate::lane::Lane;
 use crate::network::{Pattern, Route};
 use crate::plan::Assignment;
 use crate::units::Duration;
@@ -103,9 +104,33 @@ impl Meetings {
         }
     }
 
-    /// For each flow, how long an iteration takes among the others, over alone.
+    /// For each flow, how long an iteration takes among the others, over alone, if nothing is done about it.
     pub fn slowdowns(&self, flows: &[&Flow]) -> Vec<f64> {
+        let fair: Vec<(&Flow, Lane)> = flows.iter().map(|flow| (*flow, Lane::default())).collect();
+        self.slowdowns_in_lanes(&fair)
+    }
+
+    /// The same, if each keeps to its lane.
+    pub fn slowdowns_in_lanes(&self, flows: &[(&Flow, Lane)]) -> Vec<f64> {
         self.foresight.borrow_mut().slowdowns(flows, |link| self.wiring.rates()[link])
+    }
+
+    /// Jobs that share links, directly or by way of others, in order of id; those that share with nobody are not named.
+    pub fn components(&self) -> Vec<Vec<JobId>> {
+        let mut seen: BTreeSet<JobId> = BTreeSet::new();
+        let mut components = Vec::new();
+        for (job, flow) in &self.flows {
+            if flow.is_local() || seen.contains(job) {
+                continue;
+            }
+            let mut met = self.met_on(&flow.route, *job);
+            met.insert(*job);
+            seen.extend(met.iter().copied());
+            if met.len() > 1 {
+                components.push(met.into_iter().collect());
+            }
+        }
+        components
     }
 
     /// Everybody but `job` who shares a link with such a route, directly or by way of others.

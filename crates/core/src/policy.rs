@@ -228,12 +228,16 @@ pub enum Placement {
     Topology,
 }
 
-/// What the links do.
+/// What is done about jobs that meet on links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Links {
-    /// Jobs that meet on a link share it fairly.
+    /// Nothing: jobs that meet on a link share it fairly.
     Shared,
+    /// Whoever has sent more of its iteration gets more of the link.
+    Weighted,
+    /// Whoever has least left to send of its iteration goes first, in four classes.
+    Classes,
     /// Everybody has every link to themselves: no world is like this, but no policy can do better on its placement.
     Ideal,
 }
@@ -332,7 +336,7 @@ fn tiresias_levels() -> Order {
 
 #[rustfmt::skip]
 const TABLE: &[(&str, fn() -> Policy)] = {
-    use {Gangs::MemberByMember, Links::Ideal, Moving::ForGain, Placement::*, Queueing::*, Sharing::Fair, Slowdowns::*};
+    use {Gangs::MemberByMember, Links::{Classes, Ideal, Weighted}, Moving::ForGain, Placement::*, Queueing::*, Sharing::Fair, Slowdowns::*};
     &[
         ("metronome",    || Policy { slowdowns: WaitedOut, moving: ForGain, ..ours() }),
         ("kubernetes",   || Policy { gangs: MemberByMember, ..kube() }),
@@ -344,6 +348,8 @@ const TABLE: &[(&str, fn() -> Policy)] = {
         ("srsf",         || ranked(Order::Srsf)),
         ("tiresias",     || ranked(tiresias_levels())),
         ("fair",         || Policy { placement: Topology, ..kube() }),
+        ("weighted",     || Policy { placement: Topology, links: Weighted, ..kube() }),
+        ("classes",      || Policy { placement: Topology, links: Classes, ..kube() }),
         ("solo",         || Policy { links: Ideal, ..ours() }),
     ]
 };
