@@ -21,6 +21,7 @@ pub(crate) const ABOUT: &[(&str, &str)] = &[
         "fair",
         "as `metronome`, with nothing done about the links: what its network policies are measured against",
     ),
+    ("shift", "as `fair`; on links, whoever meets others waits once, until its bursts fall between theirs"),
     ("weighted", "as `fair`; on links, whoever has sent more of its iteration gets more of them"),
     ("classes", "as `fair`; on links, whoever has least left to send goes first, in four classes"),
     ("solo", "as `metronome`, with every link to itself: a bound, not a policy one can have"),

@@ -12,7 +12,7 @@ use crate::foresight::Foresight;
 use crate::id::{IdVec, JobId, LinkId};
 use crate::job::JobSpec;
 use crate::lane::Lane;
-use crate::network::{Pattern, Route};
+use crate::network::{Pattern, Route, bytes_per_nano};
 use crate::plan::Assignment;
 use crate::units::Duration;
 use crate::wiring::{Placed, Wiring};
@@ -131,6 +131,28 @@ impl Meetings {
             }
         }
         components
+    }
+
+    /// When in an iteration a flow sends that has its route for itself.
+    pub fn sends(&self, flow: &Flow) -> Vec<(Duration, Duration)> {
+        self.best_rate(flow).map_or_else(Vec::new, |rate| flow.pattern.sends(rate))
+    }
+
+    /// The part of each link on its route that a flow takes while it sends by itself.
+    pub fn demands(&self, flow: &Flow) -> Vec<(LinkId, f64)> {
+        let Some(rate) = self.best_rate(flow) else { return Vec::new() };
+        let part = |(link, load): &(LinkId, f64)| (*link, rate * load / self.capacity(*link));
+        flow.route.links().iter().map(part).collect()
+    }
+
+    /// Bytes of gradient a nanosecond; none where nothing is sent, or a link is down.
+    fn best_rate(&self, flow: &Flow) -> Option<f64> {
+        let rates = flow.route.links().iter().map(|(link, load)| self.capacity(*link) / load);
+        rates.min_by(f64::total_cmp).filter(|rate| *rate > 0.0)
+    }
+
+    fn capacity(&self, link: LinkId) -> f64 {
+        bytes_per_nano(self.wiring.rates()[link])
     }
 
     /// Everybody but `job` who shares a link with such a route, directly or by way of others.

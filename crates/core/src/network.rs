@@ -87,7 +87,7 @@ pub fn alone(pattern: &Pattern, route: &Route, rates: &IdVec<LinkId, Bandwidth>)
     Duration(pattern.time(best.min_by(f64::total_cmp), 1.0))
 }
 
-fn bytes_per_nano(rate: Bandwidth) -> f64 {
+pub(crate) fn bytes_per_nano(rate: Bandwidth) -> f64 {
     rate.0 as f64 / 8e9
 }
 

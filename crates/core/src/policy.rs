@@ -234,10 +234,14 @@ pub enum Placement {
 pub enum Links {
     /// Nothing: jobs that meet on a link share it fairly.
     Shared,
+    /// Whoever comes to meet others waits once, until its bursts fall between theirs.
+    Shift,
     /// Whoever has sent more of its iteration gets more of the link.
     Weighted,
     /// Whoever has least left to send of its iteration goes first, in four classes.
     Classes,
+    /// For jobs that meet, whichever of these is predicted to cost them least.
+    Chosen,
     /// Everybody has every link to themselves: no world is like this, but no policy can do better on its placement.
     Ideal,
 }
@@ -336,7 +340,7 @@ fn tiresias_levels() -> Order {
 
 #[rustfmt::skip]
 const TABLE: &[(&str, fn() -> Policy)] = {
-    use {Gangs::MemberByMember, Links::{Classes, Ideal, Weighted}, Moving::ForGain, Placement::*, Queueing::*, Sharing::Fair, Slowdowns::*};
+    use {Gangs::MemberByMember, Links::{Classes, Ideal, Shift, Weighted}, Moving::ForGain, Placement::*, Queueing::*, Sharing::Fair, Slowdowns::*};
     &[
         ("metronome",    || Policy { slowdowns: WaitedOut, moving: ForGain, ..ours() }),
         ("kubernetes",   || Policy { gangs: MemberByMember, ..kube() }),
@@ -348,6 +352,7 @@ const TABLE: &[(&str, fn() -> Policy)] = {
         ("srsf",         || ranked(Order::Srsf)),
         ("tiresias",     || ranked(tiresias_levels())),
         ("fair",         || Policy { placement: Topology, ..kube() }),
+        ("shift",        || Policy { placement: Topology, links: Shift, ..kube() }),
         ("weighted",     || Policy { placement: Topology, links: Weighted, ..kube() }),
         ("classes",      || Policy { placement: Topology, links: Classes, ..kube() }),
         ("solo",         || Policy { links: Ideal, ..ours() }),

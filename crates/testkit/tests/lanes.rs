@@ -22,7 +22,7 @@ const NODE: Bandwidth = Bandwidth(100_000_000_000);
 const RACK: Bandwidth = Bandwidth(50_000_000_000);
 
 /// Everything that is done about links, and nothing.
-const ALL: [Links; 3] = [Links::Shared, Links::Weighted, Links::Classes];
+const ALL: [Links; 5] = [Links::Shared, Links::Shift, Links::Weighted, Links::Classes, Links::Chosen];
 
 fn doing(links: Links) -> Policy {
     Policy { links, ..policy("coscheduling") }

@@ -1,6 +1,10 @@
 //! What each job may do on the links that it shares.
 //!
-//! Lanes follow from who is where in the plan, and from nothing that changes with time: deciding again gives the same.
+//! Lanes follow from who is where in the plan and from the lanes they have, and from nothing that changes with time:
+//! deciding again gives the same.
+
+mod choose;
+mod shift;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +18,8 @@ pub(super) fn interleave(policy: &Policy, draft: &mut Draft<'_>) {
         Links::Shared | Links::Ideal => BTreeMap::new(),
         Links::Weighted => everybody(draft, Rule::BytesSent),
         Links::Classes => everybody(draft, Rule::FewestLeft),
+        Links::Shift => shift::turns(draft),
+        Links::Chosen => choose::lanes(draft),
     };
     draft.lanes = changes(draft.snapshot.lanes, &lanes);
 }

@@ -35,7 +35,9 @@ impl Wires {
         let wiring = Wiring::of(&scenario.cluster, scenario.within_node);
         let contention = match links {
             Links::Ideal => Contention::None,
-            Links::Shared | Links::Weighted | Links::Classes => Contention::Shared,
+            Links::Shared | Links::Shift | Links::Weighted | Links::Classes | Links::Chosen => {
+                Contention::Shared
+            }
         };
         let mut network = Network::new(wiring.rates(), Sharing { contention, ..Sharing::default() });
         if keep == Keep::Pictures {
