@@ -3,6 +3,8 @@
 //! A lane is a rule, not a rate: what a job in fact gets follows from who else is sending at the moment. Lanes take no
 //! resources, so they need no steps of their own: they are a part of what was decided, and a world makes its links so.
 
+pub mod choose;
+
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Duration, Instant};

@@ -340,9 +340,9 @@ fn tiresias_levels() -> Order {
 
 #[rustfmt::skip]
 const TABLE: &[(&str, fn() -> Policy)] = {
-    use {Gangs::MemberByMember, Links::{Classes, Ideal, Shift, Weighted}, Moving::ForGain, Placement::*, Queueing::*, Sharing::Fair, Slowdowns::*};
+    use {Gangs::MemberByMember, Links::{Chosen, Classes, Ideal, Shift, Weighted}, Moving::ForGain, Placement::*, Queueing::*, Sharing::Fair, Slowdowns::*};
     &[
-        ("metronome",    || Policy { slowdowns: WaitedOut, moving: ForGain, ..ours() }),
+        ("metronome",    || Policy { links: Chosen, slowdowns: WaitedOut, moving: ForGain, ..ours() }),
         ("kubernetes",   || Policy { gangs: MemberByMember, ..kube() }),
         ("coscheduling", kube),
         ("volcano",      || Policy { sharing: Fair, placement: Buckets, ..kube() }),
