@@ -142,9 +142,9 @@ impl<'f> Meeting<'f> {
 }
 
 fn words(lane: &Lane) -> [u64; 3] {
-    let Lane { class, weight, rule, turn } = *lane;
+    let Lane { class, weight, follows, turn } = *lane;
     let (period, offset) = turn.map_or((0, 0), |turn| (turn.period.0, turn.offset.0));
-    [u64::from(class) | (rule as u64) << 8 | u64::from(weight) << 16, period, offset]
+    [u64::from(class) | (follows as u64) << 8 | u64::from(weight) << 16, period, offset]
 }
 
 /// The link that bounds a flow which has its route for itself.

@@ -1,6 +1,6 @@
 //! What a job may do on links: how it stands among those it meets there.
 //!
-//! A lane is a rule, not a rate: what a job in fact gets follows from who else is sending at the moment. Lanes take no
+//! A lane is a standing, not a rate: what a job in fact gets follows from who else is sending at the moment. Lanes take no
 //! resources, so they need no steps of their own: they are a part of what was decided, and a world makes its links so.
 
 pub mod choose;
@@ -18,23 +18,23 @@ pub struct Lane {
     /// Its part of a link relative to others of its class, from 1 to 65,536.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub weight: u32,
-    #[serde(default, skip_serializing_if = "Rule::is_fixed")]
-    pub rule: Rule,
+    #[serde(default, skip_serializing_if = "Follows::is_nothing")]
+    pub follows: Follows,
     /// When its iterations are to begin. It is held once, until its turn, and then left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<Turn>,
 }
 
-/// How class and weight follow what a job has sent in its present iteration.
+/// What class and weight of a job follow, in the course of an iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Rule {
+pub enum Follows {
     #[default]
-    Fixed,
+    Nothing,
     /// The more it has sent, the greater its weight: who is about to be done is let through.
     BytesSent,
     /// The less it has left to send, the higher its class, among four.
-    FewestLeft,
+    BytesLeft,
 }
 
 /// A position on a period.
@@ -58,7 +58,7 @@ impl Turn {
 impl Default for Lane {
     /// Nothing is done: everybody shares fairly.
     fn default() -> Self {
-        Self { class: 0, weight: 1, rule: Rule::Fixed, turn: None }
+        Self { class: 0, weight: 1, follows: Follows::Nothing, turn: None }
     }
 }
 
@@ -68,10 +68,10 @@ impl Lane {
     }
 }
 
-impl Rule {
+impl Follows {
     /// For serde: what is left out means this.
-    fn is_fixed(&self) -> bool {
-        *self == Self::Fixed
+    fn is_nothing(&self) -> bool {
+        *self == Self::Nothing
     }
 }
 

@@ -338,8 +338,11 @@ fn tiresias_levels() -> Order {
     Order::LeastAttained { limits: vec![GpuTime::gpu_seconds(3250), GpuTime::gpu_seconds(7200)] }
 }
 
+/// A name, and the choices behind it.
+type Named = (&'static str, fn() -> Policy);
+
 #[rustfmt::skip]
-const TABLE: &[(&str, fn() -> Policy)] = {
+const TABLE: &[Named] = {
     use {Gangs::MemberByMember, Links::{Chosen, Classes, Ideal, Shift, Weighted}, Moving::ForGain, Placement::*, Queueing::*, Sharing::Fair, Slowdowns::*};
     &[
         ("metronome",    || Policy { links: Chosen, slowdowns: WaitedOut, moving: ForGain, ..ours() }),

@@ -6,7 +6,7 @@ mod network_common;
 use std::sync::Arc;
 
 use metronome_core::id::LinkId;
-use metronome_core::lane::{Lane, Rule, Turn};
+use metronome_core::lane::{Follows, Lane, Turn};
 use metronome_core::network::{Completion, Network, Pattern, Route, Training};
 use metronome_core::profile::{Bucket, Iteration};
 use metronome_core::units::{Bytes, Duration, Instant, Share};
@@ -34,11 +34,11 @@ fn pattern() -> impl Strategy<Value = Arc<Pattern>> {
 }
 
 fn lane() -> impl Strategy<Value = Lane> {
-    let rules = vec![Rule::Fixed, Rule::BytesSent, Rule::FewestLeft];
+    let rules = vec![Follows::Nothing, Follows::BytesSent, Follows::BytesLeft];
     let turn = proptest::option::of((1..200_u64, 0..200_u64));
-    (0..3_u8, 1..4_u32, proptest::sample::select(rules), turn).prop_map(|(class, weight, rule, turn)| {
+    (0..3_u8, 1..4_u32, proptest::sample::select(rules), turn).prop_map(|(class, weight, follows, turn)| {
         let turn = turn.map(|(period, offset)| Turn { period: ms(period), offset: ms(offset) });
-        Lane { class, weight, rule, turn }
+        Lane { class, weight, follows, turn }
     })
 }
 

@@ -1,9 +1,9 @@
-//! What sharing costs: three jobs on one link at 80 % load, as measured before this simulator existed, by rule of
-//! sharing.
+//! What sharing costs: three jobs on one link at 80 % load, as measured before this simulator existed, by way
+//! of sharing.
 
 mod network_common;
 
-use metronome_core::lane::{Lane, Rule, Turn};
+use metronome_core::lane::{Follows, Lane, Turn};
 use metronome_core::network::{Network, Training};
 use metronome_core::turns::harmonise::{Rhythm, Terms, harmonise};
 use metronome_core::turns::wheel::{Spoke, Wheel};
@@ -27,7 +27,7 @@ enum Periods {
 /// How the three share their link.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    Rule(Rule),
+    Follows(Follows),
     /// Each waits once for its turn, in steps of five degrees, and shares fairly from then on.
     Shift,
 }
@@ -35,7 +35,7 @@ enum Way {
 impl Way {
     fn lanes(self, periods: [f64; 3], sends: [f64; 3]) -> [Lane; 3] {
         match self {
-            Self::Rule(rule) => [Lane { rule, ..Lane::default() }; 3],
+            Self::Follows(follows) => [Lane { follows, ..Lane::default() }; 3],
             Self::Shift => turns(periods, sends).map(|turn| Lane { turn, ..Lane::default() }),
         }
     }
@@ -168,7 +168,7 @@ fn fair_sharing_costs_what_was_measured() {
     let [first, second, third] = equal;
     let (near, random) = (measured(1.159, 0.01), measured(1.159, 0.01));
     let measured = [first, second, third, None, None, near, None, None, random];
-    compare(&Column { name: "fair", way: Way::Rule(Rule::Fixed), measured });
+    compare(&Column { name: "fair", way: Way::Follows(Follows::Nothing), measured });
 }
 
 /// Near harmonies drift apart before the first fifth is over: 1.162 here, no better than fair sharing.
@@ -186,7 +186,7 @@ fn weights_by_bytes_sent_win_what_was_measured() {
     let [first, second, third] = [measured(1.001, 0.03), measured(1.002, 0.03), measured(1.004, 0.03)];
     let (near, random) = (measured(1.061, 0.01), measured(1.148, 0.016));
     let measured = [first, second, third, None, None, near, None, None, random];
-    compare(&Column { name: "bytes sent", way: Way::Rule(Rule::BytesSent), measured });
+    compare(&Column { name: "bytes sent", way: Way::Follows(Follows::BytesSent), measured });
 }
 
 /// Here a floor of 5 % is kept for lower classes, and near harmonies cost 1.065 with it and 1.063 without.
@@ -195,5 +195,5 @@ fn fewest_bytes_first_wins_what_was_measured() {
     let [first, second, third] = [measured(1.001, 0.03), measured(1.002, 0.03), measured(1.003, 0.03)];
     let (near, random) = (measured(1.049, 0.016), measured(1.109, 0.01));
     let measured = [first, second, third, None, None, near, None, None, random];
-    compare(&Column { name: "fewest left", way: Way::Rule(Rule::FewestLeft), measured });
+    compare(&Column { name: "fewest left", way: Way::Follows(Follows::BytesLeft), measured });
 }

@@ -10,24 +10,24 @@ use std::collections::BTreeMap;
 
 use super::draft::Draft;
 use crate::id::JobId;
-use crate::lane::{Lane, Rule};
+use crate::lane::{Follows, Lane};
 use crate::policy::{Links, Policy};
 
 pub(super) fn interleave(policy: &Policy, draft: &mut Draft<'_>) {
     let lanes = match policy.links {
         Links::Shared | Links::Ideal => BTreeMap::new(),
-        Links::Weighted => everybody(draft, Rule::BytesSent),
-        Links::Classes => everybody(draft, Rule::FewestLeft),
+        Links::Weighted => everybody(draft, Follows::BytesSent),
+        Links::Classes => everybody(draft, Follows::BytesLeft),
         Links::Shift => shift::turns(draft),
         Links::Chosen => choose::lanes(draft),
     };
     draft.lanes = changes(draft.snapshot.lanes, &lanes);
 }
 
-/// The same rule for all that use links.
-fn everybody(draft: &Draft<'_>, rule: Rule) -> BTreeMap<JobId, Lane> {
+/// The same for all that use links.
+fn everybody(draft: &Draft<'_>, follows: Follows) -> BTreeMap<JobId, Lane> {
     let flows = draft.meetings.flows().filter(|(_, flow)| !flow.is_local());
-    flows.map(|(job, _)| (job, Lane { rule, ..Lane::default() })).collect()
+    flows.map(|(job, _)| (job, Lane { follows, ..Lane::default() })).collect()
 }
 
 fn changes(before: &BTreeMap<JobId, Lane>, after: &BTreeMap<JobId, Lane>) -> Vec<(JobId, Lane)> {

@@ -8,7 +8,7 @@
 //! - nobody is slowed down beyond a bound who would not be so anyhow: whoever is, is promoted first; and
 //! - nobody of the highest priority loses by it.
 
-use super::{Lane, Rule};
+use super::{Follows, Lane};
 
 /// What is at stake for one of the jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -144,11 +144,11 @@ fn ways(stakes: &[Stake]) -> Vec<Vec<Lane>> {
 }
 
 fn weighted(_tier: u8) -> Lane {
-    Lane { class: ABOVE, rule: Rule::BytesSent, ..Lane::default() }
+    Lane { class: ABOVE, follows: Follows::BytesSent, ..Lane::default() }
 }
 
 fn classes(_tier: u8) -> Lane {
-    Lane { class: ABOVE, rule: Rule::FewestLeft, ..Lane::default() }
+    Lane { class: ABOVE, follows: Follows::BytesLeft, ..Lane::default() }
 }
 
 fn tiers(tier: u8) -> Lane {
@@ -166,14 +166,14 @@ fn tiers_of_classes(tier: u8) -> Lane {
 
 /// One before the others, or after them, with what each has left considered or not.
 fn apart(one: usize, count: usize) -> Vec<Vec<Lane>> {
-    let lanes = |(own, theirs): (u8, u8), rule: Rule| {
+    let lanes = |(own, theirs): (u8, u8), follows: Follows| {
         let class = |at: usize| ABOVE + if at == one { own } else { theirs };
-        (0..count).map(|at| Lane { class: class(at), rule, ..Lane::default() }).collect()
+        (0..count).map(|at| Lane { class: class(at), follows, ..Lane::default() }).collect()
     };
     let orders = [(0, 1), (1, 0)];
     orders
         .into_iter()
-        .flat_map(|order| [Rule::Fixed, Rule::FewestLeft].map(|rule| lanes(order, rule)))
+        .flat_map(|order| [Follows::Nothing, Follows::BytesLeft].map(|follows| lanes(order, follows)))
         .collect()
 }
 
@@ -196,13 +196,13 @@ mod tests {
 
     #[test]
     fn what_costs_least_is_taken() {
-        let by_rule = |lane: &Lane| match lane.rule {
-            Rule::Fixed => 1.2,
-            Rule::BytesSent => 1.1,
-            Rule::FewestLeft => 1.05,
+        let slowdown = |lane: &Lane| match lane.follows {
+            Follows::Nothing => 1.2,
+            Follows::BytesSent => 1.1,
+            Follows::BytesLeft => 1.05,
         };
-        let lanes = choose(&[LOW, LOW], |lanes| lanes.iter().map(by_rule).collect());
-        assert!(lanes.iter().all(|lane| lane.rule == Rule::FewestLeft), "{lanes:?}");
+        let lanes = choose(&[LOW, LOW], |lanes| lanes.iter().map(slowdown).collect());
+        assert!(lanes.iter().all(|lane| lane.follows == Follows::BytesLeft), "{lanes:?}");
     }
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
         // The second job suffers wherever there are classes, unless it is in a higher one than the first.
         let predict = |lanes: &[Lane]| match lanes[1].class < lanes[0].class {
             true => vec![1.05, 1.1],
-            false if lanes[0].rule == Rule::FewestLeft => vec![1.0, 1.5],
+            false if lanes[0].follows == Follows::BytesLeft => vec![1.0, 1.5],
             false => vec![1.2, 1.2],
         };
         let lanes = choose(&[LOW, LOW], predict);

@@ -1,10 +1,10 @@
 //! How a flow stands among those it meets: its class and weight, which may follow what it has sent.
 //!
-//! Where a lane has such a rule, an iteration's bytes are divided by a few *marks*; with each mark that a flow passes,
-//! its standing changes, and rates are shared anew. So a rule that is smooth in the world is a stair here, with few
+//! Where a lane says so, an iteration's bytes are divided by a few *marks*; with each mark that a flow passes,
+//! its standing changes, and rates are shared anew. So what is smooth in the world is a stair here, with few
 //! steps, each at an exact time. Between marks nothing changes, and what a flow does is as exact as without.
 
-use crate::lane::{Lane, Rule};
+use crate::lane::{Follows, Lane};
 
 use super::sharing::{CLASSES, MOST_WEIGHT};
 
@@ -36,10 +36,10 @@ impl Ladder {
     /// For iterations that send so many bytes, at this rate if nobody else is there.
     pub(super) fn of(lane: Lane, bytes: f64, best: Option<f64>) -> Self {
         let part = |count: u32| bytes * f64::from(count) / f64::from(PARTS);
-        let marks = match lane.rule {
-            Rule::Fixed => Vec::new(),
-            Rule::BytesSent => (1..PARTS).map(part).collect(),
-            Rule::FewestLeft => {
+        let marks = match lane.follows {
+            Follows::Nothing => Vec::new(),
+            Follows::BytesSent => (1..PARTS).map(part).collect(),
+            Follows::BytesLeft => {
                 let sent = LEFT.map(|left| bytes - left * best.unwrap_or(0.0));
                 sent.into_iter().filter(|sent| *sent > 0.0 && *sent < bytes).collect()
             }
@@ -62,10 +62,10 @@ impl Ladder {
     }
 
     pub(super) fn standing(&self, rung: u8) -> Standing {
-        let (class, weight) = match self.lane.rule {
-            Rule::Fixed => (self.lane.class, self.lane.weight),
-            Rule::BytesSent => (self.lane.class, self.lane.weight.saturating_mul(2 * u32::from(rung) + 1)),
-            Rule::FewestLeft => {
+        let (class, weight) = match self.lane.follows {
+            Follows::Nothing => (self.lane.class, self.lane.weight),
+            Follows::BytesSent => (self.lane.class, self.lane.weight.saturating_mul(2 * u32::from(rung) + 1)),
+            Follows::BytesLeft => {
                 let ahead = self.marks.len() as u8 - rung;
                 (self.lane.class.saturating_add(ahead), self.lane.weight)
             }
@@ -78,14 +78,14 @@ impl Ladder {
 mod tests {
     use super::*;
 
-    fn lane(rule: Rule) -> Lane {
-        Lane { rule, ..Lane::default() }
+    fn lane(follows: Follows) -> Lane {
+        Lane { follows, ..Lane::default() }
     }
 
     #[test]
     fn whoever_has_little_left_to_send_is_in_the_first_class_at_once() {
         let classes = |bytes: f64| {
-            let ladder = Ladder::of(lane(Rule::FewestLeft), bytes, Some(1.0));
+            let ladder = Ladder::of(lane(Follows::BytesLeft), bytes, Some(1.0));
             (ladder.standing(ladder.rung(0.0)).class, ladder.standing(ladder.rung(bytes)).class)
         };
         assert_eq!(classes(11e6), (0, 0));
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn weight_grows_with_every_part_that_is_sent() {
-        let ladder = Ladder::of(lane(Rule::BytesSent), f64::from(PARTS), None);
+        let ladder = Ladder::of(lane(Follows::BytesSent), f64::from(PARTS), None);
         let weights: Vec<u32> =
             (0..PARTS).map(|sent| ladder.standing(ladder.rung(f64::from(sent))).weight).collect();
         assert!(weights.is_sorted_by(|one, next| one + 2 == *next), "{weights:?}");
