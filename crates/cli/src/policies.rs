@@ -21,6 +21,9 @@ pub(crate) const ABOUT: &[(&str, &str)] = &[
     ("srsf", "smallest remaining service (time × GPUs) first, with preemption"),
     ("tiresias", "least attained service in three levels, with preemption; durations are not known to it"),
     ("fair", "as `coscheduling`, but close together by topology; nothing is done about the links"),
+    ("shift", "as `fair`; on links, whoever meets others waits once, until its bursts fall between theirs"),
+    ("weighted", "as `fair`; on links, whoever has sent more of its iteration gets more of them"),
+    ("classes", "as `fair`; on links, whoever has least left to send goes first, in four classes"),
     ("solo", "as `metronome`, with every link to itself: a bound, not a policy one can have"),
 ];
 

@@ -18,6 +18,7 @@ mod size;
 
 use crate::id::{JobId, NodeId};
 use crate::job::{Job, Standing};
+use crate::lane::Lane;
 use crate::plan::{Amendment, Reservation};
 use crate::policy::Policy;
 use crate::report::Report;
@@ -34,6 +35,8 @@ pub struct Decision {
     pub report: Report,
     /// Places among equals that this pass gives.
     pub standings: Vec<(JobId, Standing)>,
+    /// What jobs may do on links from now on, where that changes.
+    pub lanes: Vec<(JobId, Lane)>,
     /// Who waits for a time at which there is room.
     pub reservations: Vec<Reservation>,
     /// When to decide again even if nothing happens.
@@ -48,8 +51,9 @@ pub fn decide(snapshot: &Snapshot<'_>, policy: &Policy) -> Decision {
     let placer = place::placer(policy.placement);
     let rules = admit::Rules::of(snapshot, policy, sizes, placer);
     let mut draft = admit::admit(&rules, &ranker);
-    interleave::interleave(&mut draft);
     migrate::migrate(&rules, policy, &mut draft);
+    // Last, as it is about the places that everybody has in the end.
+    interleave::interleave(policy, &mut draft);
     draft.finish(ranker.wake())
 }
 

@@ -25,6 +25,7 @@ use crate::id::{
 };
 use crate::job::{Job, JobSpec, Life};
 use crate::journal::{Decided, Journal, Polled, Record, VERSION};
+use crate::lane::Lane;
 use crate::plan::{Amendment, Part, Plan, Step};
 use crate::policy::Policy;
 use crate::queue::Queue;
@@ -228,7 +229,7 @@ impl Engine {
     /// One decision: snapshot, decide, check, adopt. A plan that breaks a rule is thrown away, and the previous one
     /// stays.
     fn cycle(&mut self) -> Decided {
-        let Decision { amendment, report, standings, reservations, wake } =
+        let Decision { amendment, report, standings, lanes, reservations, wake } =
             decide(&self.snapshot(), &self.state.policy);
         self.state.cycles += 1;
         self.state.dirty = report.cut_short;
@@ -239,8 +240,9 @@ impl Engine {
                 let amendment = Checked::clone(&checked).into_inner();
                 self.state.reservations = reservations;
                 self.adopt(checked, standings, report);
+                self.keep_to_lanes(&lanes);
                 self.check_all_at_times();
-                Decided { amendment, blocked_by, refused: None }
+                Decided { amendment, lanes, blocked_by, refused: None }
             }
             Err(violation) => {
                 self.alarm(violation.to_string());
@@ -269,6 +271,7 @@ impl Engine {
             held: &self.index.held,
             pasts: &self.state.pasts,
             meetings: &self.index.meetings,
+            lanes: &self.state.lanes,
             reservations: &self.state.reservations,
             priorities: &self.index.priorities,
             pass: self.state.pass,
@@ -316,6 +319,12 @@ impl Engine {
 
     pub fn plan(&self) -> &Plan {
         &self.state.plan
+    }
+
+    /// What a job may do on links, as of the last decision. A world that shapes traffic reads it after each poll and
+    /// makes its links so; lanes take no resources, so nothing waits for that, and nothing is reported back.
+    pub fn lane(&self, job: JobId) -> Lane {
+        self.state.lanes.get(&job).copied().unwrap_or_default()
     }
 
     pub fn policy(&self) -> &Policy {

@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 
 use crate::id::{IdVec, LinkId};
+use crate::lane::Lane;
 use crate::meetings::Flow;
 use crate::network::{Jitter, Network, Route, Sharing, Training};
 use crate::units::{Bandwidth, Instant};
@@ -38,8 +39,8 @@ pub struct Foresight {
 type Signature = Vec<u64>;
 
 impl Foresight {
-    /// For each flow, how long an iteration takes among the others, over alone.
-    pub fn slowdowns(&mut self, flows: &[&Flow], rate: impl Fn(LinkId) -> Bandwidth) -> Vec<f64> {
+    /// For each flow in its lane, how long an iteration takes among the others, over alone.
+    pub fn slowdowns(&mut self, flows: &[(&Flow, Lane)], rate: impl Fn(LinkId) -> Bandwidth) -> Vec<f64> {
         if flows.len() < 2 {
             return vec![1.0; flows.len()];
         }
@@ -50,7 +51,7 @@ impl Foresight {
         }
         let found = self.known.entry(signature).or_insert_with(|| meeting.run_ahead());
         let mut slowdowns = vec![1.0; flows.len()];
-        for (slowdown, (place, _)) in found.iter().zip(&meeting.flows) {
+        for (slowdown, (place, ..)) in found.iter().zip(&meeting.flows) {
             slowdowns[*place] = *slowdown;
         }
         slowdowns
@@ -60,24 +61,25 @@ impl Foresight {
 /// Flows in an order that does not depend on who they are, on links numbered from zero.
 struct Meeting<'f> {
     /// Each with its place among those that were asked about.
-    flows: Vec<(usize, &'f Flow)>,
+    flows: Vec<(usize, &'f Flow, Lane)>,
     routes: Vec<Vec<(LinkId, f64)>>,
     rates: IdVec<LinkId, Bandwidth>,
 }
 
 impl<'f> Meeting<'f> {
-    fn of(asked: &[&'f Flow], rate: impl Fn(LinkId) -> Bandwidth) -> Self {
-        let mut flows: Vec<(usize, &'f Flow)> = asked.iter().copied().enumerate().collect();
-        flows.sort_by_key(|(place, flow)| (flow.fingerprint, flow.route.links().len(), *place));
+    fn of(asked: &[(&'f Flow, Lane)], rate: impl Fn(LinkId) -> Bandwidth) -> Self {
+        let mut flows: Vec<(usize, &'f Flow, Lane)> =
+            asked.iter().enumerate().map(|(place, (flow, lane))| (place, *flow, *lane)).collect();
+        flows.sort_by_key(|(place, flow, lane)| (flow.fingerprint, flow.route.links().len(), *lane, *place));
         let mut users: BTreeMap<LinkId, u32> = BTreeMap::new();
-        for (link, _) in flows.iter().flat_map(|(_, flow)| flow.route.links()) {
+        for (link, _) in flows.iter().flat_map(|(_, flow, _)| flow.route.links()) {
             *users.entry(*link).or_default() += 1;
         }
         let mut rates = IdVec::new();
         let mut numbers: BTreeMap<LinkId, LinkId> = BTreeMap::new();
         let mut number = |link: LinkId| *numbers.entry(link).or_insert_with(|| rates.push(rate(link)));
         let mut routes = Vec::new();
-        for (_, flow) in &flows {
+        for (_, flow, _) in &flows {
             let narrowest = narrowest(&flow.route, &rate);
             let links = flow.route.links().iter();
             let telling = links.filter(|(link, _)| users[link] > 1 || Some(*link) == narrowest);
@@ -88,8 +90,9 @@ impl<'f> Meeting<'f> {
 
     fn signature(&self) -> Signature {
         let mut signature: Signature = self.rates.values().map(|rate| rate.0).collect();
-        for ((_, flow), route) in self.flows.iter().zip(&self.routes) {
+        for ((_, flow, lane), route) in self.flows.iter().zip(&self.routes) {
             signature.extend([flow.fingerprint, route.len() as u64]);
+            signature.extend(words(lane));
             signature.extend(route.iter().flat_map(|(link, load)| [u64::from(link.0), load.to_bits()]));
         }
         signature
@@ -102,7 +105,7 @@ impl<'f> Meeting<'f> {
             network.start(start, key, self.training(key));
         }
         network.run_until(self.horizon());
-        let slowdown = |(key, (_, flow)): (usize, &(usize, &Flow))| {
+        let slowdown = |(key, (_, flow, _)): (usize, &(usize, &Flow, Lane))| {
             let mean = network.result(key).mean.unwrap_or(flow.alone.times(ITERATIONS));
             (mean.0 as f64 / flow.alone.0.max(1) as f64).max(1.0)
         };
@@ -111,7 +114,7 @@ impl<'f> Meeting<'f> {
 
     /// Who starts when, in order of time.
     fn starts(&self) -> Vec<(Instant, usize)> {
-        let start = |(key, (_, flow)): (usize, &(usize, &Flow))| {
+        let start = |(key, (_, flow, _)): (usize, &(usize, &Flow, Lane))| {
             (Instant((flow.alone.0 as f64 * evenly(key, GOLDEN)) as u64), key)
         };
         let mut starts: Vec<(Instant, usize)> = self.flows.iter().enumerate().map(start).collect();
@@ -125,18 +128,23 @@ impl<'f> Meeting<'f> {
             route: Route::over(&self.routes[key]),
             iterations: u64::MAX,
             jitter: Some(Box::new(Unsteady { drawn: key })),
-            class: 0,
-            weight: 1,
+            lane: self.flows[key].2,
         }
     }
 
     fn horizon(&self) -> Instant {
         let alone = |flow: &Flow| flow.alone.0.max(1);
-        let longest = self.flows.iter().map(|(_, flow)| alone(flow)).max().unwrap_or(1);
-        let meanwhile: u64 = self.flows.iter().map(|(_, flow)| longest / alone(flow) + 1).sum();
+        let longest = self.flows.iter().map(|(_, flow, _)| alone(flow)).max().unwrap_or(1);
+        let meanwhile: u64 = self.flows.iter().map(|(_, flow, _)| longest / alone(flow) + 1).sum();
         let iterations = (MOST_ITERATIONS_IN_ALL / meanwhile).clamp(LEAST_ITERATIONS, ITERATIONS);
         Instant(longest.saturating_mul(iterations))
     }
+}
+
+fn words(lane: &Lane) -> [u64; 3] {
+    let Lane { class, weight, follows, turn } = *lane;
+    let (period, offset) = turn.map_or((0, 0), |turn| (turn.period.0, turn.offset.0));
+    [u64::from(class) | (follows as u64) << 8 | u64::from(weight) << 16, period, offset]
 }
 
 /// The link that bounds a flow which has its route for itself.

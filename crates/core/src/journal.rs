@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::check::Violation;
 use crate::engine::{Engine, Event, State};
 use crate::id::JobId;
+use crate::lane::Lane;
 use crate::plan::{Amendment, Step};
 use crate::units::Instant;
 
@@ -46,6 +47,8 @@ pub struct Polled {
 #[serde(rename_all = "camelCase")]
 pub struct Decided {
     pub amendment: Amendment,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<(JobId, Lane)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<JobId>,
     /// The plan broke a rule and was thrown away.
@@ -55,7 +58,12 @@ pub struct Decided {
 
 impl Decided {
     pub(crate) fn refusal(violation: Violation) -> Self {
-        Self { amendment: Amendment::default(), blocked_by: None, refused: Some(violation.to_string()) }
+        Self {
+            amendment: Amendment::default(),
+            lanes: Vec::new(),
+            blocked_by: None,
+            refused: Some(violation.to_string()),
+        }
     }
 }
 

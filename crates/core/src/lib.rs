@@ -15,6 +15,7 @@ pub mod groups;
 pub mod id;
 pub mod job;
 pub mod journal;
+pub mod lane;
 pub mod meetings;
 pub mod network;
 pub mod plan;

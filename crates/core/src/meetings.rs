@@ -11,7 +11,8 @@ use crate::cluster::Cluster;
 use crate::foresight::Foresight;
 use crate::id::{IdVec, JobId, LinkId};
 use crate::job::JobSpec;
-use crate::network::{Pattern, Route};
+use crate::lane::Lane;
+use crate::network::{Pattern, Route, bytes_per_nano};
 use crate::plan::Assignment;
 use crate::units::Duration;
 use crate::wiring::{Placed, Wiring};
@@ -103,9 +104,55 @@ impl Meetings {
         }
     }
 
-    /// For each flow, how long an iteration takes among the others, over alone.
+    /// For each flow, how long an iteration takes among the others, over alone, if nothing is done about it.
     pub fn slowdowns(&self, flows: &[&Flow]) -> Vec<f64> {
+        let fair: Vec<(&Flow, Lane)> = flows.iter().map(|flow| (*flow, Lane::default())).collect();
+        self.slowdowns_in_lanes(&fair)
+    }
+
+    /// The same, if each keeps to its lane.
+    pub fn slowdowns_in_lanes(&self, flows: &[(&Flow, Lane)]) -> Vec<f64> {
         self.foresight.borrow_mut().slowdowns(flows, |link| self.wiring.rates()[link])
+    }
+
+    /// Jobs that share links, directly or by way of others, in order of id; those that share with nobody are not named.
+    pub fn components(&self) -> Vec<Vec<JobId>> {
+        let mut seen: BTreeSet<JobId> = BTreeSet::new();
+        let mut components = Vec::new();
+        for (job, flow) in &self.flows {
+            if flow.is_local() || seen.contains(job) {
+                continue;
+            }
+            let mut met = self.met_on(&flow.route, |other| other == *job);
+            met.insert(*job);
+            seen.extend(met.iter().copied());
+            if met.len() > 1 {
+                components.push(met.into_iter().collect());
+            }
+        }
+        components
+    }
+
+    /// When in an iteration a flow sends that has its route for itself.
+    pub fn sends(&self, flow: &Flow) -> Vec<(Duration, Duration)> {
+        self.best_rate(flow).map_or_else(Vec::new, |rate| flow.pattern.sends(rate))
+    }
+
+    /// The part of each link on its route that a flow takes while it sends by itself.
+    pub fn demands(&self, flow: &Flow) -> Vec<(LinkId, f64)> {
+        let Some(rate) = self.best_rate(flow) else { return Vec::new() };
+        let part = |(link, load): &(LinkId, f64)| (*link, rate * load / self.capacity(*link));
+        flow.route.links().iter().map(part).collect()
+    }
+
+    /// Bytes of gradient a nanosecond; none where nothing is sent, or a link is down.
+    fn best_rate(&self, flow: &Flow) -> Option<f64> {
+        let rates = flow.route.links().iter().map(|(link, load)| self.capacity(*link) / load);
+        rates.min_by(f64::total_cmp).filter(|rate| *rate > 0.0)
+    }
+
+    fn capacity(&self, link: LinkId) -> f64 {
+        bytes_per_nano(self.wiring.rates()[link])
     }
 
     /// Everybody who shares a link with such a route, directly or by way of others, with those thought away who are

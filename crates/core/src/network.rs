@@ -6,7 +6,7 @@
 //!
 //! **Model.** An exchange of gradients is one flow: all its hops go on together at one rate, and each byte of
 //! gradient puts so many bytes on each link ([`Route`]). At every moment the flows that have something to send share
-//! the links as [`sharing`] defines. Bytes become ready at given times of an iteration and are sent in order; when
+//! the links as [`sharing`] defines, each by its [`Lane`], which may follow what it has sent ([`standing`]). Bytes become ready at given times of an iteration and are sent in order; when
 //! compute is over and everything is sent comes the optimiser's step, and then the next iteration ([`Pattern`]).
 //!
 //! **Time.** Event times are whole nanoseconds; bytes are `f64`. A burst ends at the nearest nanosecond, and then all
@@ -31,11 +31,13 @@ mod repeat;
 mod route;
 mod running;
 mod sharing;
+mod standing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::id::{IdVec, LinkId};
+use crate::lane::Lane;
 use crate::units::{Bandwidth, Duration, Instant};
 
 pub use history::LoadHistory;
@@ -57,10 +59,7 @@ pub struct Training {
     pub iterations: u64,
     /// How its compute varies, if it does.
     pub jitter: Option<Box<dyn Jitter>>,
-    /// From 0, served first, to 7.
-    pub class: u8,
-    /// Its part of a link relative to others of its class, from 1 to 65,536.
-    pub weight: u32,
+    pub lane: Lane,
 }
 
 /// What a loop has done.
@@ -88,7 +87,7 @@ pub fn alone(pattern: &Pattern, route: &Route, rates: &IdVec<LinkId, Bandwidth>)
     Duration(pattern.time(best.min_by(f64::total_cmp), 1.0))
 }
 
-fn bytes_per_nano(rate: Bandwidth) -> f64 {
+pub(crate) fn bytes_per_nano(rate: Bandwidth) -> f64 {
     rate.0 as f64 / 8e9
 }
 
@@ -192,12 +191,9 @@ impl Network {
         }
     }
 
-    pub fn set_class(&mut self, now: Instant, key: usize, class: u8) {
-        self.change(now, key, |job| job.class = class.min(sharing::CLASSES - 1));
-    }
-
-    pub fn set_weight(&mut self, now: Instant, key: usize, weight: u32) {
-        self.change(now, key, |job| job.weight = weight.clamp(1, sharing::MOST_WEIGHT));
+    /// From now on a job stands otherwise among those it meets. A turn holds it once, at the end of its iteration.
+    pub fn set_lane(&mut self, now: Instant, key: usize, lane: Lane) {
+        self.change(now, key, |job| job.change_lane(lane));
     }
 
     /// A link is degraded, fails (rate zero: what crosses it waits) or recovers.

@@ -234,12 +234,20 @@ pub enum Placement {
     Topology,
 }
 
-/// What the links do.
+/// What is done about jobs that meet on links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Links {
-    /// Jobs that meet on a link share it fairly.
+    /// Nothing: jobs that meet on a link share it fairly.
     Shared,
+    /// Whoever comes to meet others waits once, until its bursts fall between theirs.
+    Shift,
+    /// Whoever has sent more of its iteration gets more of the link.
+    Weighted,
+    /// Whoever has least left to send of its iteration goes first, in four classes.
+    Classes,
+    /// For jobs that meet, whichever of these is predicted to cost them least.
+    Chosen,
     /// Everybody has every link to themselves: no world is like this, but no policy can do better on its placement.
     Ideal,
 }
@@ -336,14 +344,14 @@ fn tiresias_levels() -> Order {
     Order::LeastAttained { limits: vec![GpuTime::gpu_seconds(3250), GpuTime::gpu_seconds(7200)] }
 }
 
-/// A name, and what is chosen under it.
+/// A name, and the choices behind it.
 type Row = (&'static str, fn() -> Policy);
 
 #[rustfmt::skip]
 const TABLE: &[Row] = {
-    use {Gangs::MemberByMember, Links::Ideal, Moving::ForGain, Placement::*, Queueing::*, Sharing::Fair, Slowdowns::*};
+    use {Gangs::MemberByMember, Links::{Chosen, Classes, Ideal, Shift, Weighted}, Moving::ForGain, Placement::*, Queueing::*, Sharing::Fair, Slowdowns::*};
     &[
-        ("metronome",    || Policy { slowdowns: WaitedOut, moving: ForGain, ..ours() }),
+        ("metronome",    || Policy { links: Chosen, slowdowns: WaitedOut, moving: ForGain, ..ours() }),
         ("kubernetes",   || Policy { gangs: MemberByMember, ..kube() }),
         ("coscheduling", kube),
         ("volcano",      || Policy { sharing: Fair, placement: Buckets, ..kube() }),
@@ -353,6 +361,9 @@ const TABLE: &[Row] = {
         ("srsf",         || ranked(Order::Srsf)),
         ("tiresias",     || ranked(tiresias_levels())),
         ("fair",         || Policy { placement: Topology, ..kube() }),
+        ("shift",        || Policy { placement: Topology, links: Shift, ..kube() }),
+        ("weighted",     || Policy { placement: Topology, links: Weighted, ..kube() }),
+        ("classes",      || Policy { placement: Topology, links: Classes, ..kube() }),
         ("solo",         || Policy { links: Ideal, ..ours() }),
     ]
 };

@@ -8,6 +8,7 @@ use crate::cluster::{Cluster, Name};
 use crate::groups::{Groups, Tallies};
 use crate::id::{BudgetId, ClassId, GroupId, IdVec, JobId, QueueId, ShapeId, Window};
 use crate::job::{Gang, Job, Priority, RoleKind, Standing, Teams, Topology};
+use crate::lane::Lane;
 use crate::meetings::Meetings;
 use crate::plan::{Plan, Reservation};
 use crate::queue::{Holdings, Pasts, Queue};
@@ -42,6 +43,8 @@ pub struct Snapshot<'a> {
     pub pasts: &'a Pasts,
     /// Who meets whom on links.
     pub meetings: &'a Meetings,
+    /// What jobs may do there, where that is not the default.
+    pub lanes: &'a BTreeMap<JobId, Lane>,
     /// Who waits for a time at which there is room.
     pub reservations: &'a [Reservation],
     /// Priorities present, with the number of jobs of each.

@@ -18,6 +18,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 pub mod validity;
+pub mod wheel;
 
 use std::collections::BTreeSet;
 

@@ -197,6 +197,7 @@ impl World {
         self.give_up_on_repairs(now);
         if self.binding == Binding::On {
             let cycles = self.engine.state().cycles;
+            // What the engine says of lanes on links is left at that: nothing here shapes traffic yet.
             let steps = self.engine.poll(now);
             self.stirred |= self.engine.state().cycles > cycles || !steps.is_empty();
             self.carry_out(now, steps.into_inner());

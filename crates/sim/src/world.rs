@@ -250,6 +250,7 @@ impl<'a> World<'a> {
         let steps = self.engine.poll(self.now);
         if self.engine.state().cycles > cycles {
             self.decision_nanos.push(u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX));
+            self.keep_to_lanes();
         }
         for step in steps.into_inner() {
             self.hand_over(step);
@@ -257,6 +258,13 @@ impl<'a> World<'a> {
         for (index, job) in std::mem::take(&mut self.arrived) {
             self.trainings[index].wait_reason = self.engine.verdict(job);
         }
+    }
+
+    /// Links are shaped before anything that was decided with it happens.
+    fn keep_to_lanes(&mut self) {
+        let lanes = self.engine.state().lanes.iter();
+        let of_trainings = lanes.map(|(job, lane)| (self.owners[*job].training, *lane)).collect();
+        self.wires.keep_to_lanes(self.now, of_trainings);
     }
 
     fn arrives(&mut self, index: usize) {

@@ -6,6 +6,7 @@ mod network_common;
 use std::sync::Arc;
 
 use metronome_core::id::LinkId;
+use metronome_core::lane::{Follows, Lane, Turn};
 use metronome_core::network::{Completion, Network, Pattern, Route, Training};
 use metronome_core::profile::{Bucket, Iteration};
 use metronome_core::units::{Bytes, Duration, Instant, Share};
@@ -32,14 +33,23 @@ fn pattern() -> impl Strategy<Value = Arc<Pattern>> {
     })
 }
 
+fn lane() -> impl Strategy<Value = Lane> {
+    let rules = vec![Follows::Nothing, Follows::BytesSent, Follows::BytesLeft];
+    let turn = proptest::option::of((1..200_u64, 0..200_u64));
+    (0..3_u8, 1..4_u32, proptest::sample::select(rules), turn).prop_map(|(class, weight, follows, turn)| {
+        let turn = turn.map(|(period, offset)| Turn { period: ms(period), offset: ms(offset) });
+        Lane { class, weight, follows, turn }
+    })
+}
+
 fn job(noise: Share) -> impl Strategy<Value = Job> {
     let route = proptest::collection::btree_map(0..LINKS as u32, 1..8_u32, 0..3);
-    (0..100_u64, pattern(), route, 1..60_u64, any::<u64>(), 0..3_u8, 1..4_u32).prop_map(
-        move |(start, pattern, route, iterations, seed, class, weight)| {
+    (0..100_u64, pattern(), route, 1..60_u64, any::<u64>(), lane()).prop_map(
+        move |(start, pattern, route, iterations, seed, lane)| {
             let links: Vec<(LinkId, f64)> =
                 route.into_iter().map(|(link, load)| (LinkId(link), f64::from(load) / 4.0)).collect();
             let (route, jitter) = (Route::over(&links), Noise::Gaussian(noise).stream(seed));
-            Job { start, training: Training { pattern, route, iterations, jitter, class, weight } }
+            Job { start, training: Training { pattern, route, iterations, jitter, lane } }
         },
     )
 }

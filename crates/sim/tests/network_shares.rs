@@ -4,6 +4,7 @@
 mod network_common;
 
 use metronome_core::id::{IdVec, LinkId};
+use metronome_core::lane::Lane;
 use metronome_core::network::{Network, Route, Training};
 use metronome_core::units::{Bandwidth, Duration, Instant, Share};
 use proptest::prelude::*;
@@ -36,8 +37,9 @@ fn rates_of(links: &[f64], flows: &[Flow], floor: Share) -> Vec<f64> {
     for (key, flow) in flows.iter().enumerate() {
         let links: Vec<(LinkId, f64)> =
             flow.route.iter().map(|(link, load)| (LinkId(*link as u32), *load)).collect();
-        let (class, weight, route) = (flow.class, flow.weight, Route::over(&links));
-        network.start(Instant::START, key, Training { class, weight, route, ..training(&endless, 1) });
+        let lane = Lane { class: flow.class, weight: flow.weight, ..Lane::default() };
+        let route = Route::over(&links);
+        network.start(Instant::START, key, Training { lane, route, ..training(&endless, 1) });
     }
     network.run_until(Instant(2));
     (0..flows.len()).map(|key| network.rate(key)).collect()

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant as WallClock;
 
 use metronome_core::id::{IdVec, LinkId};
+use metronome_core::lane::Lane;
 use metronome_core::network::{Network, Pattern, Route, Sharing, Training};
 use metronome_core::units::{Bandwidth, Instant, Share};
 use metronome_sim::model;
@@ -63,8 +64,7 @@ fn trainings(case: &Case) -> Vec<Training> {
             route: Route::over(&links),
             iterations: u64::MAX,
             jitter: case.noise.stream(key as u64),
-            class: dice.random_range(0..case.classes),
-            weight: 1,
+            lane: Lane { class: dice.random_range(0..case.classes), ..Lane::default() },
         }
     };
     (0..case.jobs).map(one).collect()

@@ -178,6 +178,7 @@ proptest! {
             driver.poll();
             let again = decide(&driver.engine.snapshot(), driver.engine.policy());
             prop_assert_eq!(again.amendment.changes.len(), 0, "{:?}", again.amendment);
+            prop_assert_eq!(again.lanes, vec![]);
         }
     }
 

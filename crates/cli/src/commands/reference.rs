@@ -198,6 +198,10 @@ fn placement(placement: Placement) -> &'static str {
 fn links(links: Links) -> &'static str {
     match links {
         Links::Shared => "shared fairly",
+        Links::Shift => "shifted once",
+        Links::Chosen => "as predicted to be best",
+        Links::Weighted => "shared by bytes sent",
+        Links::Classes => "fewest bytes left first",
         Links::Ideal => "without contention",
     }
 }

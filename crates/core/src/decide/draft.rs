@@ -12,6 +12,7 @@ use crate::cluster::NodeState;
 use crate::devices::Devices;
 use crate::id::{GroupId, IdVec, JobId, NodeId, QueueId, ShapeId};
 use crate::job::{JobSpec, Rule, Shape, Standing};
+use crate::lane::Lane;
 use crate::meetings::Meetings;
 use crate::plan::{Amendment, Assignment, Generation, Part, Reservation};
 use crate::queue::{Holdings, Queue};
@@ -46,6 +47,7 @@ pub(super) struct Draft<'a> {
     /// When to decide again even if nothing happens.
     pub(super) wake: Option<Instant>,
     pub(super) standings: Vec<(JobId, Standing)>,
+    pub(super) lanes: Vec<(JobId, Lane)>,
 }
 
 /// A point in the log to go back to.
@@ -103,6 +105,7 @@ impl<'a> Draft<'a> {
             report: Report::default(),
             wake: None,
             standings: Vec::new(),
+            lanes: Vec::new(),
         }
     }
 
@@ -393,6 +396,7 @@ impl<'a> Draft<'a> {
             amendment: Amendment { generation, changes: self.changes },
             report: self.report,
             standings: self.standings,
+            lanes: self.lanes,
             reservations: self.reservations,
             wake,
         }

@@ -158,7 +158,7 @@ pub(super) fn counts(snapshot: &Snapshot<'_>, job: &Job) -> f64 {
 }
 
 /// Whether nobody has a higher priority, and somebody a lower one.
-fn is_first(snapshot: &Snapshot<'_>, job: &Job) -> bool {
+pub(super) fn is_first(snapshot: &Snapshot<'_>, job: &Job) -> bool {
     let highest = snapshot.priorities.last_key_value().map(|(priority, _)| *priority);
     snapshot.priorities.len() > 1 && highest == Some(job.spec.priority)
 }

@@ -7,6 +7,7 @@ use super::Engine;
 use crate::check::{Checked, occupied, occupied_counters, occupied_shares};
 use crate::id::{JobId, NodeId};
 use crate::job::{Life, Standing};
+use crate::lane::Lane;
 use crate::plan::{Amendment, Assignment};
 use crate::report::Report;
 
@@ -37,6 +38,17 @@ impl Engine {
         // Who was just put back in line was looked at in this very pass.
         self.state.dirty = report.cut_short;
         self.finish_pass(report);
+    }
+
+    /// Changes what jobs may do on links.
+    pub(super) fn keep_to_lanes(&mut self, changes: &[(JobId, Lane)]) {
+        for (id, lane) in changes {
+            if lane.is_default() {
+                self.state.lanes.remove(id);
+            } else {
+                self.state.lanes.insert(*id, *lane);
+            }
+        }
     }
 
     fn put_into_plan(&mut self, id: JobId, assignment: Arc<Assignment>) {

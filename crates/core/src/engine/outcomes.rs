@@ -129,6 +129,7 @@ impl Engine {
         }
         self.has_made_room(id);
         self.index.dismiss(&mut self.state, id);
+        self.state.lanes.remove(&id);
         let state = life.state();
         let reason = match life {
             Life::Refused(reason) | Life::Failed(reason) => Some(reason),

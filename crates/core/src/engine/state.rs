@@ -9,6 +9,7 @@ use crate::cluster::{Cluster, Name};
 use crate::groups::Groups;
 use crate::id::{BudgetId, IdVec, JobId, QueueId, Window};
 use crate::job::Job;
+use crate::lane::Lane;
 use crate::plan::{Action, Plan, Reservation, StepId};
 use crate::policy::Policy;
 use crate::queue::{Pasts, Queue};
@@ -43,6 +44,9 @@ pub struct State {
     /// Who waits for a time at which there is expected to be room.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reservations: Vec<Reservation>,
+    /// What jobs may do on links, where that is not the default.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lanes: BTreeMap<JobId, Lane>,
     /// The number of the next pass over the jobs, and when the last one was.
     pub pass: i64,
     pub last_pass: Option<Instant>,
@@ -101,6 +105,7 @@ impl State {
             next_step: StepId(1),
             displaced: BTreeMap::new(),
             reservations: Vec::new(),
+            lanes: BTreeMap::new(),
             pass: 1,
             last_pass: None,
             dirty: false,

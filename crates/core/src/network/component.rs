@@ -1,7 +1,7 @@
 //! Jobs that share links, directly or by way of others: what one does concerns them all, and nobody else.
 //!
-//! A component keeps its own clock and is moved on only when somebody needs to know. Inside, only three things
-//! happen: a flow opens, runs dry, or a job is over. With each change of the set of flows that are sending come new
+//! A component keeps its own clock and is moved on only when somebody needs to know. Inside, only four things
+//! happen: a flow opens, runs dry, passes a mark of its lane, or a job is over. With each change of the flows that are sending come new
 //! rates, but a flow whose rate stays as it was is not touched: its end is worked out once, from its beginning, and
 //! does not depend on how often somebody looked. A job that is alone is its own little loop.
 
@@ -9,7 +9,7 @@ use crate::id::LinkId;
 use crate::units::Share;
 
 use super::ledger::Ledger;
-use super::memo::Memo;
+use super::memo::{Marks, Meeting, Memo};
 use super::pattern::NEVER;
 use super::repeat::Repeat;
 use super::running::{Change, Doing, Running};
@@ -21,6 +21,8 @@ pub(super) struct Component {
     pub(super) jobs: Vec<Running>,
     /// When each does something next.
     next: Vec<u64>,
+    /// When each passes a mark of its lane; empty where nobody has any.
+    passes: Vec<u64>,
     /// The flows that are sending, one bit each.
     sending: Vec<u64>,
     sharer: Sharer,
@@ -39,16 +41,19 @@ impl Component {
         capacity: impl Fn(LinkId) -> f64,
         ledger: &mut Ledger,
     ) -> Self {
-        let sharer = Sharer::new(&jobs, floor, capacity);
+        let mut sharer = Sharer::new(&jobs, floor, capacity);
         for (index, job) in jobs.iter_mut().enumerate() {
             job.expect(sharer.alone(index));
+            sharer.stand(index, job.standing(0));
         }
         let count = jobs.len();
+        let marks = if jobs.iter().any(Running::has_marks) { Marks::Some } else { Marks::None };
         let mut component = Self {
             next: jobs.iter().map(|job| job.next).collect(),
+            passes: if marks == Marks::Some { vec![NEVER; count] } else { Vec::new() },
             sending: vec![0; count.div_ceil(64)],
             sharer,
-            memo: (2..=64).contains(&count).then(|| Memo::new(count)),
+            memo: Memo::new(count, marks),
             senders: Vec::with_capacity(count),
             repeat: (!jobs.iter().any(Running::is_noisy)).then(Repeat::default),
             jobs,
@@ -77,7 +82,7 @@ impl Component {
     }
 
     fn next_event(&self) -> u64 {
-        self.next.iter().copied().min().unwrap_or(NEVER)
+        self.next.iter().chain(&self.passes).copied().min().unwrap_or(NEVER)
     }
 
     /// Does all that is due up to `goal`, or up to the first moment at which a job is over; returns that moment.
@@ -101,9 +106,9 @@ impl Component {
         }
     }
 
-    /// Does what is due now, and shares the links anew if flows have opened or run dry.
+    /// Does what is due now, and shares the links anew if flows have opened, run dry or passed a mark.
     fn step_all(&mut self, now: u64, ledger: &mut Ledger) -> bool {
-        let (mut changed, mut completes) = (false, false);
+        let (mut changed, mut completes) = (self.passes.contains(&now), false);
         for index in 0..self.jobs.len() {
             while self.next[index] == now {
                 let change = step(&mut self.jobs[index], ledger);
@@ -144,9 +149,13 @@ impl Component {
 
     fn skip_repetitions(&mut self, now: u64, goal: u64, ledger: &Ledger) {
         let Some(repeat) = self.repeat.as_mut().filter(|_| ledger.history.is_none()) else { return };
-        if repeat.look(&mut self.jobs, now, goal) > 0 {
+        let skipped = repeat.look(&mut self.jobs, now, goal);
+        if skipped > 0 {
             for (next, job) in self.next.iter_mut().zip(&self.jobs) {
                 *next = job.next;
+            }
+            for passes in self.passes.iter_mut() {
+                *passes = passes.saturating_add(skipped);
             }
         }
     }
@@ -166,12 +175,14 @@ impl Component {
                 bits &= bits - 1;
             }
         }
+        self.passes.fill(NEVER);
         if self.senders.is_empty() {
             return;
         }
+        let meeting = self.take_stand(now);
         let (senders, sharer) = (&self.senders, &mut self.sharer);
         let rates = match &mut self.memo {
-            Some(memo) => memo.rates(self.sending[0], |known| known.copy_from_slice(sharer.rates(senders))),
+            Some(memo) => memo.rates(meeting, |known| known.copy_from_slice(sharer.rates(senders))),
             None => sharer.rates(senders),
         };
         for index in senders.iter().map(|index| *index as usize) {
@@ -181,6 +192,34 @@ impl Component {
                 ledger.note(job, ended);
                 self.next[index] = job.next;
             }
+        }
+        self.look_for_marks(now);
+    }
+
+    /// Tells the sharer how everybody stands who is sending. Whoever sends alone has it all, however it stands.
+    fn take_stand(&mut self, now: u64) -> Meeting {
+        let mut meeting = Meeting { set: self.sending[0], rungs: 0 };
+        if self.passes.is_empty() || self.senders.len() == 1 {
+            return meeting;
+        }
+        for index in &self.senders {
+            let job = &self.jobs[*index as usize];
+            let rung = job.rung(now);
+            self.sharer.stand(*index as usize, job.standing(rung));
+            if self.memo.is_some() {
+                meeting.note(*index, rung);
+            }
+        }
+        meeting
+    }
+
+    fn look_for_marks(&mut self, now: u64) {
+        if self.passes.is_empty() || self.senders.len() == 1 {
+            return;
+        }
+        for index in self.senders.iter().map(|index| *index as usize) {
+            let job = &self.jobs[index];
+            self.passes[index] = job.passes(job.rung(now), now);
         }
     }
 }

@@ -134,6 +134,21 @@ impl Pattern {
         computed.saturating_add(scaled(self.finish, factor)).max(1)
     }
 
+    /// When a flow sends that has `rate` bytes a nanosecond for itself: from and to, in order.
+    pub(crate) fn sends(&self, rate: f64) -> Vec<(Duration, Duration)> {
+        let mut spans: Vec<(Duration, Duration)> = Vec::new();
+        for burst in &self.bursts {
+            let ended = spans.last().map_or(0, |(_, to)| to.0);
+            let from = Duration(burst.ready.max(ended));
+            let to = Duration(after(from.0, burst.bytes, rate));
+            match spans.last_mut() {
+                Some(last) if last.1 == from => last.1 = to,
+                _ => spans.push((from, to)),
+            }
+        }
+        spans
+    }
+
     /// When the last byte is sent.
     fn sent_at(&self, rate: f64, factor: f64) -> u64 {
         let (mut end, mut base, mut bytes) = (0, 0, 0.0);

@@ -40,6 +40,8 @@ struct State {
     base: u64,
     backlog: u64,
     rate: u64,
+    /// In this iteration, up to the base.
+    sent: u64,
 }
 
 impl State {
@@ -53,6 +55,7 @@ impl State {
             base: when_sending(job.base.wrapping_sub(now)),
             backlog: when_sending(job.backlog.to_bits()),
             rate: when_sending(job.rate.to_bits()),
+            sent: job.sent_now.to_bits(),
         }
     }
 }

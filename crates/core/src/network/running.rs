@@ -8,12 +8,13 @@
 use std::sync::Arc;
 
 use crate::id::LinkId;
-use crate::units::Duration;
+use crate::lane::{Lane, Turn};
+use crate::units::{Duration, Instant};
 
 use super::jitter::Jitter;
 use super::pattern::{NEVER, Pattern, after, scaled};
 use super::route::Route;
-use super::sharing::{CLASSES, MOST_WEIGHT};
+use super::standing::{Ladder, Standing};
 use super::{Done, Training};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +39,10 @@ pub(super) enum Change {
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     pub(super) key: usize,
-    pub(super) class: u8,
-    pub(super) weight: u32,
+    pub(super) lane: Lane,
+    ladder: Ladder,
+    /// Until when it is to be held before its next iteration.
+    turn: Option<Turn>,
     pattern: Arc<Pattern>,
     route: Route,
     jitter: Option<Box<dyn Jitter>>,
@@ -65,6 +68,8 @@ pub(super) struct Running {
     /// Bytes of gradient sent up to `base`, and how much of that the links' books know.
     pub(super) sent: f64,
     pub(super) booked: f64,
+    /// What of it is of this iteration.
+    pub(super) sent_now: f64,
     /// No iteration takes less.
     least: u64,
 }
@@ -79,11 +84,12 @@ pub(super) struct Stretch {
 
 impl Running {
     pub(super) fn new(now: u64, key: usize, training: Training) -> Self {
-        let Training { pattern, route, iterations, jitter, class, weight } = training;
+        let Training { pattern, route, iterations, jitter, lane } = training;
         let mut running = Self {
             key,
-            class: class.min(CLASSES - 1),
-            weight: weight.clamp(1, MOST_WEIGHT),
+            lane,
+            ladder: Ladder::of(lane, pattern.bytes(), None),
+            turn: lane.turn,
             pattern,
             route,
             jitter,
@@ -103,6 +109,7 @@ impl Running {
             run_cursor: 0,
             sent: 0.0,
             booked: 0.0,
+            sent_now: 0.0,
             least: 0,
         };
         running.begin(now);
@@ -139,9 +146,11 @@ impl Running {
         end.max(self.start.saturating_add(1))
     }
 
-    fn begin(&mut self, at: u64) {
+    fn begin(&mut self, ended: u64) {
+        let at = self.turn.take().map_or(ended, |turn| turn.next(Instant(ended)).0);
         self.previous = self.start;
         self.start = at;
+        self.sent_now = 0.0;
         self.factor = self.jitter.as_mut().map_or(1.0, |jitter| jitter.draw());
         self.cursor = 0;
         if self.sends() {
@@ -172,6 +181,7 @@ impl Running {
 
     fn close(&mut self) -> Change {
         self.sent += self.run;
+        self.sent_now += self.run;
         (self.cursor, self.rate) = (self.run_cursor, 0.0);
         if self.cursor < self.pattern.bursts.len() {
             (self.doing, self.next) = (Doing::Computing, self.ready(self.cursor));
@@ -208,6 +218,7 @@ impl Running {
         }
         self.backlog = (self.backlog - moved).max(0.0);
         self.sent += moved;
+        self.sent_now += moved;
         let ended = Stretch { from: self.base, to: now, bytes: moved };
         (self.base, self.rate) = (now, rate);
         self.look_ahead();
@@ -235,8 +246,35 @@ impl Running {
         }
     }
 
-    /// Tells it the best rate it can ever get, from which follows how soon it can be over.
+    pub(super) fn change_lane(&mut self, lane: Lane) {
+        self.turn = lane.turn.filter(|turn| self.lane.turn != Some(*turn)).or(self.turn);
+        self.lane = lane;
+    }
+
+    /// How many marks of its lane it has passed.
+    pub(super) fn rung(&self, now: u64) -> u8 {
+        self.ladder.rung(self.sent_now + self.moved(now))
+    }
+
+    pub(super) fn standing(&self, rung: u8) -> Standing {
+        self.ladder.standing(rung)
+    }
+
+    /// Whether its standing follows what it sends.
+    pub(super) fn has_marks(&self) -> bool {
+        self.ladder.changes()
+    }
+
+    /// When it passes the next mark, if it is still sending then. Never before `now`, and not a moment too early.
+    pub(super) fn passes(&self, rung: u8, now: u64) -> u64 {
+        let Some(mark) = self.ladder.next_mark(rung).filter(|_| self.rate > 0.0) else { return NEVER };
+        let takes = ((mark - self.sent_now) / self.rate).max(0.0).ceil();
+        self.base.saturating_add(takes as u64).max(now + 1)
+    }
+
+    /// Tells it the best rate it can ever get, from which follow the marks of its lane and how soon it can be over.
     pub(super) fn expect(&mut self, best: Option<f64>) {
+        self.ladder = Ladder::of(self.lane, self.pattern.bytes(), best);
         // Each stretch of a burst is rounded to a nanosecond by itself, so a real iteration may be a little shorter.
         let rounding = self.pattern.bursts.len() as u64 + 2;
         let best = best.filter(|rate| *rate > 0.0);

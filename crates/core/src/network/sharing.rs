@@ -22,6 +22,7 @@ use crate::id::LinkId;
 use crate::units::Share;
 
 use super::running::Running;
+use super::standing::Standing;
 
 /// How flows share links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,7 @@ struct Flow {
     class: u8,
     /// Rate at level one.
     unit: f64,
+    peak: f64,
     hops: (u32, u32),
 }
 
@@ -98,12 +100,17 @@ impl Sharer {
             let first = hops.len() as u32;
             let place = |link: &LinkId| links.binary_search(link).expect("every link is listed") as u32;
             hops.extend(job.links().iter().map(|(link, load)| (place(link), *load)));
-            let unit = f64::from(job.weight) / job.peak();
-            flows.push(Flow { class: job.class, unit, hops: (first, hops.len() as u32) });
+            flows.push(Flow { class: 0, unit: 1.0, peak: job.peak(), hops: (first, hops.len() as u32) });
         }
         let capacity = links.iter().map(|link| capacity(*link)).collect();
         let rates = vec![0.0; jobs.len()];
         Self { floor: floor.as_f64(), room: Room::new(links.len()), links, capacity, flows, hops, rates }
+    }
+
+    /// From now on a flow stands so among the others.
+    pub(super) fn stand(&mut self, flow: usize, standing: Standing) {
+        let flow = &mut self.flows[flow];
+        (flow.class, flow.unit) = (standing.class, f64::from(standing.weight) / flow.peak);
     }
 
     /// The rates of these flows, in bytes a nanosecond, at their place among all flows.

@@ -1,8 +1,11 @@
 //! The network under the trainings: routes from their places, completions to the world, loads for the results.
 
+use std::collections::BTreeMap;
+
 use metronome_core::cluster::{Cluster, Level, Link, Vertex};
 use metronome_core::id::LinkId;
 use metronome_core::job::{JobSpec, RoleKind};
+use metronome_core::lane::Lane;
 use metronome_core::network::{self, Completion, Contention, Network, Route, Sharing};
 use metronome_core::policy::Links;
 use metronome_core::units::{Bandwidth, Duration, Instant};
@@ -20,6 +23,8 @@ const FIRST_BIN: Duration = Duration::SECOND;
 pub(super) struct Wires {
     network: Network,
     wiring: Wiring,
+    /// What trainings may do on links, where that is not the default.
+    lanes: BTreeMap<usize, Lane>,
     finished: Option<Completion>,
     /// The completion that is being heard of.
     heard: Option<Completion>,
@@ -29,14 +34,16 @@ impl Wires {
     pub(super) fn of(scenario: &Scenario, links: Links, keep: Keep) -> Self {
         let wiring = Wiring::of(&scenario.cluster, scenario.within_node);
         let contention = match links {
-            Links::Shared => Contention::Shared,
             Links::Ideal => Contention::None,
+            Links::Shared | Links::Shift | Links::Weighted | Links::Classes | Links::Chosen => {
+                Contention::Shared
+            }
         };
         let mut network = Network::new(wiring.rates(), Sharing { contention, ..Sharing::default() });
         if keep == Keep::Pictures {
             network.record_loads(FIRST_BIN);
         }
-        Self { network, wiring, finished: None, heard: None }
+        Self { network, wiring, lanes: BTreeMap::new(), finished: None, heard: None }
     }
 
     /// Moves the network on to the first completion, or to `until`; for ever, if nothing else will happen. True if
@@ -81,10 +88,22 @@ impl Wires {
             iterations: training.iterations_left(model.iterations),
             // A stream of its own for each job, and for each time it goes on.
             jitter: model.noise.stream((seed << 32) ^ ((key as u64) << 8) ^ training.epoch),
-            class: 0,
-            weight: 1,
+            lane: self.lanes.get(&key).copied().unwrap_or_default(),
         };
         self.network.start(now, key, run);
+    }
+
+    /// From now on trainings do on links what these lanes say, and those that are not named share fairly.
+    pub(super) fn keep_to_lanes(&mut self, now: Instant, lanes: BTreeMap<usize, Lane>) {
+        let before = std::mem::replace(&mut self.lanes, lanes);
+        for (key, lane) in &self.lanes {
+            if before.get(key) != Some(lane) {
+                self.network.set_lane(now, *key, *lane);
+            }
+        }
+        for key in before.keys().filter(|key| !self.lanes.contains_key(key)) {
+            self.network.set_lane(now, *key, Lane::default());
+        }
     }
 
     /// Ends a loop; how many iterations it has done.

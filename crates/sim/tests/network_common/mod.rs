@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use metronome_core::id::{IdVec, LinkId};
+use metronome_core::lane::Lane;
 use metronome_core::network::{Completion, Contention, Network, Pattern, Route, Sharing, Training};
 use metronome_core::profile::{Bucket, Iteration};
 use metronome_core::units::{Bandwidth, Bytes, Duration, Instant, Share};
@@ -46,9 +47,13 @@ pub(crate) fn training(pattern: &Arc<Pattern>, iterations: u64) -> Training {
         route: Route::over(&[(LINK, 1.0)]),
         iterations,
         jitter: None,
-        class: 0,
-        weight: 1,
+        lane: Lane::default(),
     }
+}
+
+/// In another class.
+pub(crate) fn in_class(class: u8) -> Lane {
+    Lane { class, ..Lane::default() }
 }
 
 pub(crate) fn run(network: &mut Network) -> Vec<Completion> {

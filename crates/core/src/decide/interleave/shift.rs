@@ -1,0 +1,59 @@
+//! One-shot turns: a job that comes to meet others waits once, until its bursts fall between theirs, and is left alone
+//! from then on.
+
+use std::collections::BTreeMap;
+
+use crate::decide::draft::Draft;
+use crate::id::JobId;
+use crate::lane::{Lane, Turn};
+use crate::meetings::{Flow, Meetings};
+use crate::turns::harmonise::{Beat, Harmony, Rhythm, Terms, harmonise};
+use crate::turns::wheel::{Spoke, Wheel};
+use crate::units::{Duration, Share};
+
+/// Who has a turn keeps it; whoever has none and meets others gets one, in the order in which they came.
+pub(super) fn turns(draft: &Draft<'_>) -> BTreeMap<JobId, Lane> {
+    let mut turns = BTreeMap::new();
+    for jobs in draft.meetings.components() {
+        let kept = |job: &JobId| Some((*job, draft.snapshot.lanes.get(job)?.turn?));
+        let mut those: BTreeMap<JobId, Turn> = jobs.iter().filter_map(kept).collect();
+        if those.len() < jobs.len() {
+            add_newcomers(&draft.meetings, &jobs, &mut those);
+        }
+        turns.extend(those);
+    }
+    let lane = |turn: Turn| Lane { turn: Some(turn), ..Lane::default() };
+    turns.into_iter().map(|(job, turn)| (job, lane(turn))).collect()
+}
+
+/// Nobody gets a turn where periods have no circle in common.
+fn add_newcomers(meetings: &Meetings, jobs: &[JobId], turns: &mut BTreeMap<JobId, Turn>) {
+    let flows: Vec<&Flow> = jobs.iter().filter_map(|job| meetings.flow(*job)).collect();
+    let rhythms: Vec<Rhythm> = flows.iter().map(|flow| rhythm(flow)).collect();
+    let Ok(Harmony { circle, beats }) = harmonise(&rhythms, &Terms::default()) else { return };
+    let spoke = |(flow, beat): (&&Flow, &Beat)| spoke(meetings, flow, *beat);
+    let spokes: Vec<Spoke> = flows.iter().zip(&beats).map(spoke).collect();
+    let mut wheel = Wheel::new(circle);
+    for (job, spoke) in jobs.iter().zip(&spokes) {
+        if let Some(turn) = turns.get(job) {
+            wheel.put(spoke, turn.offset);
+        }
+    }
+    for ((job, spoke), beat) in jobs.iter().zip(&spokes).zip(beats) {
+        if !turns.contains_key(job) {
+            let offset = wheel.best(spoke);
+            wheel.put(spoke, offset);
+            turns.insert(*job, Turn { period: beat.period, offset });
+        }
+    }
+}
+
+/// A shift is made once and costs nothing more, so any circle will do that is near enough.
+fn rhythm(flow: &Flow) -> Rhythm {
+    Rhythm { period: flow.alone, noise: Duration::ZERO, weight: 1, loss: Share::WHOLE }
+}
+
+fn spoke(meetings: &Meetings, flow: &Flow, beat: Beat) -> Spoke {
+    let links = meetings.demands(flow);
+    Spoke { sends: meetings.sends(flow), links, appearances: beat.appearances }
+}

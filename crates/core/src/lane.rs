@@ -1,0 +1,102 @@
+//! What a job may do on links: how it stands among those it meets there.
+//!
+//! A lane is a standing, not a rate: what a job in fact gets follows from who else is sending at the moment. Lanes take no
+//! resources, so they need no steps of their own: they are a part of what was decided, and a world makes its links so.
+
+pub mod choose;
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lane {
+    /// From 0, served first, to 7.
+    #[serde(default, skip_serializing_if = "is_first_class")]
+    pub class: u8,
+    /// Its part of a link relative to others of its class, from 1 to 65,536.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub weight: u32,
+    #[serde(default, skip_serializing_if = "Follows::is_nothing")]
+    pub follows: Follows,
+    /// When its iterations are to begin. It is held once, until its turn, and then left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<Turn>,
+}
+
+/// What class and weight of a job follow, in the course of an iteration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Follows {
+    #[default]
+    Nothing,
+    /// The more it has sent, the greater its weight: who is about to be done is let through.
+    BytesSent,
+    /// The less it has left to send, the higher its class, among four.
+    BytesLeft,
+}
+
+/// A position on a period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Turn {
+    pub period: Duration,
+    /// Counted from the beginning of time.
+    pub offset: Duration,
+}
+
+impl Turn {
+    /// The first such moment from `at` on.
+    pub fn next(self, at: Instant) -> Instant {
+        let period = self.period.0.max(1);
+        let (reached, wanted) = (at.0 % period, self.offset.0 % period);
+        Instant(at.0.saturating_add((wanted + period - reached) % period))
+    }
+}
+
+impl Default for Lane {
+    /// Nothing is done: everybody shares fairly.
+    fn default() -> Self {
+        Self { class: 0, weight: 1, follows: Follows::Nothing, turn: None }
+    }
+}
+
+impl Lane {
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Follows {
+    /// For serde: what is left out means this.
+    fn is_nothing(&self) -> bool {
+        *self == Self::Nothing
+    }
+}
+
+fn is_first_class(class: &u8) -> bool {
+    *class == 0
+}
+
+fn is_one(weight: &u32) -> bool {
+    *weight == 1
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_comes_once_a_period() {
+        let turn = Turn { period: Duration(100), offset: Duration(30) };
+        assert_eq!(turn.next(Instant(0)), Instant(30));
+        assert_eq!(turn.next(Instant(30)), Instant(30));
+        assert_eq!(turn.next(Instant(31)), Instant(130));
+        assert_eq!(turn.next(Instant(1_099)), Instant(1_130));
+    }
+}

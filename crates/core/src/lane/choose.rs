@@ -1,0 +1,234 @@
+//! The lanes in which jobs that meet are predicted to lose least.
+//!
+//! A few ways to share links are tried on a predictor: nothing, weights by what each has sent, classes by what each has
+//! left, the same inside priorities, priorities alone, and among few jobs one before or after the others. The one is
+//! taken in which all lose least together, each counted by its priority, if
+//!
+//! - that is noticeably less than if nothing is done;
+//! - nobody is slowed down beyond a bound who would not be so anyhow: whoever is, is promoted first; and
+//! - nobody of the highest priority loses by it.
+
+use super::{Follows, Lane};
+
+/// What is at stake for one of the jobs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stake {
+    /// How much its loss counts.
+    pub counts: f64,
+    /// How many priorities are higher than its own.
+    pub tier: u8,
+    /// Whether it is not to lose by anything that is done.
+    pub is_first: bool,
+}
+
+/// Predictions are not better than this, and what all win on average is to be more for it to be worth the while.
+const BLUR: f64 = 0.005;
+
+/// Nobody is to be slowed down further than this for the sake of others;
+const MOST_SLOWDOWN: f64 = 1.3;
+
+/// but so far, where somebody of the highest priority would be slowed down noticeably.
+const MOST_FOR_THE_FIRST: f64 = 2.0;
+const NOTICEABLE: f64 = 1.05;
+
+/// The loss of the highest priority counts so many times more.
+const FIRST_COUNTS: f64 = 5.0;
+
+/// How often somebody is promoted before a way to share is given up.
+const PROMOTIONS: usize = 2;
+
+/// Classes that are left above for those who are promoted.
+const ABOVE: u8 = PROMOTIONS as u8;
+
+/// Among so few it is also tried to let one go before the others, or after them.
+const FEW: usize = 4;
+
+/// The best lanes by a predictor that says how much slower than alone each job is in its lane.
+pub fn choose(stakes: &[Stake], predict: impl FnMut(&[Lane]) -> Vec<f64>) -> Vec<Lane> {
+    let mut choice = Choice { stakes, predict };
+    let fair = choice.attempt(vec![Lane::default(); stakes.len()]);
+    if fair.slowdowns.iter().all(|slowdown| *slowdown <= 1.0 + BLUR) {
+        return fair.lanes;
+    }
+    let bounds = Bounds { most: most_slowdown(stakes, &fair), fair: &fair };
+    let mut best: Option<Tried> = None;
+    let mut least = choice.loss(&fair) - BLUR * stakes.iter().map(weight).sum::<f64>();
+    for lanes in ways(stakes) {
+        let tried = choice.promote(lanes, &bounds);
+        if choice.loss(&tried) < least && bounds.allow(&tried, stakes) {
+            least = choice.loss(&tried);
+            best = Some(tried);
+        }
+    }
+    best.unwrap_or(fair).lanes
+}
+
+fn most_slowdown(stakes: &[Stake], fair: &Tried) -> f64 {
+    let hurts = |(stake, slowdown): (&Stake, &f64)| stake.is_first && *slowdown > NOTICEABLE;
+    if stakes.iter().zip(&fair.slowdowns).any(hurts) { MOST_FOR_THE_FIRST } else { MOST_SLOWDOWN }
+}
+
+/// How much the loss of a job counts.
+fn weight(stake: &Stake) -> f64 {
+    if stake.is_first { FIRST_COUNTS * stake.counts } else { stake.counts }
+}
+
+/// Lanes, and how much slower than alone each is in them.
+struct Tried {
+    lanes: Vec<Lane>,
+    slowdowns: Vec<f64>,
+}
+
+struct Choice<'s, P> {
+    stakes: &'s [Stake],
+    predict: P,
+}
+
+impl<P: FnMut(&[Lane]) -> Vec<f64>> Choice<'_, P> {
+    fn attempt(&mut self, lanes: Vec<Lane>) -> Tried {
+        Tried { slowdowns: (self.predict)(&lanes), lanes }
+    }
+
+    /// Tries lanes, with whoever suffers most one class higher, until nobody suffers too much.
+    fn promote(&mut self, lanes: Vec<Lane>, bounds: &Bounds<'_>) -> Tried {
+        let mut tried = self.attempt(lanes);
+        for _ in 0..PROMOTIONS {
+            let most = bounds.suffers_most(&tried);
+            let Some(job) = most.filter(|job| tried.lanes[*job].class > 0) else { break };
+            tried.lanes[job].class -= 1;
+            tried = self.attempt(tried.lanes);
+        }
+        tried
+    }
+
+    /// What all lose, each as much as it counts.
+    fn loss(&self, tried: &Tried) -> f64 {
+        let each = self.stakes.iter().zip(&tried.slowdowns);
+        each.map(|(stake, slowdown)| weight(stake) * (slowdown - 1.0)).sum()
+    }
+}
+
+/// What may be done to whom.
+struct Bounds<'t> {
+    most: f64,
+    fair: &'t Tried,
+}
+
+impl Bounds<'_> {
+    fn allow(&self, tried: &Tried, stakes: &[Stake]) -> bool {
+        let loses = |(at, stake): (usize, &Stake)| stake.is_first && self.is_slower(tried, at);
+        self.suffers_most(tried).is_none() && !stakes.iter().enumerate().any(loses)
+    }
+
+    /// Who is slowed down most of those who are beyond the bound, and would not be so far without lanes.
+    fn suffers_most(&self, tried: &Tried) -> Option<usize> {
+        let suffers = |at: &usize| tried.slowdowns[*at] > self.most && self.is_slower(tried, *at);
+        let suffering = (0..tried.lanes.len()).filter(suffers);
+        suffering.max_by(|one, other| tried.slowdowns[*one].total_cmp(&tried.slowdowns[*other]))
+    }
+
+    fn is_slower(&self, tried: &Tried, at: usize) -> bool {
+        tried.slowdowns[at] > self.fair.slowdowns[at] + BLUR
+    }
+}
+
+/// Everything that is tried.
+fn ways(stakes: &[Stake]) -> Vec<Vec<Lane>> {
+    let by_tier = [weighted, classes, tiers, tiers_of_weights, tiers_of_classes];
+    let all = |way: fn(u8) -> Lane| stakes.iter().map(|stake| way(stake.tier)).collect();
+    let mut ways: Vec<Vec<Lane>> = by_tier.into_iter().map(all).collect();
+    if stakes.len() <= FEW {
+        ways.extend((0..stakes.len()).flat_map(|one| apart(one, stakes.len())));
+    }
+    ways
+}
+
+fn weighted(_tier: u8) -> Lane {
+    Lane { class: ABOVE, follows: Follows::BytesSent, ..Lane::default() }
+}
+
+fn classes(_tier: u8) -> Lane {
+    Lane { class: ABOVE, follows: Follows::BytesLeft, ..Lane::default() }
+}
+
+fn tiers(tier: u8) -> Lane {
+    Lane { class: ABOVE.saturating_add(tier), ..Lane::default() }
+}
+
+/// The highest priority before all others, and in each of the two whoever has sent most, or has least left to send.
+fn tiers_of_weights(tier: u8) -> Lane {
+    Lane { class: ABOVE + tier.min(1), ..weighted(tier) }
+}
+
+fn tiers_of_classes(tier: u8) -> Lane {
+    Lane { class: ABOVE + 3 * tier.min(1), ..classes(tier) }
+}
+
+/// One before the others, or after them, with what each has left considered or not.
+fn apart(one: usize, count: usize) -> Vec<Vec<Lane>> {
+    let lanes = |(own, theirs): (u8, u8), follows: Follows| {
+        let class = |at: usize| ABOVE + if at == one { own } else { theirs };
+        (0..count).map(|at| Lane { class: class(at), follows, ..Lane::default() }).collect()
+    };
+    let orders = [(0, 1), (1, 0)];
+    orders
+        .into_iter()
+        .flat_map(|order| [Follows::Nothing, Follows::BytesLeft].map(|follows| lanes(order, follows)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOW: Stake = Stake { counts: 1.0, tier: 1, is_first: false };
+    const HIGH: Stake = Stake { counts: 4.0, tier: 0, is_first: true };
+
+    #[test]
+    fn whoever_does_not_meet_anybody_at_a_bad_time_is_left_alone() {
+        let mut asked = 0;
+        let lanes = choose(&[LOW, LOW], |lanes| {
+            asked += 1;
+            vec![1.004; lanes.len()]
+        });
+        assert_eq!((lanes, asked), (vec![Lane::default(); 2], 1));
+    }
+
+    #[test]
+    fn what_costs_least_is_taken() {
+        let slowdown = |lane: &Lane| match lane.follows {
+            Follows::Nothing => 1.2,
+            Follows::BytesSent => 1.1,
+            Follows::BytesLeft => 1.05,
+        };
+        let lanes = choose(&[LOW, LOW], |lanes| lanes.iter().map(slowdown).collect());
+        assert!(lanes.iter().all(|lane| lane.follows == Follows::BytesLeft), "{lanes:?}");
+    }
+
+    #[test]
+    fn a_gain_that_is_not_noticed_is_not_worth_it() {
+        let lanes = choose(&[LOW, LOW], |lanes| vec![if lanes[0].is_default() { 1.2 } else { 1.195 }; 2]);
+        assert_eq!(lanes, vec![Lane::default(); 2]);
+    }
+
+    #[test]
+    fn the_first_do_not_lose_for_others() {
+        let helps_the_low = |lanes: &[Lane]| match lanes[0].is_default() {
+            true => vec![1.02, 1.9],
+            false => vec![1.04, 1.0],
+        };
+        assert_eq!(choose(&[HIGH, LOW], helps_the_low), vec![Lane::default(); 2]);
+    }
+
+    #[test]
+    fn whoever_suffers_is_promoted() {
+        // The second job suffers wherever there are classes, unless it is in a higher one than the first.
+        let predict = |lanes: &[Lane]| match lanes[1].class < lanes[0].class {
+            true => vec![1.05, 1.1],
+            false if lanes[0].follows == Follows::BytesLeft => vec![1.0, 1.5],
+            false => vec![1.2, 1.2],
+        };
+        let lanes = choose(&[LOW, LOW], predict);
+        assert!(lanes[1].class < lanes[0].class, "{lanes:?}");
+    }
+}
