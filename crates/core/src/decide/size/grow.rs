@@ -1,9 +1,9 @@
 //! What is to spare goes to elastic gangs.
 //!
 //! Those that start in this very decision come first, because more members cost them nothing: one member at a time,
-//! or one group of them (`Teams`), goes to the gang that gains most by it, time saved for each GPU. Who runs has to save its work and start again for
-//! it, however many members come; so one gang after the other grows as far as it can, if the time it saves is worth
-//! more than twice that, and none that was started or changed just before.
+//! or one group of them (`Teams`), goes to the gang that gains most by it, time saved for each GPU. Who runs has to save
+//! its work and start again for it, however many members come; so one gang after the other grows as far as it can, if
+//! the time it saves is worth more than twice that, and none that was started or changed just before.
 //!
 //! Nothing is to spare while somebody waits who might use it: anybody but those whose quota forbids them to run even
 //! if all extras were given back. Who cannot give members back has them only while nobody waits at all.
@@ -18,6 +18,7 @@ use crate::decide::hopeless::hopeless;
 use crate::id::JobId;
 use crate::plan::Assignment;
 use crate::policy::{Queueing, Sizing};
+use crate::progress::Pace;
 use crate::queue::Holdings;
 use crate::snapshot::{Class, Snapshot};
 use crate::units::{Duration, Instant};
@@ -150,15 +151,46 @@ fn grow_if_worth_it<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, gang: &Extras<
     let Some(before) = draft.snapshot.plan.get(gang.id).cloned() else { return };
     while grow_by_one(rules, draft, gang) {}
     let Some(after) = draft.assigned(gang.id).cloned() else { return };
-    if saving(gang, &before, &after, draft.snapshot.now) <= gang.cost().times(TIMES_THE_COST) {
+    let worth = Worth { gang, before: &before, after: &after };
+    let now = draft.snapshot.now;
+    if worth.saving(expected_left(gang, now)) <= gang.cost().times(TIMES_THE_COST) {
         draft.undo_resize(gang.id, &gang.job.spec, &after, &before);
+        draft.wake = draft.wake.into_iter().chain(worth.worth_it_at(now)).min();
     }
 }
 
-/// How much earlier it ends at another size. Who does not say how long it takes is expected to go on for as long as it
-/// has.
-fn saving(gang: &Extras<'_>, before: &Assignment, after: &Assignment, now: Instant) -> Duration {
-    let left = gang.job.remaining(now).unwrap_or_else(|| gang.job.progress.executed(now));
-    let takes = |held: &Assignment| crate::progress::Pace::of(&gang.job.spec, held).time(left);
-    takes(before) - takes(after)
+/// What is left of a job. Who does not say how long it takes is expected to go on for as long as it has.
+fn expected_left(gang: &Extras<'_>, now: Instant) -> Duration {
+    gang.job.remaining(now).unwrap_or_else(|| gang.job.progress.executed(now))
+}
+
+/// What another size is worth to a gang.
+struct Worth<'g, 'a> {
+    gang: &'g Extras<'a>,
+    before: &'g Assignment,
+    after: &'g Assignment,
+}
+
+impl Worth<'_, '_> {
+    /// How much earlier it ends that has so much left.
+    fn saving(&self, left: Duration) -> Duration {
+        self.pace(self.before).time(left) - self.pace(self.after).time(left)
+    }
+
+    fn pace(&self, held: &Assignment) -> Pace {
+        Pace::of(&self.gang.job.spec, held)
+    }
+
+    /// When a gang of unknown length has gone on for so long that it is worth it.
+    fn worth_it_at(&self, now: Instant) -> Option<Instant> {
+        let (dear, in_an_hour) = (self.gang.cost().times(TIMES_THE_COST), self.saving(Duration::HOUR));
+        if self.gang.job.remaining(now).is_some() || in_an_hour.is_zero() {
+            return None;
+        }
+        let nanos = u128::from(dear.0) * u128::from(Duration::HOUR.0) / u128::from(in_an_hour.0);
+        let enough = Duration(u64::try_from(nanos).ok()?);
+        let wait = self.pace(self.before).time(enough - expected_left(self.gang, now));
+        // The least that is more than enough.
+        Some(now + wait + Duration::from_millis(1))
+    }
 }
