@@ -16,6 +16,7 @@ pub(crate) struct PolicySpec {
     pub(crate) sizing: Option<Text>,
     pub(crate) preemption: Option<Text>,
     pub(crate) placement: Option<Text>,
+    pub(crate) links: Option<Text>,
     pub(crate) slowdowns: Option<Text>,
     pub(crate) moving: Option<Text>,
 }

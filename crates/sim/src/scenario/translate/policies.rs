@@ -1,7 +1,7 @@
 //! Policies: changes to one that is built in.
 
 use metronome_core::policy::{
-    Gangs, Moving, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns, Weights,
+    Gangs, Links, Moving, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns, Weights,
 };
 use metronome_core::units::{GpuTime, Share};
 use serde_saphyr::Spanned;
@@ -30,6 +30,13 @@ const PLACEMENT: [(&str, Placement); 4] = [
     ("topology", Placement::Topology),
 ];
 
+const LINKS: [(&str, Links); 5] = [
+    ("shared", Links::Shared),
+    ("shift", Links::Shift),
+    ("weighted", Links::Weighted),
+    ("classes", Links::Classes),
+    ("chosen", Links::Chosen),
+];
 const SLOWDOWNS: [(&str, Slowdowns); 3] =
     [("unseen", Slowdowns::Unseen), ("weighed", Slowdowns::Weighed), ("waitedOut", Slowdowns::WaitedOut)];
 const MOVING: [(&str, Moving); 2] = [("never", Moving::Never), ("forGain", Moving::ForGain)];
@@ -50,6 +57,7 @@ fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
         sizing,
         preemption,
         placement,
+        links,
         slowdowns,
         moving,
     } = &document.spec;
@@ -70,7 +78,7 @@ fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
         placement: placement
             .as_ref()
             .map_or(Ok(base.placement), |text| word(text, "placement", &PLACEMENT))?,
-        links: base.links,
+        links: links.as_ref().map_or(Ok(base.links), |text| word(text, "word for links", &LINKS))?,
         slowdowns: slowdowns
             .as_ref()
             .map_or(Ok(base.slowdowns), |text| word(text, "word for slowdowns", &SLOWDOWNS))?,
