@@ -7,6 +7,7 @@ use metronome_core::decide::decide;
 use metronome_core::engine::{Ending, Engine, Event, Settings};
 use metronome_core::id::{IdVec, JobId, LinkId, NodeId, QueueId};
 use metronome_core::job::{Capabilities, Checkpointing, Gang, JobSpec, Life};
+use metronome_core::lane::Lane;
 use metronome_core::meetings::Flow;
 use metronome_core::network::{Network, Pattern, Route, Sharing, Training, alone};
 use metronome_core::plan::{Action, Step};
@@ -230,8 +231,7 @@ fn simulated(dice: &mut Pcg64, flows: &[Flow], rates: &IdVec<LinkId, Bandwidth>)
             route: flows[key].route.clone(),
             iterations: u64::MAX,
             jitter: Noise::Gaussian(Share(10_000)).stream(dice.random()),
-            class: 0,
-            weight: 1,
+            lane: Lane::default(),
         };
         network.start(Instant(start), key, training);
     }
@@ -248,7 +248,7 @@ fn predicted_slowdowns_are_those_of_the_simulator() {
     let mut errors: Vec<f64> = Vec::new();
     for _ in 0..200 {
         let flows = flows(&mut dice, &rates);
-        let asked: Vec<&Flow> = flows.iter().collect();
+        let asked: Vec<(&Flow, Lane)> = flows.iter().map(|flow| (flow, Lane::default())).collect();
         let predicted = foresight.slowdowns(&asked, |link| rates[link]);
         let found = simulated(&mut dice, &flows, &rates);
         errors.extend(predicted.iter().zip(&found).map(|(predicted, found)| (predicted / found - 1.0).abs()));
@@ -272,7 +272,7 @@ fn a_prediction_does_not_depend_on_names_or_on_which_links_are_used() {
         };
         let there: Vec<Flow> = here.iter().map(elsewhere).collect();
         let predict = |flows: &[Flow]| {
-            let asked: Vec<&Flow> = flows.iter().collect();
+            let asked: Vec<(&Flow, Lane)> = flows.iter().map(|flow| (flow, Lane::default())).collect();
             metronome_core::foresight::Foresight::default().slowdowns(&asked, |link| rates[link])
         };
         assert_eq!(predict(&here), predict(&there));
