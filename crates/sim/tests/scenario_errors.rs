@@ -67,7 +67,7 @@ fn an_unknown_field_is_named_with_the_nearest_known() {
         ),
         (
             beside_a_cluster("Queue", "  weihgt: 2"),
-            ":11:3: unknown field `weihgt`; known here are parent, weight, quota, limit, lends, borrows, users, order",
+            ":11:3: unknown field `weihgt`; known here are parent, weight, quota, limit, lends, borrows, users, order, history",
             Some("did you mean `weight`?"),
         ),
         (

@@ -11,8 +11,10 @@ use proptest::prelude::*;
 
 const WINDOW: Duration = Duration(30 * Duration::MINUTE.0);
 
-/// Waiting counts in full after so many times a job's own length, or after the window if that is longer.
-const LENGTHS: u64 = 10;
+/// Waiting begins to outweigh all else after so many times a job's own length, or after a part of the window if that is
+/// longer.
+const LENGTHS: u64 = 14;
+const SHORTEST: Duration = Duration(WINDOW.0 / 10);
 
 /// Any that sum to the whole, of which waiting has at most half; and what is left for the others.
 fn weights() -> impl Strategy<Value = (Weights, u32)> {
@@ -60,8 +62,8 @@ proptest! {
         let mut engine = full(weights);
         let length = Duration::from_secs(1 << doublings);
         let old = engine.submit(Instant::START, Arc::new(job("old", 1, (0, -100), length)));
-        // Twice of what waiting does not count for, of the time after which it counts in full.
-        let slow = u128::from(WINDOW.max(length.times(LENGTHS)).0);
+        // Twice of what waiting does not count for, of the time after which it begins to outweigh all else.
+        let slow = u128::from(SHORTEST.max(length.times(LENGTHS)).0);
         let bound = Duration((slow * 2 * u128::from(rest) / u128::from(Share::WHOLE.0)) as u64);
         let now = Instant::START + bound + Duration::SECOND;
         for spec in newcomers {
