@@ -92,8 +92,9 @@ pub async fn act(
         while under_way.try_join_next().is_some() {}
     }
     let finished = async { while under_way.join_next().await.is_some() {} };
-    // What is not finished by then is dropped, and its promise kept by saying so.
+    // What is not finished by then is dropped, and its promise kept by saying so: before this is over.
     let _ = tokio::time::timeout(hands.settings.grace, finished).await;
+    under_way.shutdown().await;
 }
 
 fn begin(
