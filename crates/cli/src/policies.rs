@@ -10,7 +10,7 @@ use metronome_sim::near::nearest;
 pub(crate) const ABOUT: &[(&str, &str)] = &[
     (
         "metronome",
-        "user, urgency, waiting and width as one priority; gangs whole, where all lose least on links, or later",
+        "user, urgency, waiting, width and brevity as one priority; gangs whole, where all lose least on links, or later",
     ),
     ("kubernetes", "pod by pod, spread over the nodes: gangs may deadlock, and the result says so"),
     ("coscheduling", "scores nodes as `kubernetes` does, but places gangs whole"),

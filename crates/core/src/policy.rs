@@ -38,19 +38,38 @@ pub enum Order {
     Srsf,
     /// Discretised two-dimensional least attained service: levels by GPU-time received, in order inside a level.
     LeastAttained { limits: Vec<GpuTime> },
-    /// User, urgency, waiting time and width as one number.
+    /// User, urgency, waiting time, width and brevity as one number.
     Weighted(Weights),
 }
 
-/// The parts of the combined priority; they sum to the whole.
+/// The parts of the combined priority, which sum to the whole, and the time that waiting is measured against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "WeightsText", into = "WeightsText")]
 pub struct Weights {
-    user: Share,
-    task: Share,
-    wait: Share,
-    width: Share,
+    parts: Parts,
     window: Duration,
+}
+
+/// How much each part counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parts {
+    pub user: Share,
+    pub task: Share,
+    pub wait: Share,
+    pub width: Share,
+    /// Nothing in journals that are older than this part.
+    #[serde(default)]
+    pub brevity: Share,
+}
+
+/// What a job has to show for each part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    pub user: Share,
+    pub task: Share,
+    pub wait: Wait,
+    pub width: Share,
+    pub brevity: Share,
 }
 
 /// How long a job has waited, and against what that is measured.
@@ -73,48 +92,52 @@ pub enum WeightsError {
     WaitTooHeavy,
 }
 
+impl Parts {
+    fn sum(&self) -> u32 {
+        let Self { user, task, wait, width, brevity } = *self;
+        [user, task, wait, width, brevity].iter().fold(0, |sum, share| sum.saturating_add(share.0))
+    }
+}
+
 impl Weights {
     pub const DEFAULT: Self = Self {
-        user: Share(400_000),
-        task: Share(300_000),
-        wait: Share(200_000),
-        width: Share(100_000),
+        parts: Parts {
+            user: Share(220_000),
+            task: Share(170_000),
+            wait: Share(100_000),
+            width: Share(60_000),
+            brevity: Share(450_000),
+        },
         window: Duration(30 * Duration::MINUTE.0),
     };
 
-    pub fn new(
-        user: Share,
-        task: Share,
-        wait: Share,
-        width: Share,
-        window: Duration,
-    ) -> Result<Self, WeightsError> {
-        let sum = [user, task, wait, width].iter().fold(0u32, |sum, share| sum.saturating_add(share.0));
-        if sum != Share::WHOLE.0 {
-            return Err(WeightsError::Sum(sum));
+    pub fn new(parts: Parts, window: Duration) -> Result<Self, WeightsError> {
+        if parts.sum() != Share::WHOLE.0 {
+            return Err(WeightsError::Sum(parts.sum()));
         }
         if window.is_zero() {
             return Err(WeightsError::NoWindow);
         }
-        if wait.0 > Share::WHOLE.0 / 2 {
+        if parts.wait.0 > Share::WHOLE.0 / 2 {
             return Err(WeightsError::WaitTooHeavy);
         }
-        Ok(Self { user, task, wait, width, window })
+        Ok(Self { parts, window })
     }
 
     /// The combined priority in millionths: greater goes first. A wait of `full` counts as much as its weight allows.
     /// Beyond one window of waiting, which is no shorter, the priority grows without bound, so that every job is served
     /// at last: after at most twice the part of the window that does not weigh the wait, it is ahead of everybody who
     /// comes.
-    pub fn score(&self, (user, task): (Share, Share), wait: Wait, width: Share) -> u64 {
+    pub fn score(&self, claim: &Claim) -> u64 {
         let whole = u128::from(Share::WHOLE.0);
         let part = |weight: Share, share: u128| u128::from(weight.0) * share;
-        let age = |window: Duration| u128::from(wait.waited.0) * whole / u128::from(window.0.max(1));
-        let weighed = part(self.user, u128::from(user.0))
-            + part(self.task, u128::from(task.0))
-            + part(self.wait, age(wait.full).min(whole))
-            + part(self.width, u128::from(width.0));
-        u64::try_from(weighed / whole + age(wait.window).saturating_sub(whole)).unwrap_or(u64::MAX)
+        let age = |window: Duration| u128::from(claim.wait.waited.0) * whole / u128::from(window.0.max(1));
+        let weighed = part(self.parts.user, u128::from(claim.user.0))
+            + part(self.parts.task, u128::from(claim.task.0))
+            + part(self.parts.wait, age(claim.wait.full).min(whole))
+            + part(self.parts.width, u128::from(claim.width.0))
+            + part(self.parts.brevity, u128::from(claim.brevity.0));
+        u64::try_from(weighed / whole + age(claim.wait.window).saturating_sub(whole)).unwrap_or(u64::MAX)
     }
 
     pub fn window(&self) -> Duration {
@@ -124,24 +147,21 @@ impl Weights {
 
 #[derive(Serialize, Deserialize)]
 struct WeightsText {
-    user: Share,
-    task: Share,
-    wait: Share,
-    width: Share,
+    #[serde(flatten)]
+    parts: Parts,
     window: Duration,
 }
 
 impl TryFrom<WeightsText> for Weights {
     type Error = WeightsError;
-    fn try_from(text: WeightsText) -> Result<Self, WeightsError> {
-        Self::new(text.user, text.task, text.wait, text.width, text.window)
+    fn try_from(WeightsText { parts, window }: WeightsText) -> Result<Self, WeightsError> {
+        Self::new(parts, window)
     }
 }
 
 impl From<Weights> for WeightsText {
-    fn from(weights: Weights) -> Self {
-        let Weights { user, task, wait, width, window } = weights;
-        Self { user, task, wait, width, window }
+    fn from(Weights { parts, window }: Weights) -> Self {
+        Self { parts, window }
     }
 }
 
@@ -374,29 +394,30 @@ mod tests {
 
     #[test]
     fn weights_sum_to_the_whole() {
-        let share = Share(250_000);
-        assert!(Weights::new(share, share, share, share, Duration::MINUTE).is_ok());
-        assert_eq!(
-            Weights::new(share, share, share, Share(1), Duration::MINUTE),
-            Err(WeightsError::Sum(750_001))
-        );
-        assert_eq!(Weights::new(share, share, share, share, Duration::ZERO), Err(WeightsError::NoWindow));
+        let share = Share(200_000);
+        let parts = Parts { user: share, task: share, wait: share, width: share, brevity: share };
+        assert!(Weights::new(parts, Duration::MINUTE).is_ok());
+        let less = Parts { width: Share(1), ..parts };
+        assert_eq!(Weights::new(less, Duration::MINUTE), Err(WeightsError::Sum(800_001)));
+        assert_eq!(Weights::new(parts, Duration::ZERO), Err(WeightsError::NoWindow));
     }
 
     #[test]
     fn whoever_waits_long_enough_outranks_every_newcomer() {
-        let share = |millionths: u32| Share(millionths);
-        let many = [(400, 300, 200, 100), (250, 250, 250, 250), (0, 500, 500, 0), (900, 50, 0, 50)];
-        for (user, task, wait, width) in many {
-            let all = [user, task, wait, width].map(|part: u32| share(part * 1000));
-            let weights = Weights::new(all[0], all[1], all[2], all[3], Duration::MINUTE).unwrap();
+        let many =
+            [[400, 300, 200, 100, 0], [200, 200, 200, 200, 200], [0, 500, 500, 0, 0], [50, 50, 0, 0, 900]];
+        for all in many {
+            let [user, task, wait, width, brevity] = all.map(|part: u32| Share(part * 1000));
+            let parts = Parts { user, task, wait, width, brevity };
+            let weights = Weights::new(parts, Duration::MINUTE).unwrap();
             for window in [weights.window(), Duration::HOUR] {
-                let bound = Duration(window.0 * 2 * u64::from(1000 - wait) / 1000);
-                let wait = |waited| Wait { waited, full: window, window };
-                let least = weights.score((Share::NONE, Share::NONE), wait(bound), Share::NONE);
-                let newcomer =
-                    weights.score((Share::WHOLE, Share::WHOLE), wait(Duration::ZERO), Share::WHOLE);
-                assert!(least >= newcomer, "{weights:?}");
+                let bound =
+                    Duration(window.0 * 2 * u64::from(Share::WHOLE.0 - wait.0) / u64::from(Share::WHOLE.0));
+                let claim = |of: Share, waited: Duration| {
+                    let wait = Wait { waited, full: window, window };
+                    weights.score(&Claim { user: of, task: of, wait, width: of, brevity: of })
+                };
+                assert!(claim(Share::NONE, bound) >= claim(Share::WHOLE, Duration::ZERO), "{weights:?}");
             }
         }
     }

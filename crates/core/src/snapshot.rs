@@ -89,7 +89,12 @@ pub struct ClassKey {
 impl ClassKey {
     /// How long its jobs take, roughly; nothing where that is unknown or does not matter.
     pub fn long(&self) -> Duration {
-        let Some(halves) = self.length.checked_sub(1) else { return Duration::ZERO };
+        Self::length(self.length)
+    }
+
+    /// What a rough length stands for: one more is half as much again, or a third.
+    pub fn length(rough: u8) -> Duration {
+        let Some(halves) = rough.checked_sub(1) else { return Duration::ZERO };
         let seconds = 1u64 << (halves / 2).min(40);
         Duration::from_secs(seconds + if halves % 2 == 1 { seconds / 2 } else { 0 })
     }

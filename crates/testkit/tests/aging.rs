@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use metronome_core::engine::{Engine, Event};
 use metronome_core::job::{Gang, JobSpec, Priority};
-use metronome_core::policy::{Order, Policy, Weights};
+use metronome_core::policy::{Order, Parts, Policy, Weights};
 use metronome_core::units::{Duration, Instant, Share};
 use metronome_testkit::build::{engine, gpus, policy, racks};
 use proptest::prelude::*;
@@ -18,12 +18,14 @@ const SHORTEST: Duration = Duration(WINDOW.0 / 10);
 
 /// Any that sum to the whole, of which waiting has at most half; and what is left for the others.
 fn weights() -> impl Strategy<Value = (Weights, u32)> {
-    (0u32..=500_000, 0.0f64..1.0, 0.0f64..1.0).prop_map(|(wait, first, second)| {
+    (0u32..=500_000, prop::array::uniform3(0.0f64..1.0)).prop_map(|(wait, some)| {
         let rest = Share::WHOLE.0 - wait;
-        let user = (f64::from(rest) * first) as u32;
-        let task = (f64::from(rest - user) * second) as u32;
-        let width = rest - user - task;
-        (Weights::new(Share(user), Share(task), Share(wait), Share(width), WINDOW).unwrap(), rest)
+        let user = (f64::from(rest) * some[0]) as u32;
+        let task = (f64::from(rest - user) * some[1]) as u32;
+        let width = (f64::from(rest - user - task) * some[2]) as u32;
+        let [user, task, wait, width, brevity] =
+            [user, task, wait, width, rest - user - task - width].map(Share);
+        (Weights::new(Parts { user, task, wait, width, brevity }, WINDOW).unwrap(), rest)
     })
 }
 

@@ -8,7 +8,7 @@ use metronome_core::decide::decide;
 use metronome_core::engine::{Engine, State};
 use metronome_core::id::{IdVec, QueueId};
 use metronome_core::job::{Gang, JobSpec, Life, Priority, Role, RoleKind, Teams, Topology};
-use metronome_core::policy::{Order, Policy, Weights};
+use metronome_core::policy::{Order, Parts, Policy, Weights};
 use metronome_core::queue::{Queue, QueueUser};
 use metronome_core::units::{Duration, Gpus, Share};
 use metronome_testkit::build::{gpu_member, gpus, policy, preemptible, racks, share};
@@ -20,8 +20,9 @@ fn policies() -> impl Strategy<Value = Policy> {
     let named = prop::sample::select(Policy::names().collect::<Vec<_>>()).prop_map(policy);
     (named, any::<bool>()).prop_map(|(mut policy, hurried)| {
         if let (Order::Weighted(weights), true) = (&mut policy.order, hurried) {
-            let quarter = Share(250_000);
-            *weights = Weights::new(quarter, quarter, quarter, quarter, Duration::MINUTE).unwrap();
+            let fifth = Share(200_000);
+            let parts = Parts { user: fifth, task: fifth, wait: fifth, width: fifth, brevity: fifth };
+            *weights = Weights::new(parts, Duration::MINUTE).unwrap();
         }
         policy
     })

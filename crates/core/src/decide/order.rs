@@ -13,8 +13,8 @@ use std::ops::Bound;
 use super::share::{Burden, Crowd, Shares};
 use crate::id::{ClassId, Id, IdVec, JobId, QueueId};
 use crate::job::{Job, Priority, Standing};
-use crate::policy::{Order, Policy, Preemption, Sharing, Wait, Weights};
-use crate::snapshot::{Class, Place, Snapshot};
+use crate::policy::{Claim, Order, Policy, Preemption, Sharing, Wait, Weights};
+use crate::snapshot::{Class, ClassKey, Place, Snapshot};
 use crate::units::{Duration, GpuTime, Instant, Resources, Share};
 
 /// Least goes first.
@@ -38,25 +38,61 @@ const SHORTEST_PART: u64 = 10;
 pub struct Ranker<'a> {
     snapshot: &'a Snapshot<'a>,
     order: &'a Order,
-    /// The most members among the waiting jobs of each queue (weighted order only).
-    widest: BTreeMap<QueueId, u32>,
+    /// Those who wait in each queue (weighted order only).
+    others: BTreeMap<QueueId, Others>,
     /// How queues take turns, where they do.
     shares: Option<Shares<'a>>,
 }
 
+/// What a job is compared with: those who wait in its queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Others {
+    /// The most members of a job.
+    widest: u32,
+    /// How many there are of known length, and the sum of their rough lengths.
+    measured: u64,
+    lengths: u64,
+}
+
+impl Others {
+    fn add(&mut self, class: &Class) {
+        self.widest = self.widest.max(class.members);
+        if class.key.length > 0 {
+            self.measured += class.line.len() as u64;
+            self.lengths += class.line.len() as u64 * u64::from(class.key.length);
+        }
+    }
+
+    fn width(&self, class: &Class) -> Share {
+        Share::ratio(u64::from(class.members), u64::from(self.widest.max(class.members)))
+    }
+
+    /// How short a job is, as a share: letting who is soon done go first delays the others by little. Who takes as long
+    /// as the others, or is not known to be shorter or longer, is in the middle. Whoever has waited for so long that it
+    /// counts in full is passed by nobody for being shorter.
+    fn brevity(&self, class: &Class, wait: &Wait) -> Share {
+        let usual = self.lengths.checked_div(self.measured).map_or(0, |rough| rough as u8);
+        let (usual, own) = (ClassKey::length(usual).0, class.key.long().0);
+        match own {
+            _ if wait.waited >= wait.full => Share::WHOLE,
+            0 => Share(Share::WHOLE.0 / 2),
+            own => Share::ratio(usual, usual.saturating_add(own)),
+        }
+    }
+}
+
 pub(crate) fn order<'a>(snapshot: &'a Snapshot<'a>, policy: &'a Policy) -> Ranker<'a> {
     let order = &policy.order;
-    let mut widest = BTreeMap::new();
+    let mut others: BTreeMap<QueueId, Others> = BTreeMap::new();
     if matches!(order, Order::Weighted(_)) {
         for (_, class) in snapshot.waiting.classes() {
-            let most: &mut u32 = widest.entry(class.key.queue).or_default();
-            *most = class.members.max(*most);
+            others.entry(class.key.queue).or_default().add(class);
         }
     }
     // Where everybody is ranked together, queues do not take turns; where there is one, nor does it.
     let take_turns = policy.sharing == Sharing::Fair && policy.preemption != Preemption::ByRank;
     let shares = (take_turns && snapshot.queues.len() > 1).then(|| Shares::of(snapshot));
-    Ranker { snapshot, order, widest, shares }
+    Ranker { snapshot, order, others, shares }
 }
 
 /// Where a waiting job stands in its class. `now` matters not: a waiting job's work does not change.
@@ -138,18 +174,16 @@ impl<'a> Ranker<'a> {
     }
 
     fn score(&self, weights: &Weights, job: &Job, class: &Class) -> u64 {
-        let task = priority_share(self.snapshot.priorities, job.spec.priority);
-        let most = self.widest.get(&class.key.queue).copied().unwrap_or(class.members);
-        let width = Share::ratio(u64::from(class.members), u64::from(most));
         let weights = self.weights_in(class.key.queue).unwrap_or(weights);
-        let (window, length) = (weights.window(), class.key.long());
-        let shortest = if length.is_zero() { window } else { Duration(window.0 / SHORTEST_PART) };
-        let wait = Wait {
-            waited: self.snapshot.now.since(job.submitted),
-            full: shortest.max(length.times(LENGTHS_IN_FULL)),
-            window: shortest.max(length.times(LENGTHS_PER_WINDOW)),
-        };
-        weights.score((job.spec.user, task), wait, width)
+        let others = self.others.get(&class.key.queue).copied().unwrap_or_default();
+        let wait = wait(self.snapshot.now.since(job.submitted), class.key.long(), weights.window());
+        weights.score(&Claim {
+            user: job.spec.user,
+            task: priority_share(self.snapshot.priorities, job.spec.priority),
+            wait,
+            width: others.width(class),
+            brevity: others.brevity(class, &wait),
+        })
     }
 
     fn weights_in(&self, queue: QueueId) -> Option<&Weights> {
@@ -209,6 +243,16 @@ pub(crate) fn next_level_at(order: &Order, job: &Job, now: Instant, tick: Durati
 
 fn greater_first(priority: Priority) -> u128 {
     (i64::from(i32::MAX) - i64::from(priority.0)) as u128
+}
+
+/// A wait, measured against how long the job takes, if that is known.
+fn wait(waited: Duration, length: Duration, window: Duration) -> Wait {
+    let shortest = if length.is_zero() { window } else { Duration(window.0 / SHORTEST_PART) };
+    Wait {
+        waited,
+        full: shortest.max(length.times(LENGTHS_IN_FULL)),
+        window: shortest.max(length.times(LENGTHS_PER_WINDOW)),
+    }
 }
 
 /// A priority as a share: its rank among those present. One priority alone is in the middle.

@@ -46,5 +46,6 @@ pub(crate) struct WeightsShape {
     pub(crate) task: Option<Text>,
     pub(crate) wait: Option<Text>,
     pub(crate) width: Option<Text>,
+    pub(crate) brevity: Option<Text>,
     pub(crate) window: Option<Text>,
 }

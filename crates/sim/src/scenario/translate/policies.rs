@@ -1,7 +1,8 @@
 //! Policies: changes to one that is built in.
 
 use metronome_core::policy::{
-    Gangs, Links, Moving, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns, Weights,
+    Gangs, Links, Moving, Order, Parts, Placement, Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns,
+    Weights,
 };
 use metronome_core::units::{GpuTime, Share};
 use serde_saphyr::Spanned;
@@ -121,14 +122,20 @@ fn limits(written: &Spanned<Vec<Text>>) -> Result<Vec<GpuTime>, Problem> {
 
 /// What is not given weighs nothing: a sum that is not 1 then says that something was forgotten.
 pub(super) fn weights(written: &Spanned<WeightsShape>) -> Result<Weights, Problem> {
-    let WeightsShape { user, task, wait, width, window } = &written.value;
-    if [user, task, wait, width, window].iter().all(|field| field.is_none()) {
+    let WeightsShape { user, task, wait, width, brevity, window } = &written.value;
+    if [user, task, wait, width, brevity, window].iter().all(|field| field.is_none()) {
         return Ok(Weights::DEFAULT);
     }
     let window = window
         .as_ref()
         .map_or(Ok(Weights::DEFAULT.window()), |window| some_quantity(window, "the waiting window"))?;
     let given = |text: &Option<Text>| text.as_ref().map_or(Ok(Share::NONE), share);
-    Weights::new(given(user)?, given(task)?, given(wait)?, given(width)?, window)
-        .map_err(|error| written.problem(error.to_string()))
+    let parts = Parts {
+        user: given(user)?,
+        task: given(task)?,
+        wait: given(wait)?,
+        width: given(width)?,
+        brevity: given(brevity)?,
+    };
+    Weights::new(parts, window).map_err(|error| written.problem(error.to_string()))
 }
