@@ -3,26 +3,19 @@
 use metronome_core::units::Duration;
 
 use super::axis::{self, Axis};
-use super::sharing::Actor;
+use super::sharing::Part;
 use super::svg::{Anchor, Frame, Path, Svg};
 use super::text::percent;
 use crate::encounter::Course;
 
-pub(super) fn draw(
-    svg: &mut Svg,
-    frame: Frame,
-    course: &Course,
-    jobs: &[Actor],
-    tips: &[String],
-    round: Duration,
-) {
+pub(super) fn draw(svg: &mut Svg, frame: Frame, parts: &[Part], course: &Course, round: Duration) {
     let up = draw_axes(svg, frame, course.span.as_secs_f64());
     let mut stack = Stack { frame, up, below: vec![0.0; course.more.len()] };
-    for ((actor, job), tip) in jobs.iter().zip(&course.jobs).zip(tips) {
-        let layer = stack.put(&job.load);
-        svg.explained(&actor.about(), tip, |svg| svg.path("area", &layer.path));
+    for part in parts {
+        let layer = stack.put(&part.course.load);
+        svg.explained(&part.actor.about(), &part.tip, |svg| svg.path("area", &layer.path));
         if let Some(place) = layer.label {
-            svg.text("count", place, Anchor::Middle, &actor.number.to_string());
+            svg.text("count", place, Anchor::Middle, &part.actor.number.to_string());
         }
     }
     let others = stack.put(&course.more);

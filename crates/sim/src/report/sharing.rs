@@ -12,7 +12,7 @@ use super::pace::{self, Pace};
 use super::svg::{Frame, Svg};
 use super::text::{count, escape, percent, short_time, tidy, time};
 use super::{Shown, tip};
-use crate::encounter::{Circle, Course, Encounter, Sharer};
+use crate::encounter::{Circle, Course, Encounter, JobCourse, Sharer};
 use crate::outcome::JobOutcome;
 
 const WIDTH: f64 = 544.0;
@@ -27,10 +27,10 @@ pub(super) fn section(shown: &[Shown]) -> String {
 }
 
 const ABOUT: &str = "One link at one moment of the run: that at which what the policy decides about links is predicted to \
-     win most or, where it decides nothing, at which most is lost. Both ways to share are simulated from the same starts \
-     with the same noise; only lanes differ. On the circle time goes clockwise from the top: a ring for each job, \
-     filled while it sends, and around them an edge, solid where more is asked than the link carries. Numbers tell jobs apart; their \
-     colours are those of their priorities.";
+     win most or, where it decides nothing, at which most is lost. Both ways to share are simulated from \
+     the same starts with the same noise; only lanes differ. On the circle time goes clockwise from the \
+     top: a ring for each job, filled while it sends, and around them an edge, solid where more is asked \
+     than the link carries. Numbers tell jobs apart; their colours are those of their priorities.";
 
 /// The jobs of an encounter as they are drawn and told about everywhere in it.
 struct Cast<'a> {
@@ -69,10 +69,45 @@ impl Actor<'_> {
     pub(super) fn about(&self) -> String {
         format!("class=\"{}\" data-job=\"{}\"", self.look(), self.sharer.job)
     }
+}
 
-    /// How much slower than alone it is if an iteration takes so long.
-    pub(super) fn slowdown(&self, seconds: f64) -> f64 {
-        seconds / self.sharer.period.as_secs_f64().max(f64::MIN_POSITIVE)
+/// What a job does in one course.
+pub(super) struct Part<'a> {
+    pub(super) actor: &'a Actor<'a>,
+    pub(super) course: &'a JobCourse,
+    /// What is told about it while the pointer is on it.
+    pub(super) tip: String,
+}
+
+impl<'a> Part<'a> {
+    fn of((actor, course): (&'a Actor<'a>, &'a JobCourse)) -> Self {
+        let mut part = Self { actor, course, tip: String::new() };
+        part.tip = part.told();
+        part
+    }
+
+    /// Seconds of an iteration.
+    pub(super) fn mean(&self) -> f64 {
+        self.course.mean.as_secs_f64()
+    }
+
+    /// Over that of an iteration alone.
+    pub(super) fn slowdown(&self) -> f64 {
+        self.mean() / self.actor.sharer.period.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    fn told(&self) -> String {
+        let Sharer { period, duty, demand, lane, .. } = self.actor.sharer;
+        let alone = short_time(period.as_secs_f64());
+        let (sends, takes) = (percent(*duty), percent(*demand));
+        let (mean, times) = (short_time(self.mean()), tidy(self.slowdown()));
+        format!(
+            "{}. {}\nalone an iteration takes {alone}; it sends for {sends} of it and takes {takes} of the link\n{}\n\
+             here {mean}, {times} × alone",
+            self.actor.number,
+            self.actor.name(),
+            table::in_words(lane),
+        )
     }
 }
 
@@ -89,27 +124,21 @@ impl<'a> Cast<'a> {
         Some(Self { encounter, jobs })
     }
 
-    /// How much slower than alone the jobs are on average.
-    fn slowdown(&self, course: &Course) -> f64 {
-        let each = self.jobs.iter().zip(&course.jobs);
-        let sum: f64 = each.map(|(actor, job)| actor.slowdown(job.mean.as_secs_f64())).sum();
-        sum / self.jobs.len().max(1) as f64
+    fn parts<'b>(&'b self, course: &'b Course) -> Vec<Part<'b>> {
+        self.jobs.iter().zip(&course.jobs).map(Part::of).collect()
     }
 
-    /// What is told about a job in one course while the pointer is on it.
-    fn tip(&self, actor: &Actor, mean: f64) -> String {
-        let Sharer { period, duty, demand, lane, .. } = actor.sharer;
-        format!(
-            "{}. {}\nalone an iteration takes {}; it sends for {} of it and takes {} of the link\n{}\nhere {}, {} × alone",
-            actor.number,
-            actor.name(),
-            short_time(period.as_secs_f64()),
-            percent(*duty),
-            percent(*demand),
-            table::in_words(lane),
-            short_time(mean),
-            tidy(actor.slowdown(mean)),
-        )
+    /// How much slower than alone the jobs are on average.
+    fn slowdown(&self, course: &Course) -> f64 {
+        let parts = self.parts(course);
+        parts.iter().map(Part::slowdown).sum::<f64>() / parts.len().max(1) as f64
+    }
+
+    /// How much slower than alone anybody is in any course.
+    fn most(&self) -> f64 {
+        let Encounter { fair, decided, .. } = self.encounter;
+        let courses = [Some(fair), decided.as_ref()].into_iter().flatten();
+        courses.flat_map(|course| self.parts(course)).map(|part| part.slowdown()).fold(1.1, f64::max)
     }
 }
 
@@ -169,21 +198,16 @@ fn figure(cast: &Cast, title: &str, course: &Course) -> String {
 }
 
 fn picture(cast: &Cast, title: &str, course: &Course) -> String {
-    let Encounter { circle: round, link, fair, decided, .. } = cast.encounter;
-    let top = circle::SIZE.max(pace::height(cast.jobs.len()));
+    let Encounter { circle: round, link, .. } = cast.encounter;
+    let parts = cast.parts(course);
+    let top = circle::SIZE.max(pace::height(parts.len()));
     let frame = Frame { x: 46.0, y: top + BETWEEN, width: WIDTH - 58.0, height: 130.0 };
+    let pace = Pace { left: circle::SIZE + 14.0, right: WIDTH - 6.0, most: cast.most() };
     let mut svg = Svg::new(WIDTH, frame.y + frame.height + 38.0);
-    let tips: Vec<String> = (cast.jobs.iter().zip(&course.jobs))
-        .map(|(actor, job)| cast.tip(actor, job.mean.as_secs_f64()))
-        .collect();
-    circle::draw(&mut svg, top, course, &cast.jobs, &tips, &about_round(*round));
-    let worst = [Some(fair), decided.as_ref()].into_iter().flatten().flat_map(|course| {
-        cast.jobs.iter().zip(&course.jobs).map(|(actor, job)| actor.slowdown(job.mean.as_secs_f64()))
-    });
-    let pace = Pace { left: circle::SIZE + 14.0, right: WIDTH - 6.0, most: worst.fold(1.1, f64::max) };
-    pace::draw(&mut svg, pace, course, &cast.jobs, &tips);
-    areas::draw(&mut svg, frame, course, &cast.jobs, &tips, round.time());
-    svg.finish_described(&format!("{link}, {title}"), &described(cast, course))
+    circle::draw(&mut svg, top, &parts, &course.crowded, &about_round(*round));
+    pace::draw(&mut svg, pace, &parts);
+    areas::draw(&mut svg, frame, &parts, course, round.time());
+    svg.finish_described(&format!("{link}, {title}"), &described(&parts))
 }
 
 fn about_round(circle: Circle) -> [String; 2] {
@@ -195,16 +219,11 @@ fn about_round(circle: Circle) -> [String; 2] {
 }
 
 /// The same in words.
-fn described(cast: &Cast, course: &Course) -> String {
-    let each = cast.jobs.iter().zip(&course.jobs).map(|(actor, job)| {
-        let mean = job.mean.as_secs_f64();
-        format!(
-            "{}. {}: {}, {} times alone",
-            actor.number,
-            actor.name(),
-            short_time(mean),
-            tidy(actor.slowdown(mean))
-        )
+fn described(parts: &[Part]) -> String {
+    let each = parts.iter().map(|part| {
+        let Actor { number, .. } = part.actor;
+        let (mean, times) = (short_time(part.mean()), tidy(part.slowdown()));
+        format!("{number}. {}: {mean}, {times} times alone", part.actor.name())
     });
     format!("Mean iteration times: {}.", each.collect::<Vec<_>>().join("; "))
 }
