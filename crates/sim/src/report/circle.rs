@@ -11,6 +11,8 @@ const EDGE: f64 = 116.0;
 const OUTERMOST: f64 = 108.0;
 const INNERMOST: f64 = 36.0;
 const THICKEST: f64 = 20.0;
+/// Numbers of such rings would lie on each other.
+const THIN: f64 = 12.0;
 
 pub(super) fn draw(svg: &mut Svg, height: f64, parts: &[Part], crowded: &[(f64, f64)], about: &[String; 2]) {
     let centre = (SIZE / 2.0, height / 2.0);
@@ -23,9 +25,10 @@ pub(super) fn draw(svg: &mut Svg, height: f64, parts: &[Part], crowded: &[(f64, 
             draw_arcs(svg, ring(index), thick, &part.course.arcs);
         });
     }
-    // Above all arcs: the numbers of the rings.
+    // Above all arcs: the numbers of the rings, side by side where rings are thin.
+    let aside = if thick < THIN { 0.03 } else { 0.0 };
     for (index, part) in parts.iter().enumerate() {
-        let (x, y) = ring(index).at(0.0);
+        let (x, y) = ring(index).at(aside * (index % 3) as f64);
         svg.text("count", (x, y + 3.5), Anchor::Middle, &part.actor.number.to_string());
     }
     svg.text("title", centre, Anchor::Middle, &about[0]);
