@@ -9,13 +9,17 @@
 //! Links that only one flow crosses matter only if they are its narrowest, and equal sets of flows have equal answers, on
 //! whatever links they meet: so answers are remembered by *signature*, which names neither jobs nor links.
 
+mod rehearsal;
+
 use std::collections::BTreeMap;
 
 use crate::id::{IdVec, LinkId};
 use crate::lane::Lane;
 use crate::meetings::Flow;
 use crate::network::{Jitter, Network, Route, Sharing, Training};
-use crate::units::{Bandwidth, Instant};
+use crate::units::{Bandwidth, Duration, Instant};
+
+pub use rehearsal::{Rehearsal, Rehearsed, Watched, rehearse};
 
 /// How many iterations of the slowest are run ahead, where that is not too much work.
 const ITERATIONS: u64 = 24;
@@ -64,6 +68,8 @@ struct Meeting<'f> {
     flows: Vec<(usize, &'f Flow, Lane)>,
     routes: Vec<Vec<(LinkId, f64)>>,
     rates: IdVec<LinkId, Bandwidth>,
+    /// Their numbers here, of the links that matter.
+    numbers: BTreeMap<LinkId, LinkId>,
 }
 
 impl<'f> Meeting<'f> {
@@ -85,7 +91,7 @@ impl<'f> Meeting<'f> {
             let telling = links.filter(|(link, _)| users[link] > 1 || Some(*link) == narrowest);
             routes.push(telling.map(|(link, load)| (number(*link), *load)).collect());
         }
-        Self { flows, routes, rates }
+        Self { flows, routes, rates, numbers }
     }
 
     fn signature(&self) -> Signature {
@@ -100,16 +106,22 @@ impl<'f> Meeting<'f> {
 
     /// The slowdown of each flow, in the order they have here.
     fn run_ahead(&self) -> Vec<f64> {
+        let mut network = self.network();
+        network.run_until(self.horizon());
+        let slowdown = |(key, (_, flow, _)): (usize, &(usize, &Flow, Lane))| {
+            let mean = mean(&mut network, key, flow);
+            (mean.0 as f64 / flow.alone.0.max(1) as f64).max(1.0)
+        };
+        self.flows.iter().enumerate().map(slowdown).collect()
+    }
+
+    /// A network in which everybody starts at its time.
+    fn network(&self) -> Network {
         let mut network = Network::new(&self.rates, Sharing::default());
         for (start, key) in self.starts() {
             network.start(start, key, self.training(key));
         }
-        network.run_until(self.horizon());
-        let slowdown = |(key, (_, flow, _)): (usize, &(usize, &Flow, Lane))| {
-            let mean = network.result(key).mean.unwrap_or(flow.alone.times(ITERATIONS));
-            (mean.0 as f64 / flow.alone.0.max(1) as f64).max(1.0)
-        };
-        self.flows.iter().enumerate().map(slowdown).collect()
+        network
     }
 
     /// Who starts when, in order of time.
@@ -139,6 +151,11 @@ impl<'f> Meeting<'f> {
         let iterations = (MOST_ITERATIONS_IN_ALL / meanwhile).clamp(LEAST_ITERATIONS, ITERATIONS);
         Instant(longest.saturating_mul(iterations))
     }
+}
+
+/// How long an iteration of a flow has taken so far; very long, if none is done yet.
+fn mean(network: &mut Network, key: usize, flow: &Flow) -> Duration {
+    network.result(key).mean.unwrap_or(flow.alone.times(ITERATIONS))
 }
 
 fn words(lane: &Lane) -> [u64; 3] {

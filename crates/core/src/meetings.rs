@@ -14,7 +14,7 @@ use crate::job::JobSpec;
 use crate::lane::Lane;
 use crate::network::{Pattern, Route, bytes_per_nano};
 use crate::plan::Assignment;
-use crate::units::Duration;
+use crate::units::{Bandwidth, Duration};
 use crate::wiring::{Placed, Wiring};
 
 /// A training loop at its place.
@@ -32,6 +32,24 @@ impl Flow {
     /// Whether it never leaves a node.
     pub fn is_local(&self) -> bool {
         self.route.links().is_empty()
+    }
+
+    /// When in an iteration it sends if it has its route for itself.
+    pub fn sends(&self, rates: &IdVec<LinkId, Bandwidth>) -> Vec<(Duration, Duration)> {
+        self.best_rate(rates).map_or_else(Vec::new, |rate| self.pattern.sends(rate))
+    }
+
+    /// The part of each link on its route that it takes while it sends by itself.
+    pub fn demands(&self, rates: &IdVec<LinkId, Bandwidth>) -> Vec<(LinkId, f64)> {
+        let Some(rate) = self.best_rate(rates) else { return Vec::new() };
+        let part = |(link, load): &(LinkId, f64)| (*link, rate * load / bytes_per_nano(rates[*link]));
+        self.route.links().iter().map(part).collect()
+    }
+
+    /// Bytes of gradient a nanosecond; none where nothing is sent, or a link is down.
+    fn best_rate(&self, rates: &IdVec<LinkId, Bandwidth>) -> Option<f64> {
+        let each = self.route.links().iter().map(|(link, load)| bytes_per_nano(rates[*link]) / load);
+        each.min_by(f64::total_cmp).filter(|rate| *rate > 0.0)
     }
 }
 
@@ -135,24 +153,12 @@ impl Meetings {
 
     /// When in an iteration a flow sends that has its route for itself.
     pub fn sends(&self, flow: &Flow) -> Vec<(Duration, Duration)> {
-        self.best_rate(flow).map_or_else(Vec::new, |rate| flow.pattern.sends(rate))
+        flow.sends(self.wiring.rates())
     }
 
     /// The part of each link on its route that a flow takes while it sends by itself.
     pub fn demands(&self, flow: &Flow) -> Vec<(LinkId, f64)> {
-        let Some(rate) = self.best_rate(flow) else { return Vec::new() };
-        let part = |(link, load): &(LinkId, f64)| (*link, rate * load / self.capacity(*link));
-        flow.route.links().iter().map(part).collect()
-    }
-
-    /// Bytes of gradient a nanosecond; none where nothing is sent, or a link is down.
-    fn best_rate(&self, flow: &Flow) -> Option<f64> {
-        let rates = flow.route.links().iter().map(|(link, load)| self.capacity(*link) / load);
-        rates.min_by(f64::total_cmp).filter(|rate| *rate > 0.0)
-    }
-
-    fn capacity(&self, link: LinkId) -> f64 {
-        bytes_per_nano(self.wiring.rates()[link])
+        flow.demands(self.wiring.rates())
     }
 
     /// Everybody who shares a link with such a route, directly or by way of others, with those thought away who are

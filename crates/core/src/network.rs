@@ -32,6 +32,7 @@ mod route;
 mod running;
 mod sharing;
 mod standing;
+mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,11 +46,13 @@ pub use jitter::Jitter;
 pub use pattern::{Pattern, PatternError};
 pub use route::{NoPath, Route};
 pub use sharing::{Contention, Sharing};
+pub use watch::Sent;
 
 use component::Component;
 use ledger::Ledger;
 use pattern::NEVER;
 use running::{Doing, Running, Stretch};
+use watch::Watch;
 
 /// A training loop at its place.
 #[derive(Clone, Debug)]
@@ -254,6 +257,23 @@ impl Network {
             history.add(job.links(), Stretch { from: job.base, to: self.now, bytes });
         }
         Some(history)
+    }
+
+    /// From now on notes who puts what on one link, and when. Steady states are then not skipped.
+    pub fn watch(&mut self, link: LinkId) {
+        self.settle_all();
+        self.ledger.watch = Some(Watch::new(link, self.now));
+    }
+
+    /// What jobs have put on the watched link so far, by key and in order of time.
+    pub fn watched(&mut self) -> Vec<Sent> {
+        self.settle_all();
+        let Some(mut watch) = self.ledger.watch.clone() else { return Vec::new() };
+        for job in self.components.iter().flatten().flat_map(|component| &component.jobs) {
+            let bytes = job.moved(self.now);
+            watch.note(job, Stretch { from: job.base, to: self.now, bytes });
+        }
+        watch.sent()
     }
 
     /// How much has happened: flows that opened or ran dry, jobs that ended.

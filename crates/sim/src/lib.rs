@@ -1,6 +1,7 @@
 //! A world with virtual time: the engine of `metronome-core`, driven by events that a queue puts in order.
 
 pub mod compare;
+pub mod encounter;
 pub mod experiment;
 pub mod import;
 pub mod model;

@@ -1,5 +1,6 @@
 //! What happened in one simulation, as facts; `results` makes figures of them.
 
+use crate::encounter::Encounter;
 use metronome_core::cluster::Name;
 use metronome_core::id::NodeId;
 use metronome_core::job::Priority;
@@ -101,6 +102,10 @@ pub struct Outcome {
     pub links: Vec<LinkLoad>,
     /// How long each bin of a link is.
     pub bin: Duration,
+    /// How jobs met on a link when it mattered most, where the network is modelled and somebody kept it.
+    pub encounter: Option<Encounter>,
+    /// How often jobs were given other lanes.
+    pub lane_changes: u64,
     pub events: u64,
     /// Plans that the engine's checker refused. Anything but zero is a bug.
     pub alarms: u64,
@@ -125,6 +130,8 @@ impl Outcome {
             gpu_peak: None,
             links: Vec::new(),
             bin: Duration::ZERO,
+            encounter: None,
+            lane_changes: 0,
             events: 0,
             alarms: 0,
             last_alarm: None,

@@ -4,11 +4,15 @@
 //! Facts come from outcomes and figures from `results`; nothing is measured here. With several seeds the figures are
 //! means over all, and the pictures show the seed that is most like them.
 
+mod areas;
 mod axis;
+mod circle;
 mod distribution;
 mod heat;
 mod legend;
 mod links;
+mod pace;
+mod sharing;
 pub(crate) mod svg;
 mod table;
 pub(crate) mod text;
@@ -42,6 +46,7 @@ pub fn html(scenario: &str, outcomes: &[Outcome]) -> String {
         table::section(&comparison.summary),
         timeline::section(&shown),
         links::section(&shown),
+        sharing::section(&shown),
         distribution::section(&shown),
         closing(outcomes, seed),
     ];

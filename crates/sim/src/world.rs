@@ -6,6 +6,7 @@
 mod agenda;
 mod books;
 mod dice;
+mod encounters;
 mod estimates;
 mod links;
 mod steps;
@@ -222,6 +223,7 @@ impl<'a> World<'a> {
         self.now = now;
         self.hear_what_happens();
         self.let_the_engine_act();
+        self.wires.look(now);
     }
 
     fn hear_what_happens(&mut self) {
@@ -371,6 +373,7 @@ impl<'a> World<'a> {
             }
         }
         let (bin, links) = self.wires.loads(&self.scenario.cluster);
+        let encounter = self.wires.encounter(&self.scenario.cluster);
         let gpu_capacity: Gpus = self.scenario.cluster.nodes().values().map(|node| node.capacity.gpus).sum();
         Outcome {
             policy: self.policy,
@@ -386,6 +389,8 @@ impl<'a> World<'a> {
             gpu_peak: Some(self.books.peak()),
             bin,
             links,
+            encounter,
+            lane_changes: self.wires.lane_changes(),
             events: self.events + self.wires.events(),
             alarms: self.engine.state().alarms,
             last_alarm: self.engine.state().last_alarm.clone(),

@@ -76,7 +76,15 @@ fn the_browser_draws_every_picture_and_runs_only_our_script() {
     assert!(dom.contains("<title>sample – Metronome</title>"), "no job has changed the title");
     assert_eq!(dom.matches("<script").count(), 1);
     assert_eq!(dom.matches("aria-label=\"job timeline\"").count(), 3);
-    assert_eq!(dom.matches("data-job=").count(), 360);
+    let in_meetings = 3 * 3 * sample::MET;
+    assert_eq!(
+        dom.matches("data-job=").count(),
+        360 + in_meetings,
+        "a ring, a bar and an area in each course"
+    );
+    for (course, pictures) in [("shared fairly", 2), ("as decided", 1)] {
+        assert_eq!(dom.matches(&format!(", {course}\">")).count(), pictures, "{course}");
+    }
     assert!(dom.matches("<path").count() > 400, "shapes were understood as shapes");
     assert!(!dom.contains("parsererror") && !dom.contains("NaN"));
 }

@@ -12,13 +12,33 @@ fn page() -> String {
 #[test]
 fn a_report_has_every_picture_for_every_policy() {
     let page = page();
-    for heading in ["Figures", "When each job", "How busy the links", "How long jobs took"] {
+    for heading in
+        ["Figures", "When each job", "How busy the links", "How jobs share a link", "How long jobs took"]
+    {
         assert!(page.contains(heading), "{heading}");
     }
     for picture in ["job timeline", "link load over time"] {
         assert_eq!(page.matches(&format!("aria-label=\"{picture}\"")).count(), 3, "{picture}");
     }
     assert_eq!(page.matches("class=\"curve\" d=\"M52").count(), 6, "two distributions of three policies");
+}
+
+#[test]
+fn jobs_that_met_are_shown_as_they_share_fairly_and_as_was_decided() {
+    let page = page();
+    assert_eq!(page.matches("<details class=\"meeting\">").count(), 1, "nothing to compare, so it is closed");
+    assert_eq!(page.matches("<details class=\"meeting\" open>").count(), 1);
+    assert_eq!(page.matches("<b>shared fairly</b>").count(), 2);
+    assert_eq!(page.matches("<b>as decided</b>").count(), 1);
+    for said in
+        ["Lanes changed 17 times", "7 jobs more cross it", "class 2, rising", "in common", "the longest"]
+    {
+        assert!(page.contains(said), "{said}");
+    }
+    let rings = 3 * sample::MET;
+    assert_eq!(page.matches("class=\"arc\"").count(), rings);
+    assert_eq!(page.matches("class=\"area\"").count(), rings, "nobody else sends anything");
+    assert_eq!(page.matches("<desc>Mean iteration times: 1. ").count(), 3, "for those who do not see it");
 }
 
 #[test]
@@ -48,6 +68,9 @@ fn without_a_network_there_is_no_picture_of_links() {
     let without = |outcome: Outcome| Outcome { links: Vec::new(), ..outcome };
     let page = report::html("sample", &sample::outcomes(20).into_iter().map(without).collect::<Vec<_>>());
     assert!(!page.contains("How busy the links"));
+    let met_nobody = |outcome: Outcome| Outcome { encounter: None, ..outcome };
+    let page = report::html("sample", &sample::outcomes(20).into_iter().map(met_nobody).collect::<Vec<_>>());
+    assert!(!page.contains("How jobs share"));
 }
 
 #[test]

@@ -146,6 +146,8 @@ mod tests {
             gpu_busy: GpuTime::gpu_seconds(60),
             links: Vec::new(),
             bin: Duration::ZERO,
+            encounter: None,
+            lane_changes: 0,
             events: 3,
             alarms: 0,
             last_alarm: None,

@@ -148,7 +148,7 @@ impl Component {
     }
 
     fn skip_repetitions(&mut self, now: u64, goal: u64, ledger: &Ledger) {
-        let Some(repeat) = self.repeat.as_mut().filter(|_| ledger.history.is_none()) else { return };
+        let Some(repeat) = self.repeat.as_mut().filter(|_| !ledger.keeps_times()) else { return };
         let skipped = repeat.look(&mut self.jobs, now, goal);
         if skipped > 0 {
             for (next, job) in self.next.iter_mut().zip(&self.jobs) {

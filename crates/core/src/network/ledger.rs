@@ -4,17 +4,19 @@ use crate::id::{IdVec, LinkId};
 
 use super::history::LoadHistory;
 use super::running::{Running, Stretch};
+use super::watch::Watch;
 
 #[derive(Debug)]
 pub(super) struct Ledger {
     pub(super) carried: IdVec<LinkId, f64>,
     pub(super) history: Option<LoadHistory>,
+    pub(super) watch: Option<Watch>,
     pub(super) events: u64,
 }
 
 impl Ledger {
     pub(super) fn new(links: usize) -> Self {
-        Self { carried: IdVec::filled(0.0, links), history: None, events: 0 }
+        Self { carried: IdVec::filled(0.0, links), history: None, watch: None, events: 0 }
     }
 
     /// A stretch of a flow has ended.
@@ -22,6 +24,14 @@ impl Ledger {
         if let Some(history) = &mut self.history {
             history.add(job.links(), stretch);
         }
+        if let Some(watch) = &mut self.watch {
+            watch.note(job, stretch);
+        }
+    }
+
+    /// Whether somebody wants to know when what was sent: then nothing may be skipped.
+    pub(super) fn keeps_times(&self) -> bool {
+        self.history.is_some() || self.watch.is_some()
     }
 
     /// Books what a job has sent since it was last booked. Sums are kept by the job and booked rarely: links are many.

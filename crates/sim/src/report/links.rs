@@ -4,7 +4,7 @@
 use super::axis;
 use super::heat::{self, SHADES};
 use super::svg::{Anchor, Frame, Svg};
-use super::text::{escape, percent, time};
+use super::text::{escape, percent, short, time};
 use super::timeline::last_change;
 use super::{Shown, figure};
 use crate::outcome::{LinkLoad, Outcome};
@@ -12,6 +12,8 @@ use crate::outcome::{LinkLoad, Outcome};
 const FRAME: Frame = Frame { x: 62.0, y: 0.0, width: 400.0, height: 0.0 };
 /// Rows with a name of their own; more than these are told by their level only.
 const NAMED: usize = 16;
+/// Letters of a name that fit beside a row; the tip has all of it.
+const FITS: usize = 10;
 /// More rows than this are finer than the picture: the busiest are shown.
 const MOST_ROWS: usize = 96;
 
@@ -110,7 +112,7 @@ fn draw_level(svg: &mut Svg, name: &str, links: &[&LinkLoad], level: &Level) {
             svg.rect("hit", at);
             if links.len() <= NAMED {
                 let below = at.y + at.height * 0.72;
-                svg.text("mark", (at.x - 5.0, below), Anchor::End, &short(&link.name));
+                svg.text("mark", (at.x - 5.0, below), Anchor::End, &short(&link.name, FITS));
             }
         });
     }
@@ -130,15 +132,6 @@ fn shares(link: &LinkLoad, outcome: &Outcome) -> Vec<f64> {
     let columns = if bin > 0.0 { (last_change(outcome) / bin).ceil() as usize } else { 0 };
     let bytes = heat::coarser(&link.bins, columns);
     bytes.into_iter().map(|bytes| share(link, bytes, bin)).collect()
-}
-
-/// As much of a name as fits beside the row; the tip has all of it.
-fn short(name: &str) -> String {
-    const FITS: usize = 10;
-    match name.char_indices().nth(FITS) {
-        Some(_) => name.chars().take(FITS - 1).chain(['…']).collect(),
-        None => name.to_owned(),
-    }
 }
 
 fn tip(link: &LinkLoad, outcome: &Outcome) -> String {

@@ -12,6 +12,21 @@ pub(crate) struct Frame {
     pub(crate) height: f64,
 }
 
+/// A circle on which time goes round, clockwise from the top.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ring {
+    pub(crate) centre: (f64, f64),
+    pub(crate) radius: f64,
+}
+
+impl Ring {
+    /// Where one is after so many rounds.
+    pub(crate) fn at(self, rounds: f64) -> (f64, f64) {
+        let (sin, cos) = (rounds * std::f64::consts::TAU).sin_cos();
+        (self.centre.0 + self.radius * sin, self.centre.1 - self.radius * cos)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Anchor {
     Start,
@@ -77,11 +92,24 @@ impl Svg {
         }
     }
 
+    /// Lines of this width.
+    pub(crate) fn stroke(&mut self, class: &str, width: f64, path: &Path) {
+        if !path.0.is_empty() {
+            self.add(format_args!(r#"<path class="{class}" stroke-width="{}" d="{}"/>"#, at(width), path.0));
+        }
+    }
+
     /// What `draw` draws, with a text that shows while the pointer is on it; `about` is an attribute to find it by.
     pub(crate) fn explained(&mut self, about: &str, tip: &str, draw: impl FnOnce(&mut Self)) {
         self.add(format_args!("<g {about}><title>{}</title>", escape(tip)));
         draw(self);
         self.add(format_args!("</g>"));
+    }
+
+    /// The picture with a text for those who do not see it.
+    pub(crate) fn finish_described(mut self, says: &str, description: &str) -> String {
+        self.body.insert_str(0, &format!("<desc>{}</desc>\n", escape(description)));
+        self.finish(says)
     }
 
     /// The picture, to be put into a page.
@@ -121,6 +149,26 @@ impl Path {
         let letter = if self.0.is_empty() { 'M' } else { 'L' };
         write!(self.0, "{letter}{} {}", at(x), at(y)).expect("a string takes everything");
     }
+
+    /// A shape of its own, from corner to corner and back to the first.
+    pub(crate) fn shape(&mut self, corners: &[(f64, f64)]) {
+        for (index, (x, y)) in corners.iter().enumerate() {
+            let letter = if index == 0 { 'M' } else { 'L' };
+            write!(self.0, "{letter}{} {}", at(*x), at(*y)).expect("a string takes everything");
+        }
+        self.0.push('z');
+    }
+
+    /// A part of a circle, clockwise, from and to in rounds since the top.
+    pub(crate) fn arc(&mut self, ring: Ring, (from, to): (f64, f64)) {
+        // A whole circle ends where it begins, and would be nothing.
+        let to = to.min(from + 0.999);
+        let ((x, y), (end_x, end_y)) = (ring.at(from), ring.at(to));
+        let [x, y, end_x, end_y, radius] = [x, y, end_x, end_y, ring.radius].map(at);
+        let large = u8::from(to - from > 0.5);
+        write!(self.0, "M{x} {y}A{radius} {radius} 0 {large} 1 {end_x} {end_y}")
+            .expect("a string takes everything");
+    }
 }
 
 /// A tenth of a pixel is as fine as anybody sees.
@@ -140,6 +188,18 @@ mod tests {
         });
         let text = svg.finish("\"<x>");
         assert!(!text.contains("<script>") && !text.contains("<b>") && !text.contains("<x>"), "{text}");
+    }
+
+    #[test]
+    fn arcs_go_clockwise_from_the_top() {
+        let ring = Ring { centre: (100.0, 100.0), radius: 50.0 };
+        let mut path = Path::default();
+        path.arc(ring, (0.0, 0.25));
+        path.arc(ring, (0.25, 1.0));
+        assert_eq!(path.0, "M100 50A50 50 0 0 1 150 100M150 100A50 50 0 1 1 100 50");
+        let mut whole = Path::default();
+        whole.arc(ring, (0.0, 1.0));
+        assert!(!whole.0.ends_with("100 50"), "it would be nothing: {}", whole.0);
     }
 
     #[test]

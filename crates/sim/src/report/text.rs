@@ -82,6 +82,19 @@ pub(crate) fn time(seconds: f64) -> String {
     Unit::of(seconds).tell(seconds)
 }
 
+/// A span of time as short as an iteration: `412 ms`, `1.24 s`.
+pub(crate) fn short_time(seconds: f64) -> String {
+    if seconds < 0.9995 { format!("{} ms", tidy(seconds * 1000.0)) } else { format!("{} s", tidy(seconds)) }
+}
+
+/// As much of a text as fits into so many letters.
+pub(crate) fn short(text: &str, fits: usize) -> String {
+    match text.char_indices().nth(fits) {
+        Some(_) => text.chars().take(fits - 1).chain(['…']).collect(),
+        None => text.to_owned(),
+    }
+}
+
 /// `1 job`, `2 jobs`; means over seeds keep a decimal.
 pub(crate) fn count(number_of: f64, what: &str) -> String {
     format!("{} {what}{}", number(number_of, 1), if number_of == 1.0 { "" } else { "s" })
@@ -104,10 +117,19 @@ mod tests {
     }
 
     #[test]
+    fn a_long_name_is_cut_where_there_is_no_room() {
+        assert_eq!([short("rack-0 up", 9), short("rack-10 up", 9)], ["rack-0 up", "rack-10 …"]);
+    }
+
+    #[test]
     fn a_span_of_time_is_told_in_the_unit_that_suits_it() {
         assert_eq!(
             [time(0.0), time(95.0), time(850.0), time(50_000.0)],
             ["0 s", "95 s", "14.2 min", "13.9 h"]
+        );
+        assert_eq!(
+            [short_time(0.0412), short_time(0.41234), short_time(1.236)],
+            ["41.2 ms", "412 ms", "1.24 s"]
         );
         let both = [10_000.0, 11_000.0];
         assert_eq!(both.map(|time| Unit::of_all(both).tell(time)), ["167 min", "183 min"]);

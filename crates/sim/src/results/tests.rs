@@ -63,6 +63,8 @@ fn outcome(seed: u64, jobs: Vec<JobOutcome>, ended: u64) -> Outcome {
         gpu_busy: busy,
         links: Vec::new(),
         bin: Duration::ZERO,
+        encounter: None,
+        lane_changes: 0,
         events: 0,
         alarms: 0,
         last_alarm: None,

@@ -6,13 +6,16 @@ use metronome_core::cluster::{Cluster, Level, Link, Vertex};
 use metronome_core::id::LinkId;
 use metronome_core::job::{JobSpec, RoleKind};
 use metronome_core::lane::Lane;
+use metronome_core::meetings::Flow;
 use metronome_core::network::{self, Completion, Contention, Network, Route, Sharing};
 use metronome_core::policy::Links;
 use metronome_core::units::{Bandwidth, Duration, Instant};
 use metronome_core::wiring::{Placed, Wiring};
 
 use super::Keep;
+use super::encounters::Encounters;
 use super::training::{Member, Training};
+use crate::encounter::{self, Encounter};
 use crate::model::TrainingModel;
 use crate::outcome::LinkLoad;
 use crate::scenario::Scenario;
@@ -25,6 +28,9 @@ pub(super) struct Wires {
     wiring: Wiring,
     /// What trainings may do on links, where that is not the default.
     lanes: BTreeMap<usize, Lane>,
+    lane_changes: u64,
+    /// For pictures only, and only where jobs can be in each other's way.
+    encounters: Option<Encounters>,
     finished: Option<Completion>,
     /// The completion that is being heard of.
     heard: Option<Completion>,
@@ -43,7 +49,17 @@ impl Wires {
         if keep == Keep::Pictures {
             network.record_loads(FIRST_BIN);
         }
-        Self { network, wiring, lanes: BTreeMap::new(), finished: None, heard: None }
+        let pictured = keep == Keep::Pictures && contention == Contention::Shared;
+        let encounters = pictured.then(Encounters::default);
+        Self {
+            network,
+            wiring,
+            lanes: BTreeMap::new(),
+            lane_changes: 0,
+            encounters,
+            finished: None,
+            heard: None,
+        }
     }
 
     /// Moves the network on to the first completion, or to `until`; for ever, if nothing else will happen. True if
@@ -81,6 +97,11 @@ impl Wires {
             self.wiring.route(model.pattern.exchange(), &placed(&training.members, spec), training.held());
         let route = route.expect("a scenario joins all its nodes");
         training.iteration_alone = self.wiring.alone(&pattern, &route);
+        if let Some(encounters) = &mut self.encounters {
+            let (pattern, route) = (pattern.clone(), route.clone());
+            let (alone, fingerprint) = (training.iteration_alone, pattern.fingerprint());
+            encounters.begins(key, Flow { pattern, route, alone, fingerprint });
+        }
         training.iteration_computed = self.wiring.alone(&pattern, &Route::nothing());
         let run = network::Training {
             pattern,
@@ -96,18 +117,24 @@ impl Wires {
     /// From now on trainings do on links what these lanes say, and those that are not named share fairly.
     pub(super) fn keep_to_lanes(&mut self, now: Instant, lanes: BTreeMap<usize, Lane>) {
         let before = std::mem::replace(&mut self.lanes, lanes);
-        for (key, lane) in &self.lanes {
-            if before.get(key) != Some(lane) {
-                self.network.set_lane(now, *key, *lane);
+        let given = self.lanes.iter().filter(|(key, lane)| before.get(key) != Some(lane));
+        let taken = before.keys().filter(|key| !self.lanes.contains_key(key));
+        let changes = given.map(|(key, lane)| (*key, *lane)).chain(taken.map(|key| (*key, Lane::default())));
+        let changes: Vec<(usize, Lane)> = changes.collect();
+        self.lane_changes += u64::from(!changes.is_empty());
+        for (key, lane) in changes {
+            self.network.set_lane(now, key, lane);
+            if let Some(encounters) = &mut self.encounters {
+                encounters.stands_otherwise(key);
             }
-        }
-        for key in before.keys().filter(|key| !self.lanes.contains_key(key)) {
-            self.network.set_lane(now, *key, Lane::default());
         }
     }
 
     /// Ends a loop; how many iterations it has done.
     pub(super) fn stop(&mut self, now: Instant, key: usize) -> u64 {
+        if let Some(encounters) = &mut self.encounters {
+            encounters.ends(key);
+        }
         match self.heard.filter(|heard| heard.key == key) {
             Some(completion) => completion.iterations,
             None => self.network.stop(now, key).iterations,
@@ -119,6 +146,27 @@ impl Wires {
         self.network.set_rate(now, link, rate.unwrap_or(self.wiring.rates()[link]));
     }
 
+    /// Looks at who meets whom now, where that is kept.
+    pub(super) fn look(&mut self, now: Instant) {
+        if let Some(encounters) = &mut self.encounters {
+            encounters.look(now, &self.lanes, self.wiring.rates());
+        }
+    }
+
+    /// How jobs met on a link when it mattered most.
+    pub(super) fn encounter(&self, cluster: &Cluster) -> Option<Encounter> {
+        let fabric = self.wiring.fabric();
+        let heights = fabric.elevations();
+        let name = |link: LinkId| link_name(cluster, &heights, &fabric.links()[link]);
+        let links = encounter::Links { named: fabric.links().len(), rates: self.wiring.rates(), name: &name };
+        encounter::look(self.encounters.as_ref()?.best()?, &links)
+    }
+
+    /// How often lanes have changed.
+    pub(super) fn lane_changes(&self) -> u64 {
+        self.lane_changes
+    }
+
     pub(super) fn events(&self) -> u64 {
         self.network.events()
     }
@@ -128,13 +176,9 @@ impl Wires {
         let carried = self.network.carried();
         let history = self.network.loads();
         let heights = self.wiring.fabric().elevations();
-        let height = |vertex: &Vertex| heights.get(vertex).copied().unwrap_or(0);
-        let lower = |link: &Link| height(&link.from).min(height(&link.to));
+        let lower = |link: &Link| height(&heights, link.from).min(height(&heights, link.to));
         let load = |(id, link): (LinkId, &Link)| LinkLoad {
-            name: match height(&link.from) < height(&link.to) {
-                true => format!("{} up", vertex_name(cluster, link.from)),
-                false => format!("{} down", vertex_name(cluster, link.to)),
-            },
+            name: link_name(cluster, &heights, link),
             level: level_name(cluster, lower(link)),
             rate: link.rate,
             carried: carried[id],
@@ -158,6 +202,20 @@ fn placed(members: &[Member], spec: &JobSpec) -> Vec<Placed> {
         }
     }
     placed
+}
+
+type Heights = BTreeMap<Vertex, u32>;
+
+fn height(heights: &Heights, vertex: Vertex) -> u32 {
+    heights.get(&vertex).copied().unwrap_or(0)
+}
+
+/// By its lower end, and whether it leads up from there.
+fn link_name(cluster: &Cluster, heights: &Heights, link: &Link) -> String {
+    match height(heights, link.from) < height(heights, link.to) {
+        true => format!("{} up", vertex_name(cluster, link.from)),
+        false => format!("{} down", vertex_name(cluster, link.to)),
+    }
 }
 
 fn vertex_name(cluster: &Cluster, vertex: Vertex) -> &str {

@@ -4,8 +4,10 @@
 use metronome_core::cluster::Name;
 use metronome_core::id::NodeId;
 use metronome_core::job::Priority;
+use metronome_core::lane::{Follows, Lane};
 use metronome_core::report::Reason;
 use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Resources, Share};
+use metronome_sim::encounter::{Circle, Course, Encounter, JobCourse, Sharer};
 use metronome_sim::outcome::{Fate, JobOutcome, LinkLoad, Outcome, Segment, Use};
 
 /// A job with this name must not run.
@@ -129,17 +131,78 @@ fn finish(manner: Manner, jobs: Vec<JobOutcome>) -> Outcome {
         policy: manner.policy.into(),
         seed: 1,
         links: links(&jobs, manner),
-        jobs,
         ended: if stuck { Instant::from_secs(ENDED) } else { last },
         gpu_capacity: Gpus::whole(4 * NODES as u64),
         gpu_peak: Some(Gpus::whole(4 * NODES as u64)),
         gpu_busy: busy,
         bin: Duration::from_secs(BIN),
+        encounter: encounter(&jobs, manner),
+        lane_changes: if manner.policy == "metronome" { 17 } else { 0 },
         events: 0,
         alarms: 0,
         last_alarm: None,
         violations: Vec::new(),
         decision_nanos: Vec::new(),
+        jobs,
+    }
+}
+
+/// So many jobs meet on a link, if there are as many.
+pub(crate) const MET: usize = 5;
+
+/// Nobody under the first policy has come so far; under the others jobs meet, and the last has done something about it.
+fn encounter(jobs: &[JobOutcome], manner: Manner) -> Option<Encounter> {
+    if jobs.len() < MET || manner.splits_after.is_some() {
+        return None;
+    }
+    let decides = manner.policy == "metronome";
+    let lane = Lane { class: 2, follows: Follows::BytesLeft, ..Lane::default() };
+    let sharer = |job: usize| Sharer {
+        job,
+        period: Duration::from_millis(200 * (1 + job as u64 % 2)),
+        duty: 0.3,
+        demand: 0.66,
+        lane: if decides { lane } else { Lane::default() },
+    };
+    Some(Encounter {
+        at: Instant::from_secs(4000),
+        link: "r1 up <&>".into(),
+        rate: Bandwidth(150_000_000_000),
+        circle: if decides {
+            Circle::Common(Duration::from_millis(400))
+        } else {
+            Circle::Longest(Duration::from_millis(400))
+        },
+        sharers: (0..MET).map(sharer).collect(),
+        more: 7,
+        beyond: 2,
+        fair: course(0.05, 1.4),
+        decided: decides.then(|| course(0.18, 1.1)),
+    })
+}
+
+const COLUMNS: usize = 480;
+
+/// Each sends a fifth of the round, one after the other, so much later each time.
+fn course(apart: f64, slowed: f64) -> Course {
+    let begins = |job: usize| job as f64 * apart;
+    let load = |job: usize| {
+        let sends = |column: usize| {
+            let round = (3 * column % COLUMNS) as f64 / COLUMNS as f64;
+            if (begins(job)..begins(job) + 0.2).contains(&round) { 0.2 } else { 0.0 }
+        };
+        (0..COLUMNS).map(sends).collect()
+    };
+    let job = |job: usize| JobCourse {
+        mean: Duration((200e6 * (1 + job % 2) as f64 * slowed) as u64),
+        load: load(job),
+        arcs: vec![(begins(job), begins(job) + 0.2)],
+    };
+    Course {
+        span: Duration::from_millis(1200),
+        jobs: (0..MET).map(job).collect(),
+        more: vec![0.0; COLUMNS],
+        crowded: vec![(0.1, 0.3)],
     }
 }
 
