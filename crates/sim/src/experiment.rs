@@ -15,7 +15,7 @@ use crate::results::Comparison;
 pub use beside::{Beside, Spread, beside};
 pub use definition::{Bar, Chart, Definition, DefinitionError};
 pub use judge::{Verdict, judge};
-pub use part::{Import, Observed, Part};
+pub use part::{Import, Observed, Part, Varied};
 pub use waits::{PolicyWaits, Rank, WaitCell, WaitTable, Width, rows as wait_rows, waits};
 pub use write::{charts, document, markdown, with_results};
 

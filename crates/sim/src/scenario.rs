@@ -12,6 +12,7 @@ mod translate;
 mod users;
 pub(crate) mod values;
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -56,6 +57,15 @@ impl Scenario {
     pub fn read(path: &Path) -> Result<Self, InputError> {
         let folder = path.parent().unwrap_or(Path::new(""));
         Self::read_from(source::open(path)?, &path.display().to_string(), folder)
+    }
+
+    /// Reads a file in which each of some texts, which stand there once, is taken for another.
+    pub fn read_varied(path: &Path, instead: &BTreeMap<String, String>) -> Result<Self, InputError> {
+        let (name, folder) = (path.display().to_string(), path.parent().unwrap_or(Path::new("")));
+        let text = source::text(source::open(path)?, &name)?;
+        let varied = instead.iter().try_fold(text, |text, (old, new)| source::replaced(&text, old, new));
+        let varied = varied.map_err(|problem| problem.in_file(&name))?;
+        Self::read_from(varied.as_bytes(), &name, folder)
     }
 
     /// Reads documents from anywhere: `name` is what errors call it, relative paths start from `folder`.

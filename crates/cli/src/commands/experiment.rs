@@ -103,9 +103,10 @@ fn read_scenarios<'a>(
             left_out.push(format!("left out {}: {why}", part.name));
             continue;
         }
-        let scenario = match &part.import {
-            None => Scenario::read(&args.folder.join(&part.name))?,
-            Some(trace) => imported(trace, part, args)?,
+        let scenario = match (&part.import, &part.varied) {
+            (Some(trace), _) => imported(trace, part, args)?,
+            (None, Some(varied)) => Scenario::read_varied(&args.folder.join(&varied.file), &varied.with)?,
+            (None, None) => Scenario::read(&args.folder.join(&part.name))?,
         };
         policies::find_all(definition.policies_of(part), &scenario)?;
         let observed = read_observed(part, &scenario, args)?;

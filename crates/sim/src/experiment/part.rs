@@ -1,5 +1,6 @@
 //! One scenario of an experiment: a file beside the definition, or a public trace that becomes one when it is run.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -14,17 +15,27 @@ use crate::import::{
 };
 use crate::scenario::{Departures, InputError};
 
-/// As it is written: `"load-0.8.yaml"`, `{"file": "load-0.8.yaml", "policies": […]}` or `{"name": "muri", "import": …}`.
+/// As it is written: `"load-0.8.yaml"`, `{"file": "load-0.8.yaml", "policies": […]}`, `{"name": "muri", "import": …}` or
+/// `{"name": "two-to-one", "file": "load-0.8.yaml", "with": {"rack: 150Gbps": "rack: 300Gbps"}}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// What bars, tables and charts call it: its file, or the name that an import is given.
     pub name: String,
     /// The trace it is made of; nothing where it is a file in the folder of the experiment.
     pub import: Option<Import>,
+    /// The file that it is made of, with some texts replaced by others; it may be one of another experiment.
+    pub varied: Option<Varied>,
     /// Run instead of those of the experiment, if there are any.
     pub policies: Vec<String>,
     /// What was measured elsewhere on the same jobs.
     pub observed: Vec<Observed>,
+}
+
+/// A scenario file, from the folder of the experiment, and what stands in it instead of what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Varied {
+    pub file: String,
+    pub with: BTreeMap<String, String>,
 }
 
 /// A trace in the folder of data, and how it is imported.
@@ -133,6 +144,8 @@ struct Shape {
     name: Option<String>,
     import: Option<Import>,
     #[serde(default)]
+    with: BTreeMap<String, String>,
+    #[serde(default)]
     policies: Vec<String>,
     #[serde(default)]
     observed: Vec<Observed>,
@@ -144,27 +157,38 @@ impl<'de> Deserialize<'de> for Part {
     }
 }
 
+const WHAT_A_SCENARIO_HAS: &str = "a scenario has a `file`; a `name`, a `file` and what is replaced `with` what; or a `name` and an `import`";
+
 struct PartVisitor;
 
 impl<'de> Visitor<'de> for PartVisitor {
     type Value = Part;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a file, {file, policies} or {name, import, policies, observed}")
+        f.write_str(
+            "a file, {file, policies}, {name, file, with, policies} or {name, import, policies, observed}",
+        )
     }
 
     fn visit_str<E: de::Error>(self, file: &str) -> Result<Part, E> {
-        Ok(Part { name: file.to_owned(), import: None, policies: Vec::new(), observed: Vec::new() })
+        Ok(Part {
+            name: file.to_owned(),
+            import: None,
+            varied: None,
+            policies: Vec::new(),
+            observed: Vec::new(),
+        })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Part, A::Error> {
-        let Shape { file, name, import, policies, observed } =
+        let Shape { file, name, import, with, policies, observed } =
             Deserialize::deserialize(MapAccessDeserializer::new(fields))?;
-        let (name, import) = match (file, name, import) {
-            (Some(file), None, None) => (file, None),
-            (None, Some(name), Some(import)) => (name, Some(import)),
-            _ => return Err(de::Error::custom("a scenario has a `file`, or a `name` and an `import`")),
+        let (name, import, varied) = match (file, name, import, with.is_empty()) {
+            (Some(file), None, None, true) => (file, None, None),
+            (Some(file), Some(name), None, false) => (name, None, Some(Varied { file, with })),
+            (None, Some(name), Some(import), true) => (name, Some(import), None),
+            _ => return Err(de::Error::custom(WHAT_A_SCENARIO_HAS)),
         };
-        Ok(Part { name, import, policies, observed })
+        Ok(Part { name, import, varied, policies, observed })
     }
 }

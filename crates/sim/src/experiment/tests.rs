@@ -10,6 +10,7 @@ use super::*;
 use crate::import::TimeFrom;
 use crate::outcome::{Fate, JobOutcome, Outcome};
 use crate::results::{Figures, JctSeconds, Jobs, PolicySummary, RunResult};
+use crate::scenario::Scenario;
 
 const DEFINITION: &str = r#"{
   "version": 1, "scenarios": ["a.yaml", "b.yaml"], "policies": ["fifo", "metronome"], "seeds": 2,
@@ -176,6 +177,26 @@ fn a_scenario_may_be_a_trace_with_policies_and_observations_of_its_own() {
     assert_eq!((*round, *time), (Duration::from_secs(360), TimeFrom::Iterations));
     let missing = muri.import.as_ref().unwrap().read(Path::new("nowhere")).unwrap_err();
     assert!(missing.to_string().contains("jobs.csv: there is no such file"), "{missing}");
+}
+
+#[test]
+fn a_scenario_may_be_another_with_something_else_in_it() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let varied = |with: &str| {
+        let part = format!(r#"{{"name": "more", "file": "two-gangs.yaml", "with": {with}}}"#);
+        let definition = Definition::parse(&TRACES.replace("\"a.yaml\"", &part)).unwrap();
+        let varied = definition.scenarios[0].varied.clone().expect("something is replaced");
+        Scenario::read_varied(&folder.join(&varied.file), &varied.with)
+    };
+    let more = varied(r#"{"count: 2": "count: 4"}"#).unwrap();
+    assert_eq!(more.cluster.nodes().len(), 4);
+    let absent = varied(r#"{"count: 3": "count: 4"}"#).unwrap_err();
+    assert!(
+        absent.to_string().contains("`count: 3`, which is to be replaced, does not stand in it"),
+        "{absent}"
+    );
+    let twice = varied(r#"{"kind": "sort"}"#).unwrap_err();
+    assert!(twice.to_string().contains("times"), "{twice}");
 }
 
 #[test]

@@ -43,6 +43,16 @@ pub(super) fn text(reader: impl Read, name: &str) -> Result<String, InputError> 
     String::from_utf8(bytes).map_err(|error| not_utf8(&error).in_file(name))
 }
 
+/// The text with one word of it, or several, replaced by others; what stands there twice might mean either.
+pub(super) fn replaced(text: &str, old: &str, new: &str) -> Result<String, Problem> {
+    match text.matches(old).count() {
+        1 => Ok(text.replacen(old, new, 1)),
+        0 => Err(Problem::whole(format!("`{old}`, which is to be replaced, does not stand in it"))),
+        times => Err(Problem::whole(format!("`{old}`, which is to be replaced, stands in it {times} times"))
+            .with_hint("name more of what stands around it")),
+    }
+}
+
 fn not_utf8(error: &std::string::FromUtf8Error) -> Problem {
     let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
     let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count() as u64;
