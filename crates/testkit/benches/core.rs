@@ -10,9 +10,10 @@ use metronome_core::engine::{Ending, Engine, Event, Settings};
 use metronome_core::id::{JobId, NodeId, QueueId};
 use metronome_core::job::{Gang, JobSpec, Life, Priority, Role, RoleKind, Shape};
 use metronome_core::plan::Step;
+use metronome_core::profile::{Bucket, Iteration, Profile};
 use metronome_core::queue::Queue;
-use metronome_core::units::{Cpu, Duration, Instant, Memory, Resources, Share};
-use metronome_testkit::build::{gpu_member, policy, preemptible, racks};
+use metronome_core::units::{Bandwidth, Bytes, Cpu, Duration, Instant, Memory, Resources, Share};
+use metronome_testkit::build::{gpu_member, linked_racks, policy, preemptible, racks};
 use metronome_testkit::measure::peak_memory_mib;
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -28,6 +29,14 @@ struct Case {
     queued: usize,
     queues: u32,
     alike: Alike,
+    links: Wiring,
+}
+
+/// Whether anything is known of links and of what jobs send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wiring {
+    Unknown,
+    Known,
 }
 
 /// Whether waiting jobs ask for the same things, so that many share a class, or each is a class of its own.
@@ -37,19 +46,31 @@ enum Alike {
     None,
 }
 
+/// To each node, and from each rack of forty: a quarter of what its nodes can send.
+const TO_NODES: Bandwidth = Bandwidth(100_000_000_000);
+const TO_RACKS: Bandwidth = Bandwidth(1_000_000_000_000);
+
 impl Case {
-    /// What the case is called on the command line: `metronome-10000x5000` and, where it has them, its `-200-queues` or
-    /// `-unalike`.
+    /// What the case is called on the command line: `metronome-10000x5000` and, where it has them, its `-200-queues`,
+    /// `-unalike` or `-links`.
     fn name(&self) -> String {
         let Self { policy, nodes, running, .. } = self;
         let queues = if self.queues > 1 { format!("-{}-queues", self.queues) } else { String::new() };
         let unalike = if self.alike == Alike::None { "-unalike" } else { "" };
-        format!("{policy}-{nodes}x{running}{queues}{unalike}")
+        let links = if self.links == Wiring::Known { "-links" } else { "" };
+        format!("{policy}-{nodes}x{running}{queues}{unalike}{links}")
     }
 }
 
-const LARGEST: Case =
-    Case { policy: "metronome", nodes: 10_000, running: 5_000, queued: 5_000, queues: 1, alike: Alike::Many };
+const LARGEST: Case = Case {
+    policy: "metronome",
+    nodes: 10_000,
+    running: 5_000,
+    queued: 5_000,
+    queues: 1,
+    alike: Alike::Many,
+    links: Wiring::Unknown,
+};
 
 fn main() {
     let policies = POLICIES.map(|policy| Case { policy, ..LARGEST });
@@ -58,7 +79,10 @@ fn main() {
     let jobs = [500, 1_500].map(|jobs| Case { running: jobs, queued: jobs, ..LARGEST });
     let queues = [20, 200].map(|queues| Case { queues, ..LARGEST });
     let unalike = [Case { alike: Alike::None, ..LARGEST }];
-    let cases = policies.into_iter().chain(queues).chain(nodes).chain(jobs).chain(unalike);
+    let links = [(1_000, 500), (3_000, 1_500), (10_000, 5_000)];
+    let links = links.map(|(nodes, jobs)| Case { nodes, running: jobs, queued: jobs, ..LARGEST });
+    let links = links.map(|case| Case { links: Wiring::Known, ..case });
+    let cases = policies.into_iter().chain(queues).chain(nodes).chain(jobs).chain(unalike).chain(links);
     let wanted: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with("--")).collect();
     let cases = cases.filter(|case| wanted.is_empty() || wanted.contains(&case.name()));
     let rows: Vec<serde_json::Value> = cases.map(|case| measure(&case)).collect();
@@ -113,7 +137,7 @@ fn measure(case: &Case) -> serde_json::Value {
     let ms = |time: WallTime| time.as_secs_f64() * 1e3;
     let line = serde_json::json!({
         "bench": "core", "policy": case.policy, "nodes": case.nodes, "running": running, "queued": queued,
-        "queues": case.queues, "classes": classes,
+        "queues": case.queues, "classes": classes, "links": case.links == Wiring::Known,
         "p50_ms": ms(times[CYCLES / 2]), "p99_ms": ms(times[CYCLES * 99 / 100]), "max_ms": ms(times[CYCLES - 1]),
         "most_steps": bench.most_steps, "cold_ms": ms(cold), "gang512_ms": ms(gang512), "verdict512_ms": verdict.map(ms), "victims512_ms": victims.map(ms),
         "servers16_256_ms": ms(servers), "servers4_16_ms": ms(few_servers), "peak_mib": peak_memory_mib(),
@@ -133,13 +157,17 @@ struct Bench {
     queues: u32,
     submitted: u64,
     alike: Alike,
+    links: Wiring,
     /// The most steps that followed from one event.
     most_steps: usize,
 }
 
 impl Bench {
     fn new(case: &Case) -> Self {
-        let racks = racks(case.nodes / 40, 40, 8);
+        let racks = match case.links {
+            Wiring::Unknown => racks(case.nodes / 40, 40, 8),
+            Wiring::Known => linked_racks(case.nodes / 40, 40, 8, TO_NODES, TO_RACKS),
+        };
         let queue = |index| Queue { weight: 1 + index % 4, ..Queue::open(&format!("queue-{index}")) };
         let queues = (0..case.queues).map(queue).collect();
         Self {
@@ -152,6 +180,7 @@ impl Bench {
             queues: case.queues,
             submitted: 0,
             alike: case.alike,
+            links: case.links,
             most_steps: 0,
         }
     }
@@ -166,10 +195,24 @@ impl Bench {
         spec.priority = [Priority::LOW, Priority::NORMAL, Priority::HIGH][self.chance.random_range(0..3)];
         spec.work.alone = Some(Duration::from_secs(60 * self.chance.random_range(1..300)));
         spec.queue = QueueId(self.chance.random_range(0..self.queues));
+        if self.links == Wiring::Known {
+            self.train(&mut spec);
+        }
         if self.alike == Alike::None {
             spec.user = Share(self.chance.random_range(0..Share::WHOLE.0));
         }
         Arc::new(preemptible(spec))
+    }
+
+    /// Lets a job train one of some twenty models: compute, then gradients that take a tenth to half of an iteration.
+    fn train(&mut self, spec: &mut JobSpec) {
+        let (compute, part) = (self.chance.random_range(1..=5) * 60, self.chance.random_range(1..=4));
+        let bytes = Bytes(TO_NODES.0 / 8 * compute * part / 8 / 1000);
+        let profile = Profile::new(Vec::new(), None).expect("nothing is wrong with nothing");
+        let buckets = vec![Bucket { ready: Duration::from_millis(compute), bytes }];
+        let iteration =
+            Iteration { compute: Duration::from_millis(compute), buckets, finish: Duration::ZERO };
+        spec.profile = Some(Arc::new(profile.reducing(iteration)));
     }
 
     fn submit(&mut self) {
