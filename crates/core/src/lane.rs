@@ -3,7 +3,9 @@
 //! A lane is a standing, not a rate: what a job in fact gets follows from who else is sending at the moment. Lanes take no
 //! resources, so they need no steps of their own: they are a part of what was decided, and a world makes its links so.
 
+pub mod affinity;
 pub mod choose;
+pub mod circle;
 
 use serde::{Deserialize, Serialize};
 
