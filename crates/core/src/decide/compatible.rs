@@ -83,7 +83,8 @@ impl<'d, 'a> Judge<'d, 'a> {
         let mut best = (0, merit(0));
         for at in 1..self.flows.len() {
             let (free, score) = merit(at);
-            if free > best.1.0 || free == best.1.0 && score > best.1.1 + 1e-9 {
+            let (was_free, highest) = best.1;
+            if free && !was_free || free == was_free && score > highest + 1e-9 {
                 best = (at, (free, score));
             }
         }

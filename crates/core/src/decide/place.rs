@@ -2,10 +2,10 @@
 //!
 //! A gang is placed whole or not at all: role by role inside one scope (a domain or the whole cluster), and rolled
 //! back if any role does not fit. `spread` and `pack` choose node by node for each member, as the schedulers they
-//! stand for do, and so does `nearest`, by distance; `buckets` packs parameter servers with their workers; `topology` takes the smallest scope that holds
-//! the gang and fills its fewest nodes, with servers and workers where the least crosses links, and where GPUs are
-//! shared the node whose rest is of most use to others. Roles with rules are placed one member at a time. On a node,
-//! shares of GPUs go to the fullest device that has room, whatever the policy.
+//! stand for do, and so does `nearest`, by distance; `buckets` packs parameter servers with their workers; `topology`
+//! takes the smallest scope that holds the gang and fills its fewest nodes, with servers and workers where the least
+//! crosses links, and where GPUs are shared the node whose rest is of most use to others. Roles with rules are placed
+//! one member at a time. On a node, shares of GPUs go to the fullest device that has room, whatever the policy.
 
 mod alternatives;
 mod buckets;
