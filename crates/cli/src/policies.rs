@@ -24,6 +24,22 @@ pub(crate) const ABOUT: &[(&str, &str)] = &[
     ("shift", "as `fair`; on links, whoever meets others waits once, until its bursts fall between theirs"),
     ("weighted", "as `fair`; on links, whoever has sent more of its iteration gets more of them"),
     ("classes", "as `fair`; on links, whoever has least left to send goes first, in four classes"),
+    (
+        "exclusive",
+        "as `fair`; a job starts only where each link has its peak bandwidth left, and has that for itself",
+    ),
+    (
+        "diktyo",
+        "as `coscheduling`, but member by member to where the network costs least towards those placed before",
+    ),
+    (
+        "cassini",
+        "as `fair`, but of places equally near the one whose links are most compatible; on links, shifts by an affinity graph",
+    ),
+    (
+        "metronome-paper",
+        "as `fair`, but where bursts can be kept apart; on links, shifts by priority with cushions between bursts",
+    ),
     ("solo", "as `metronome`, with every link to itself: a bound, not a policy one can have"),
 ];
 

@@ -1,6 +1,7 @@
 //! The pipeline: from a snapshot to a plan with reasons, in six stages.
 
 mod admit;
+mod compatible;
 mod counts;
 mod draft;
 mod fits;
@@ -13,6 +14,7 @@ mod pass;
 pub(crate) mod place;
 mod preempt;
 mod reserve;
+mod reserved;
 pub(crate) mod share;
 mod size;
 

@@ -158,10 +158,12 @@ fn mean(network: &mut Network, key: usize, flow: &Flow) -> Duration {
     network.result(key).mean.unwrap_or(flow.alone.times(ITERATIONS))
 }
 
-fn words(lane: &Lane) -> [u64; 3] {
+fn words(lane: &Lane) -> [u64; 5] {
     let Lane { class, weight, follows, turn } = *lane;
     let (period, offset) = turn.map_or((0, 0), |turn| (turn.period.0, turn.offset.0));
-    [u64::from(class) | (follows as u64) << 8 | u64::from(weight) << 16, period, offset]
+    let watch = turn.and_then(|turn| turn.watch);
+    let (tolerance, pause) = watch.map_or((0, 0), |watch| (1 + watch.tolerance.0, watch.pause.0));
+    [u64::from(class) | (follows as u64) << 8 | u64::from(weight) << 16, period, offset, tolerance, pause]
 }
 
 /// The link that bounds a flow which has its route for itself.

@@ -3,7 +3,9 @@
 //! A lane is a standing, not a rate: what a job in fact gets follows from who else is sending at the moment. Lanes take no
 //! resources, so they need no steps of their own: they are a part of what was decided, and a world makes its links so.
 
+pub mod affinity;
 pub mod choose;
+pub mod circle;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +22,7 @@ pub struct Lane {
     pub weight: u32,
     #[serde(default, skip_serializing_if = "Follows::is_nothing")]
     pub follows: Follows,
-    /// When its iterations are to begin. It is held once, until its turn, and then left alone.
+    /// When its iterations are to begin. It is held once, until its turn, and then left alone, unless its turn is watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<Turn>,
 }
@@ -44,6 +46,19 @@ pub struct Turn {
     pub period: Duration,
     /// Counted from the beginning of time.
     pub offset: Duration,
+    /// Whether it is held again once it has drifted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<Watch>,
+}
+
+/// A job is held again, until its turn, when an iteration begins too far from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Watch {
+    /// So far it may begin before or after its turn.
+    pub tolerance: Duration,
+    /// So long it is left alone after it was held.
+    pub pause: Duration,
 }
 
 impl Turn {
@@ -52,6 +67,17 @@ impl Turn {
         let period = self.period.0.max(1);
         let (reached, wanted) = (at.0 % period, self.offset.0 % period);
         Instant(at.0.saturating_add((wanted + period - reached) % period))
+    }
+
+    /// How far it is from a moment to the nearest such one, before or after.
+    pub fn distance(self, at: Instant) -> Duration {
+        let ahead = self.next(at).since(at);
+        Duration(ahead.0.min(self.period.0.max(1) - ahead.0))
+    }
+
+    /// Whether both say the same moments.
+    pub fn is_with(self, other: Self) -> bool {
+        (self.period, self.offset) == (other.period, other.offset)
     }
 }
 
@@ -93,10 +119,17 @@ mod tests {
 
     #[test]
     fn a_turn_comes_once_a_period() {
-        let turn = Turn { period: Duration(100), offset: Duration(30) };
+        let turn = Turn { period: Duration(100), offset: Duration(30), watch: None };
         assert_eq!(turn.next(Instant(0)), Instant(30));
         assert_eq!(turn.next(Instant(30)), Instant(30));
         assert_eq!(turn.next(Instant(31)), Instant(130));
         assert_eq!(turn.next(Instant(1_099)), Instant(1_130));
+    }
+
+    #[test]
+    fn the_nearest_turn_may_be_over_or_to_come() {
+        let turn = Turn { period: Duration(100), offset: Duration(30), watch: None };
+        let distance = |at: u64| turn.distance(Instant(at)).0;
+        assert_eq!([0, 29, 30, 31, 80, 81, 129].map(distance), [30, 1, 0, 1, 50, 49, 1]);
     }
 }

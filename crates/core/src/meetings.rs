@@ -7,13 +7,15 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Link, Vertex};
 use crate::foresight::Foresight;
-use crate::id::{IdVec, JobId, LinkId};
+use crate::id::{IdVec, JobId, LinkId, NodeId};
 use crate::job::JobSpec;
 use crate::lane::Lane;
+use crate::lane::circle::Pulse;
 use crate::network::{Pattern, Route, bytes_per_nano};
 use crate::plan::Assignment;
+use crate::profile::ring_load;
 use crate::units::{Bandwidth, Duration};
 use crate::wiring::{Placed, Wiring};
 
@@ -159,6 +161,70 @@ impl Meetings {
     /// The part of each link on its route that a flow takes while it sends by itself.
     pub fn demands(&self, flow: &Flow) -> Vec<(LinkId, f64)> {
         flow.demands(self.wiring.rates())
+    }
+
+    /// The part of a link that those take who cross it, if all send at once, each as fast as it can by itself.
+    pub fn peaks_on(&self, link: LinkId, gone: &[JobId]) -> f64 {
+        let there = self.users[link].iter().filter(|user| !gone.contains(user));
+        let part = |flow: &Flow| {
+            Some(flow.best_rate(self.wiring.rates())? * flow.route.load_on(link) / self.capacity(link))
+        };
+        there.filter_map(|user| part(&self.flows[user])).sum()
+    }
+
+    /// Who crosses a link, in order of id.
+    pub fn users(&self, link: LinkId) -> &[JobId] {
+        &self.users[link]
+    }
+
+    /// What a flow does in an iteration by itself, for a circle.
+    pub fn pulse(&self, flow: &Flow) -> Pulse {
+        Pulse::new(flow.alone, self.sends(flow), self.demands(flow))
+    }
+
+    /// The part of a node's links that is used on average by those who cross them: of the one that is used most.
+    pub fn used_on_average(&self) -> BTreeMap<NodeId, f64> {
+        let mut used: BTreeMap<LinkId, f64> = BTreeMap::new();
+        for flow in self.flows.values() {
+            for (link, load) in flow.route.links() {
+                *used.entry(*link).or_default() += self.average(&flow.pattern, flow.alone, (*link, *load));
+            }
+        }
+        let mut nodes: BTreeMap<NodeId, f64> = BTreeMap::new();
+        for (node, link) in used.keys().filter_map(|link| Some((self.node_at(*link)?, *link))) {
+            let most = nodes.entry(node).or_default();
+            *most = most.max(used[&link]);
+        }
+        nodes
+    }
+
+    /// The part of a link that a loop of such iterations takes on average.
+    fn average(&self, pattern: &Pattern, alone: Duration, (link, load): (LinkId, f64)) -> f64 {
+        pattern.bytes() * load / (self.capacity(link) * alone.0.max(1) as f64)
+    }
+
+    /// The part of a node's own link that a member of a ring of so many needs on average.
+    pub fn needed_on_average(&self, node: NodeId, pattern: &Pattern, members: u32) -> f64 {
+        let links = self.wiring.fabric().links();
+        let Some((link, _)) = links.iter().find(|(_, link)| link.from == Vertex::Node(node)) else {
+            return 0.0;
+        };
+        let crossed = (link, ring_load(members));
+        let alone = self.wiring.alone(pattern, &Route::over(&[crossed]));
+        self.average(pattern, alone, crossed)
+    }
+
+    /// The node whose own link it is.
+    fn node_at(&self, link: LinkId) -> Option<NodeId> {
+        let Link { from, to, .. } = self.wiring.fabric().links().get(link)?;
+        [from, to].into_iter().find_map(|end| match end {
+            Vertex::Node(node) => Some(*node),
+            Vertex::Switch(_) => None,
+        })
+    }
+
+    fn capacity(&self, link: LinkId) -> f64 {
+        bytes_per_nano(self.wiring.rates()[link])
     }
 
     /// Everybody who shares a link with such a route, directly or by way of others, with those thought away who are

@@ -194,7 +194,8 @@ impl Network {
         }
     }
 
-    /// From now on a job stands otherwise among those it meets. A turn holds it once, at the end of its iteration.
+    /// From now on a job stands otherwise among those it meets. A turn holds it at the end of its iteration: once, or
+    /// whenever it has drifted, if that is watched.
     pub fn set_lane(&mut self, now: Instant, key: usize, lane: Lane) {
         self.change(now, key, |job| job.change_lane(lane));
     }

@@ -252,6 +252,9 @@ pub enum Placement {
     Buckets,
     /// The whole gang inside the smallest domain that holds it, on its fewest nodes, best fit first.
     Topology,
+    /// Member by member to the node nearest to those of its job that were placed before, then as `Spread`; never to one
+    /// whose links are used up on average: Diktyo's cost of the network.
+    Nearest,
 }
 
 /// What is done about jobs that meet on links.
@@ -268,6 +271,11 @@ pub enum Links {
     Classes,
     /// For jobs that meet, whichever of these is predicted to cost them least.
     Chosen,
+    /// All who meet wait until their bursts fall between each other's, by shifts that follow from link to link, and again
+    /// when they have drifted: CASSINI's affinity graph.
+    Rotated,
+    /// The same in the order of priorities, with a cushion after each burst: nobody is shifted for a lower priority.
+    Cushioned,
     /// Everybody has every link to themselves: no world is like this, but no policy can do better on its placement.
     Ideal,
 }
@@ -283,6 +291,13 @@ pub enum Slowdowns {
     Weighed,
     /// The same, and a job waits for a better place while starting is predicted to cost more.
     WaitedOut,
+    /// What a job sends at its peak is reserved on each link, and it waits until some place has that left.
+    Reserved,
+    /// Of places that are equally near the one is chosen whose links are most compatible: where bursts that are shifted
+    /// as well as can be exceed links least.
+    Compatible,
+    /// The nearest place is chosen at which bursts can be kept apart; where there is none, the most compatible.
+    KeptApart,
 }
 
 /// Whether jobs that run are taken elsewhere.
@@ -304,6 +319,11 @@ impl Policy {
     pub fn named(name: &str) -> Option<Self> {
         let (name, choices) = TABLE.iter().find(|(known, _)| *known == name)?;
         Some(Self { name: (*name).to_owned(), ..choices() })
+    }
+
+    /// Whether it matters what a waiting job will send.
+    pub fn looks_at_exchanges(&self) -> bool {
+        self.slowdowns != Slowdowns::Unseen || self.placement == Placement::Nearest
     }
 
     /// Whether it matters how long a waiting job will take.
@@ -369,7 +389,7 @@ type Row = (&'static str, fn() -> Policy);
 
 #[rustfmt::skip]
 const TABLE: &[Row] = {
-    use {Gangs::MemberByMember, Links::{Chosen, Classes, Ideal, Shift, Weighted}, Moving::ForGain, Placement::*, Queueing::*, Sharing::Fair, Slowdowns::*};
+    use {Gangs::MemberByMember, Links::{Chosen, Classes, Cushioned, Ideal, Rotated, Shift, Weighted}, Moving::ForGain, Placement::*, Queueing::*, Sharing::Fair, Slowdowns::*};
     &[
         ("metronome",    || Policy { links: Chosen, slowdowns: WaitedOut, moving: ForGain, ..ours() }),
         ("kubernetes",   || Policy { gangs: MemberByMember, ..kube() }),
@@ -384,6 +404,10 @@ const TABLE: &[Row] = {
         ("shift",        || Policy { placement: Topology, links: Shift, ..kube() }),
         ("weighted",     || Policy { placement: Topology, links: Weighted, ..kube() }),
         ("classes",      || Policy { placement: Topology, links: Classes, ..kube() }),
+        ("exclusive",    || Policy { placement: Topology, slowdowns: Reserved, ..kube() }),
+        ("diktyo",       || Policy { placement: Nearest, ..kube() }),
+        ("cassini",      || Policy { placement: Topology, links: Rotated, slowdowns: Compatible, ..kube() }),
+        ("metronome-paper", || Policy { placement: Topology, links: Cushioned, slowdowns: KeptApart, ..kube() }),
         ("solo",         || Policy { links: Ideal, ..ours() }),
     ]
 };

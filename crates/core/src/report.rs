@@ -38,9 +38,13 @@ pub enum Reason {
     SpreadUnsatisfied { members: u32, fit: u32 },
     /// Its place is chosen; others have yet to leave it.
     WaitingForVictims,
-    /// There is room, but starting there is predicted to cost itself and others more than to wait for a better place; it
-    /// starts anywhere once it has waited so long in all.
-    BandwidthContended { patience: Duration },
+    /// There is room, but over links that others use: starting there is predicted to cost itself and others more than to
+    /// wait for a better place, and it starts anywhere once it has waited so long in all; or too little is left of the
+    /// links for what it asks of them, and it waits until there is enough.
+    BandwidthContended {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        patience: Option<Duration>,
+    },
     /// There would be room, but it is kept for somebody ahead who is expected to start then.
     ReservedUntil { ahead: JobId, until: Instant },
     /// The line is served in order and somebody ahead is waiting.

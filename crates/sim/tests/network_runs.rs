@@ -6,7 +6,7 @@ mod network_common;
 use std::sync::Arc;
 
 use metronome_core::id::LinkId;
-use metronome_core::lane::{Follows, Lane, Turn};
+use metronome_core::lane::{Follows, Lane, Turn, Watch};
 use metronome_core::network::{Completion, Network, Pattern, Route, Training};
 use metronome_core::profile::{Bucket, Iteration};
 use metronome_core::units::{Bytes, Duration, Instant, Share};
@@ -35,9 +35,15 @@ fn pattern() -> impl Strategy<Value = Arc<Pattern>> {
 
 fn lane() -> impl Strategy<Value = Lane> {
     let rules = vec![Follows::Nothing, Follows::BytesSent, Follows::BytesLeft];
-    let turn = proptest::option::of((1..200_u64, 0..200_u64));
+    let watch = proptest::option::of((0..20_u64, 0..500_u64));
+    let turn = proptest::option::of((1..200_u64, 0..200_u64, watch));
     (0..3_u8, 1..4_u32, proptest::sample::select(rules), turn).prop_map(|(class, weight, follows, turn)| {
-        let turn = turn.map(|(period, offset)| Turn { period: ms(period), offset: ms(offset) });
+        let watch = |(tolerance, pause)| Watch { tolerance: ms(tolerance), pause: ms(pause) };
+        let turn = turn.map(|(period, offset, watched)| Turn {
+            period: ms(period),
+            offset: ms(offset),
+            watch: watched.map(watch),
+        });
         Lane { class, weight, follows, turn }
     })
 }

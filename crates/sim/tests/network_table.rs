@@ -58,7 +58,7 @@ fn turns(periods: [f64; 3], sends: [f64; 3]) -> [Option<Turn>; 3] {
         let spoke = Spoke { sends, links: vec![(LINK, 1.0)], appearances: beat.appearances };
         let offset = wheel.best(&spoke);
         wheel.put(&spoke, offset);
-        Some(Turn { period: beat.period, offset })
+        Some(Turn { period: beat.period, offset, watch: None })
     })
 }
 

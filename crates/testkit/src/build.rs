@@ -7,7 +7,7 @@ use metronome_core::engine::{Engine, Settings};
 use metronome_core::id::{IdVec, NodeId};
 use metronome_core::job::{Capabilities, Checkpointing, Gang, JobSpec};
 use metronome_core::policy::Policy;
-use metronome_core::profile::ring_load;
+use metronome_core::profile::{Compute, Profile, ring_load};
 use metronome_core::queue::Queue;
 use metronome_core::units::{Bandwidth, Cpu, Duration, Gpus, Instant, Iterations, Memory, Resources, Share};
 use metronome_sim::model::{self, Pattern, TrainingModel};
@@ -157,4 +157,14 @@ pub fn model_job(
     spec.work.iterations = Some(Iterations(iterations));
     spec.work.alone = Some(alone.times(iterations));
     (spec, TrainingModel { pattern: Pattern::Gradients(model), iterations, noise: Noise::None })
+}
+
+/// The same on members of four GPUs, with its exchange known before it starts.
+pub fn known_job(name: &str, members: u64, model: &str, iterations: u64) -> (JobSpec, TrainingModel) {
+    let (mut spec, training) = model_job(name, members, 4, model, iterations);
+    let gradients = model::named(model).expect("a known model").iteration.clone();
+    let compute = Compute { gpu_type: None, members: members as u32, time: gradients.compute };
+    let profile = Profile::new(vec![compute], None).expect("a model computes");
+    spec.profile = Some(Arc::new(profile.reducing(gradients)));
+    (spec, training)
 }

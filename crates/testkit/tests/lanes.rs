@@ -1,41 +1,34 @@
 //! What jobs may do on links: decided with the plan, recorded, made again on replay, and over with the job.
 
-use std::sync::Arc;
-
 use metronome_core::decide::decide;
 use metronome_core::engine::{Engine, State};
 use metronome_core::id::JobId;
-use metronome_core::job::JobSpec;
 use metronome_core::journal::{Record, Replay};
 use metronome_core::lane::Lane;
 use metronome_core::policy::{Links, Policy};
-use metronome_core::profile::{Compute, Profile};
 use metronome_core::units::{Bandwidth, Duration, Instant};
-use metronome_sim::model::{self, TrainingModel};
 use metronome_sim::outcome::Fate;
 use metronome_sim::scenario::{Costs, Fault, Scenario};
 use metronome_sim::world::{self, RunOptions};
-use metronome_testkit::build::{linked_racks, model_job, policy, run, training_scenario};
+use metronome_testkit::build::{known_job as known, linked_racks, policy, run, training_scenario};
 use metronome_testkit::lines::Lines;
 
 const NODE: Bandwidth = Bandwidth(100_000_000_000);
 const RACK: Bandwidth = Bandwidth(50_000_000_000);
 
 /// Everything that is done about links, and nothing.
-const ALL: [Links; 5] = [Links::Shared, Links::Shift, Links::Weighted, Links::Classes, Links::Chosen];
+const ALL: [Links; 7] = [
+    Links::Shared,
+    Links::Shift,
+    Links::Weighted,
+    Links::Classes,
+    Links::Chosen,
+    Links::Rotated,
+    Links::Cushioned,
+];
 
 fn doing(links: Links) -> Policy {
     Policy { links, ..policy("coscheduling") }
-}
-
-/// A job whose exchange is known before it starts.
-fn known(name: &str, members: u64, model: &str, iterations: u64) -> (JobSpec, TrainingModel) {
-    let (mut spec, training) = model_job(name, members, 4, model, iterations);
-    let gradients = model::named(model).expect("a known model").iteration.clone();
-    let compute = Compute { gpu_type: None, members: members as u32, time: gradients.compute };
-    let profile = Profile::new(vec![compute], None).expect("a model computes");
-    spec.profile = Some(Arc::new(profile.reducing(gradients)));
-    (spec, training)
 }
 
 /// Jobs that come and go on racks of two nodes, most of them too wide for one, with a node that fails meanwhile.

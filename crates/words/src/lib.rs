@@ -211,10 +211,13 @@ pub fn sentence(reason: &Reason, names: &impl Names) -> String {
             format!("its {members} must be spread evenly, and {} find room where that is so now", few(*fit))
         }
         Reason::WaitingForVictims => "its place is chosen, and others have yet to leave it".into(),
-        Reason::BandwidthContended { patience } => format!(
+        Reason::BandwidthContended { patience: Some(patience) } => format!(
             "there is room for it, but over links that others use: starting there would cost it and them more than \
              waiting for a better place, which it does until it has waited {patience} in all"
         ),
+        Reason::BandwidthContended { patience: None } => {
+            "there is room for it, but others use the links there so much that too little is left for what it sends".into()
+        }
         Reason::ReservedUntil { ahead, .. } => {
             format!(
                 "there is room for it, but that is kept for {}, which is ahead of it and has waited long",

@@ -159,6 +159,9 @@ fn slowdowns(slowdowns: Slowdowns) -> &'static str {
         Slowdowns::Unseen => "not looked at",
         Slowdowns::Weighed => "choose the place",
         Slowdowns::WaitedOut => "choose the place, or to wait",
+        Slowdowns::Reserved => "cannot be: peaks are reserved",
+        Slowdowns::Compatible => "choose among places equally near",
+        Slowdowns::KeptApart => "choose where bursts can be kept apart",
     }
 }
 
@@ -192,6 +195,7 @@ fn placement(placement: Placement) -> &'static str {
         Placement::Pack => "packed",
         Placement::Buckets => "packed, workers with their servers",
         Placement::Topology => "by topology",
+        Placement::Nearest => "member by member, nearest first",
     }
 }
 
@@ -202,6 +206,8 @@ fn links(links: Links) -> &'static str {
         Links::Chosen => "as predicted to be best",
         Links::Weighted => "shared by bytes sent",
         Links::Classes => "fewest bytes left first",
+        Links::Rotated => "shifted, and again after drift",
+        Links::Cushioned => "shifted by priority, and again after drift",
         Links::Ideal => "without contention",
     }
 }

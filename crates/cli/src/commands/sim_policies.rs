@@ -33,7 +33,7 @@ pub(crate) fn run(args: &SimPolicies) -> Reply {
     match args.output {
         Format::Json => Reply::json(&document),
         Format::Human => {
-            let line = |entry: &Entry| format!("{:<14} {}\n", entry.name, entry.about);
+            let line = |entry: &Entry| format!("{:<15} {}\n", entry.name, entry.about);
             Reply::text(document.policies.iter().map(line).collect::<String>())
         }
     }

@@ -144,6 +144,15 @@ pub(crate) fn bandwidth_contended() -> Stage {
     stage.asking("third")
 }
 
+pub(crate) fn bandwidth_reserved() -> Stage {
+    let mut stage = Stage::over_links("exclusive");
+    stage.submit(sending(gang("first", 6)));
+    stage.submit(sending(gang("second", 6)));
+    stage.wait(1);
+    stage.submit(sending(gang("third", 4)));
+    stage.asking("third")
+}
+
 /// Each iteration computes for a tenth of a second and sends for about as long.
 fn sending(mut spec: JobSpec) -> JobSpec {
     let compute = Duration::from_millis(100);

@@ -5,12 +5,12 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::draft::{Draft, Reach};
-use super::foresee;
 use super::hopeless::hopeless;
 use super::order::{Line, Rank, Ranker};
 use super::pass;
 use super::place::{Placer, too_little_room};
 use super::size::Sizes;
+use super::{compatible, foresee, reserved};
 use crate::cluster::Name;
 use crate::id::{IdVec, JobId, QueueId};
 use crate::job::{Job, JobSpec};
@@ -127,7 +127,7 @@ impl<'a> Rules<'a> {
         self.quota_allows(draft, job)?;
         self.room_is_lent(draft, job)?;
         if reach == Reach::Unclaimed && self.weighs_links(draft, job) {
-            let chosen = foresee::choose(self, draft, id).map_err(|reason| self.or_hopeless(job, reason))?;
+            let chosen = self.choose_by_links(draft, id).map_err(|reason| self.or_hopeless(job, reason))?;
             draft.settle(id, job, chosen);
             return Ok(());
         }
@@ -137,6 +137,15 @@ impl<'a> Rules<'a> {
         }
         draft.assign(id, &job.spec, placed.map_err(|reason| self.or_hopeless(job, reason))?);
         Ok(())
+    }
+
+    fn choose_by_links(&self, draft: &mut Draft<'a>, id: JobId) -> Result<Assignment, Reason> {
+        match self.slowdowns {
+            Slowdowns::Unseen | Slowdowns::Weighed | Slowdowns::WaitedOut => foresee::choose(self, draft, id),
+            Slowdowns::Reserved => reserved::choose(self, draft, id),
+            Slowdowns::Compatible => compatible::most(self, draft, id),
+            Slowdowns::KeptApart => compatible::kept_apart(self, draft, id),
+        }
     }
 
     /// Whether it matters what a job would meet on links, and something is known of that.

@@ -249,6 +249,11 @@ impl<'a> Draft<'a> {
         })
     }
 
+    /// Where members of the job that is being placed are by now.
+    pub(super) fn placed(&self) -> impl Iterator<Item = Part> {
+        self.log.iter().map(|(part, _)| *part)
+    }
+
     /// Undoes everything since the mark.
     pub(super) fn rollback(&mut self, mark: Mark) {
         while self.log.len() > mark.0 {

@@ -14,6 +14,7 @@ use super::admit::Rules;
 use super::draft::Draft;
 use super::order::priority_share;
 use super::reserve::expected_end;
+use super::reserved;
 use crate::id::JobId;
 use crate::job::Job;
 use crate::meetings::{Flow, pattern_of};
@@ -61,7 +62,7 @@ pub(super) fn choose<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) ->
     let best = looked.min_by(|(one, _), (other, _)| one.loss.total_cmp(&other.loss));
     let (outlook, place) = best.expect("there is a place, or a reason why not");
     if waits(rules, job, &outlook) {
-        return Err(Reason::BandwidthContended { patience: patience(job) });
+        return Err(Reason::BandwidthContended { patience: Some(patience(job)) });
     }
     Ok(place)
 }
@@ -75,7 +76,11 @@ pub(super) fn is_not_worth_taking(
     gone: &[JobId],
 ) -> bool {
     let job = &rules.snapshot.jobs[id];
-    rules.weighs_links(draft, job) && waits(rules, job, &outlook(rules.snapshot, draft, id, place, gone))
+    rules.weighs_links(draft, job)
+        && match rules.slowdowns {
+            Slowdowns::Reserved => !reserved::is_left(draft, job, place, gone),
+            _ => waits(rules, job, &outlook(rules.snapshot, draft, id, place, gone)),
+        }
 }
 
 fn waits(rules: &Rules<'_>, job: &Job, outlook: &Outlook) -> bool {

@@ -4,6 +4,8 @@
 //! deciding again gives the same.
 
 mod choose;
+mod cushion;
+mod rotate;
 mod shift;
 
 use std::collections::BTreeMap;
@@ -20,6 +22,8 @@ pub(super) fn interleave(policy: &Policy, draft: &mut Draft<'_>) {
         Links::Classes => everybody(draft, Follows::BytesLeft),
         Links::Shift => shift::turns(draft),
         Links::Chosen => choose::lanes(draft),
+        Links::Rotated => rotate::turns(draft),
+        Links::Cushioned => cushion::turns(draft),
     };
     draft.lanes = changes(draft.snapshot.lanes, &lanes);
 }

@@ -536,7 +536,7 @@ impl<'a, 'r> Pass<'a, 'r> {
     fn end_of_patience(&self) -> Option<Instant> {
         let jobs = self.rules.snapshot.jobs;
         let until = self.refused.iter().filter_map(|refused| match refused.reason {
-            Reason::BandwidthContended { patience } => Some(jobs[refused.job].submitted + patience),
+            Reason::BandwidthContended { patience } => Some(jobs[refused.job].submitted + patience?),
             _ => None,
         });
         until.min()

@@ -2,15 +2,16 @@
 //!
 //! A gang is placed whole or not at all: role by role inside one scope (a domain or the whole cluster), and rolled
 //! back if any role does not fit. `spread` and `pack` choose node by node for each member, as the schedulers they
-//! stand for do; `buckets` packs parameter servers with their workers; `topology` takes the smallest scope that holds
-//! the gang and fills its fewest nodes, with servers and workers where the least crosses links, and where GPUs are
-//! shared the node whose rest is of most use to others. Roles with rules are placed one member at a time. On a node,
-//! shares of GPUs go to the fullest device that has room, whatever the policy.
+//! stand for do, and so does `nearest`, by distance; `buckets` packs parameter servers with their workers; `topology`
+//! takes the smallest scope that holds the gang and fills its fewest nodes, with servers and workers where the least
+//! crosses links, and where GPUs are shared the node whose rest is of most use to others. Roles with rules are placed
+//! one member at a time. On a node, shares of GPUs go to the fullest device that has room, whatever the policy.
 
 mod alternatives;
 mod buckets;
 mod fragments;
 mod near;
+mod nearest;
 mod ruled;
 mod score;
 mod seats;
@@ -187,7 +188,7 @@ impl<'a> Search<'a> {
             let domains = cluster.domains_at(level).map(Scope::Domain);
             domains.filter_map(|scope| Some((0, self.slack(draft, scope)?, scope))).collect()
         };
-        if self.rule == Placement::Spread {
+        if matches!(self.rule, Placement::Spread | Placement::Nearest) {
             found.iter_mut().for_each(|(_, slack, _)| *slack = u64::MAX - *slack);
         }
         let kept = found.len().min(MOST_TRIES_PER_LEVEL);
@@ -284,6 +285,9 @@ impl<'a> Search<'a> {
         if members == 0 {
             return Ok(Vec::new());
         }
+        if self.rule == Placement::Nearest && self.teams_of(role).is_none() {
+            return self.nearest(draft, scope, numbered, members);
+        }
         if draft.is_ruled(shape) {
             return self.one_at_a_time(draft, scope, numbered, members);
         }
@@ -294,7 +298,7 @@ impl<'a> Search<'a> {
         let chosen = match self.rule {
             _ if self.teams_of(role).is_some() => self.fewest(draft, Level(0), candidates, members),
             Placement::Topology => self.fewest(draft, Level(0), candidates, members),
-            Placement::Spread | Placement::Pack | Placement::Buckets => {
+            Placement::Spread | Placement::Pack | Placement::Buckets | Placement::Nearest => {
                 self.one_by_one(draft, candidates, shape, members)
             }
         };
@@ -356,7 +360,7 @@ impl<'a> Search<'a> {
         let free = draft.room_on(node, self.reach) - shape.each.times(u64::from(placed));
         let capacity = draft.snapshot.cluster.node(node).capacity;
         let score = match self.rule {
-            Placement::Spread => kube_score(capacity, free, shape.each),
+            Placement::Spread | Placement::Nearest => kube_score(capacity, free, shape.each),
             Placement::Pack | Placement::Buckets | Placement::Topology => {
                 fullness(capacity, free, shape.each)
             }

@@ -10,7 +10,7 @@ use crate::id::{GroupId, JobId};
 use crate::job::{Job, Life, Priority};
 use crate::meetings::{Meetings, pattern_of};
 use crate::plan::Assignment;
-use crate::policy::{Policy, Slowdowns};
+use crate::policy::Policy;
 use crate::queue::Holdings;
 use crate::room::Room;
 use crate::snapshot::{ClassKey, Waiting};
@@ -216,8 +216,7 @@ fn class_key(policy: &Policy, job: &Job, now: Instant) -> ClassKey {
 
 /// A number for what a job does in an iteration, where that matters; jobs of one class look the same on links.
 fn sends(policy: &Policy, job: &Job) -> u64 {
-    let matters = policy.slowdowns != Slowdowns::Unseen;
-    let pattern = matters.then(|| pattern_of(&job.spec)).flatten();
+    let pattern = policy.looks_at_exchanges().then(|| pattern_of(&job.spec)).flatten();
     pattern.map_or(0, |pattern| pattern.fingerprint())
 }
 

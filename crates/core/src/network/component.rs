@@ -28,7 +28,7 @@ pub(super) struct Component {
     sharer: Sharer,
     memo: Option<Memo>,
     senders: Vec<u32>,
-    /// Unless there is noise: then nothing ever repeats.
+    /// Unless there is noise, or somebody keeps to the clock: then nothing ever repeats.
     repeat: Option<Repeat>,
 }
 
@@ -55,7 +55,7 @@ impl Component {
             sharer,
             memo: Memo::new(count, marks),
             senders: Vec::with_capacity(count),
-            repeat: (!jobs.iter().any(Running::is_noisy)).then(Repeat::default),
+            repeat: (!jobs.iter().any(|job| job.is_noisy() || job.is_watched())).then(Repeat::default),
             jobs,
         };
         for index in 0..count {

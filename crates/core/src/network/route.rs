@@ -66,6 +66,11 @@ impl Route {
         &self.0
     }
 
+    /// What one byte of gradient puts on a link.
+    pub fn load_on(&self, link: LinkId) -> f64 {
+        self.0.binary_search_by_key(&link, |(crossed, _)| *crossed).map_or(0.0, |at| self.0[at].1)
+    }
+
     /// The most that one byte of gradient puts on any link.
     pub(super) fn peak(&self) -> f64 {
         self.0.iter().map(|(_, load)| *load).fold(0.0, f64::max)

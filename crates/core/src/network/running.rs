@@ -41,8 +41,9 @@ pub(super) struct Running {
     pub(super) key: usize,
     pub(super) lane: Lane,
     ladder: Ladder,
-    /// Until when it is to be held before its next iteration.
+    /// Until when it is to be held before its next iteration, and when it was held last.
     turn: Option<Turn>,
+    held: u64,
     pattern: Arc<Pattern>,
     route: Route,
     jitter: Option<Box<dyn Jitter>>,
@@ -90,6 +91,7 @@ impl Running {
             lane,
             ladder: Ladder::of(lane, pattern.bytes(), None),
             turn: lane.turn,
+            held: now,
             pattern,
             route,
             jitter,
@@ -147,7 +149,7 @@ impl Running {
     }
 
     fn begin(&mut self, ended: u64) {
-        let at = self.turn.take().map_or(ended, |turn| turn.next(Instant(ended)).0);
+        let at = self.hold(ended);
         self.previous = self.start;
         self.start = at;
         self.sent_now = 0.0;
@@ -158,6 +160,26 @@ impl Running {
         } else {
             (self.doing, self.next) = (Doing::Ending, self.end(at));
         }
+    }
+
+    /// When the iteration begins that could begin now: at once, or at its turn.
+    fn hold(&mut self, now: u64) -> u64 {
+        let Some(turn) = self.turn.take().or_else(|| self.missed(now)) else { return now };
+        self.held = turn.next(Instant(now)).0;
+        self.held
+    }
+
+    /// The turn that it has drifted away from, if that is watched and it was not held a moment ago.
+    fn missed(&self, now: u64) -> Option<Turn> {
+        let turn = self.lane.turn?;
+        let watch = turn.watch?;
+        let rested = now.saturating_sub(self.held) >= watch.pause.0;
+        (rested && turn.distance(Instant(now)) > watch.tolerance).then_some(turn)
+    }
+
+    /// Whether what it does next depends on more than where it is in its iteration.
+    pub(super) fn is_watched(&self) -> bool {
+        self.lane.turn.is_some_and(|turn| turn.watch.is_some())
     }
 
     /// Does what is due at `next`. A flow that opens has no rate yet: see [`Self::flow`].
@@ -247,7 +269,8 @@ impl Running {
     }
 
     pub(super) fn change_lane(&mut self, lane: Lane) {
-        self.turn = lane.turn.filter(|turn| self.lane.turn != Some(*turn)).or(self.turn);
+        let is_new = |turn: &Turn| !self.lane.turn.is_some_and(|before| before.is_with(*turn));
+        self.turn = lane.turn.filter(is_new).or(self.turn);
         self.lane = lane;
     }
 

@@ -71,7 +71,10 @@ fn because(reason: &Reason) -> String {
             format!("its {members} members must be spread evenly, and only {fit} would fit so")
         }
         Reason::WaitingForVictims => "others had yet to leave its nodes".into(),
-        Reason::BandwidthContended { .. } => "a better place on the links was worth waiting for".into(),
+        Reason::BandwidthContended { patience: Some(_) } => {
+            "a better place on the links was worth waiting for".into()
+        }
+        Reason::BandwidthContended { patience: None } => "too little was left of the links".into(),
         Reason::ReservedUntil { .. } => "room was kept for somebody ahead of it".into(),
         Reason::BehindHigherPriority { .. } => "the line is served in order".into(),
         Reason::StartFailed { times, .. } => format!("starting it failed, {times} times so far"),

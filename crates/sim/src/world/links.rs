@@ -41,9 +41,13 @@ impl Wires {
         let wiring = Wiring::of(&scenario.cluster, scenario.within_node);
         let contention = match links {
             Links::Ideal => Contention::None,
-            Links::Shared | Links::Shift | Links::Weighted | Links::Classes | Links::Chosen => {
-                Contention::Shared
-            }
+            Links::Shared
+            | Links::Shift
+            | Links::Weighted
+            | Links::Classes
+            | Links::Chosen
+            | Links::Rotated
+            | Links::Cushioned => Contention::Shared,
         };
         let mut network = Network::new(wiring.rates(), Sharing { contention, ..Sharing::default() });
         if keep == Keep::Pictures {

@@ -43,7 +43,7 @@ fn add_newcomers(meetings: &Meetings, jobs: &[JobId], turns: &mut BTreeMap<JobId
         if !turns.contains_key(job) {
             let offset = wheel.best(spoke);
             wheel.put(spoke, offset);
-            turns.insert(*job, Turn { period: beat.period, offset });
+            turns.insert(*job, Turn { period: beat.period, offset, watch: None });
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::cluster::Level;
 use crate::decide::counts::RuleKind;
 use crate::decide::draft::{Draft, Reach};
 use crate::job::{Role, Shape, Topology};
+use crate::policy::Placement;
 use crate::report::Reason;
 
 impl<'a> Search<'a> {
@@ -40,6 +41,10 @@ impl<'a> Search<'a> {
             }
         }
         let forbidden = self.forbidden(draft);
+        if forbidden.is_none() && self.rule == Placement::Nearest {
+            // Room for all, and no rule in the way: it is the links of nodes that are used up.
+            return Reason::BandwidthContended { patience: None };
+        }
         forbidden.unwrap_or_else(|| insufficient(role, self.sizes, u32::try_from(fit).unwrap_or(u32::MAX)))
     }
 

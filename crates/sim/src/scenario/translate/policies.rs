@@ -24,22 +24,31 @@ const PREEMPTION: [(&str, Preemption); 4] = [
     ("byPriority", Preemption::ByPriority),
     ("byGain", Preemption::ByGain),
 ];
-const PLACEMENT: [(&str, Placement); 4] = [
+const PLACEMENT: [(&str, Placement); 5] = [
     ("spread", Placement::Spread),
     ("pack", Placement::Pack),
     ("buckets", Placement::Buckets),
     ("topology", Placement::Topology),
+    ("nearest", Placement::Nearest),
 ];
 
-const LINKS: [(&str, Links); 5] = [
+const LINKS: [(&str, Links); 7] = [
     ("shared", Links::Shared),
     ("shift", Links::Shift),
     ("weighted", Links::Weighted),
     ("classes", Links::Classes),
     ("chosen", Links::Chosen),
+    ("rotated", Links::Rotated),
+    ("cushioned", Links::Cushioned),
 ];
-const SLOWDOWNS: [(&str, Slowdowns); 3] =
-    [("unseen", Slowdowns::Unseen), ("weighed", Slowdowns::Weighed), ("waitedOut", Slowdowns::WaitedOut)];
+const SLOWDOWNS: [(&str, Slowdowns); 6] = [
+    ("unseen", Slowdowns::Unseen),
+    ("weighed", Slowdowns::Weighed),
+    ("waitedOut", Slowdowns::WaitedOut),
+    ("reserved", Slowdowns::Reserved),
+    ("compatible", Slowdowns::Compatible),
+    ("keptApart", Slowdowns::KeptApart),
+];
 const MOVING: [(&str, Moving); 2] = [("never", Moving::Never), ("forGain", Moving::ForGain)];
 
 const DEFAULT_BASE: &str = "metronome";

@@ -1,0 +1,100 @@
+//! Members one after the other to where the network costs least towards those of the same job that were placed before:
+//! nothing on one node, little in one domain, ever more from level to level. Among equals kube-scheduler's score decides.
+//!
+//! As nodes are said to have so much bandwidth and members to need so much on average, a node is left out whose links
+//! those would exceed who are there already. Links above the nodes, and when who sends, are not looked at.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::seats::merged;
+use super::{Numbered, Scope, Search};
+use crate::cluster::Cluster;
+use crate::decide::draft::Draft;
+use crate::id::{DomainId, NodeId};
+use crate::meetings::pattern_of;
+use crate::plan::Part;
+
+impl<'a> Search<'a> {
+    /// Takes room for all members of a role, or says how many found a place.
+    pub(super) fn nearest(
+        &self,
+        draft: &mut Draft<'a>,
+        scope: Scope,
+        numbered: Numbered<'a>,
+        members: u32,
+    ) -> Result<Vec<Part>, u32> {
+        let shape = &numbered.1.shape;
+        let busy = self.used_up(draft);
+        let mut company = Company::of(draft);
+        let mut parts = Vec::new();
+        for count in 0..members {
+            let candidates = self.candidates(draft, scope, shape).into_iter().map(|(node, _)| node);
+            let allowed =
+                candidates.filter(|node| !busy.contains(node) && draft.forbid(shape, *node).is_none());
+            let merit = |node: &NodeId| {
+                let (disturbance, _, score) = self.score(draft, *node, shape, 0);
+                (disturbance, Reverse(company.cost(draft.snapshot.cluster, *node)), score, Reverse(*node))
+            };
+            let node = allowed.max_by_key(merit).ok_or(count)?;
+            parts.extend(self.seat(draft, numbered, node, 1));
+            company.join(draft.snapshot.cluster, node, 1);
+        }
+        Ok(merged(parts))
+    }
+
+    /// The nodes that have too little bandwidth left on average for a member, in order.
+    fn used_up(&self, draft: &Draft<'a>) -> Vec<NodeId> {
+        let Some(pattern) = pattern_of(&self.job.spec).filter(|_| !draft.meetings.knows_no_links()) else {
+            return Vec::new();
+        };
+        let used = draft.meetings.used_on_average().into_iter();
+        let members = self.job.spec.roles.iter().map(|role| self.size(role)).sum();
+        let exceeds = |(node, used): &(NodeId, f64)| {
+            used + draft.meetings.needed_on_average(*node, &pattern, members) > 1.0
+        };
+        used.filter(exceeds).map(|(node, _)| node).collect()
+    }
+}
+
+/// How many members of the job are where.
+#[derive(Default)]
+struct Company {
+    all: u64,
+    on: BTreeMap<NodeId, u64>,
+    within: BTreeMap<DomainId, u64>,
+}
+
+/// What a member costs that is as far away as can be.
+const MOST_COST: u64 = 100;
+
+impl Company {
+    fn of(draft: &Draft<'_>) -> Self {
+        let mut company = Self::default();
+        for part in draft.placed() {
+            company.join(draft.snapshot.cluster, part.node, u64::from(part.members));
+        }
+        company
+    }
+
+    fn join(&mut self, cluster: &Cluster, node: NodeId, members: u64) {
+        self.all += members;
+        *self.on.entry(node).or_default() += members;
+        for domain in &cluster.node(node).domains {
+            *self.within.entry(*domain).or_default() += members;
+        }
+    }
+
+    /// What it costs to be on a node: nothing for each member there, one for those in the same innermost domain, ten
+    /// for those in the next, and so on.
+    fn cost(&self, cluster: &Cluster, node: NodeId) -> u64 {
+        let mut near = self.on.get(&node).copied().unwrap_or(0);
+        let (mut cost, mut each) = (0, 1);
+        for domain in cluster.node(node).domains.iter().rev() {
+            let within = self.within.get(domain).copied().unwrap_or(0);
+            cost += each * (within - near);
+            (near, each) = (within, (each * 10).min(MOST_COST));
+        }
+        cost + each * (self.all - near)
+    }
+}
