@@ -31,9 +31,9 @@ const LEAST_ITERATIONS: u64 = 4;
 /// A prediction runs about so many iterations of all flows together.
 const MOST_ITERATIONS_IN_ALL: u64 = 4_000;
 
-/// More than this is not run ahead, however few iterations of the slowest that is: so many iterations of all flows
-/// together, each counted by how many flows it is among, as each of its events is looked at by all of them.
-const MOST_WORK: u64 = 200_000;
+/// And so many, each counted by how many flows it is among, as each of its events is looked at by all of them: some
+/// milliseconds. Where that is less than the least that says anything, nothing is run ahead.
+const MOST_WORK: u64 = 60_000;
 
 /// Answers that are remembered. When there are more, all are forgotten: what is needed again is soon known again.
 const MOST_REMEMBERED: usize = 4_096;
@@ -173,9 +173,9 @@ impl<'f> Meeting<'f> {
         let longest = self.longest();
         let of = |flow: &Flow| (longest / flow.alone.0.max(1)).saturating_add(1);
         let meanwhile = self.flows.iter().map(|(_, flow, _)| of(flow)).fold(0, u64::saturating_add);
-        let iterations = (MOST_ITERATIONS_IN_ALL / meanwhile).clamp(LEAST_ITERATIONS, ITERATIONS);
-        let work = meanwhile.saturating_mul(iterations).saturating_mul(self.flows.len() as u64);
-        (work <= MOST_WORK).then_some(iterations)
+        let by_work = MOST_WORK / meanwhile.saturating_mul(self.flows.len() as u64);
+        let iterations = (MOST_ITERATIONS_IN_ALL / meanwhile).max(LEAST_ITERATIONS).min(by_work);
+        (iterations >= LEAST_ITERATIONS).then_some(iterations.min(ITERATIONS))
     }
 }
 

@@ -187,7 +187,7 @@ fn pods_are_drawn_from_a_folder_of_lists() {
         .unwrap();
     let import = sound.scenarios[2].import.clone().unwrap();
     assert_eq!(import, Import::Openb { file: "openb".to_owned(), fill: 1300, seed: 3 });
-    let missing = import.read(Path::new("nowhere")).unwrap_err();
+    let missing = import.read(Path::new("nowhere"), Path::new("")).unwrap_err();
     assert!(missing.to_string().contains("it is not a folder"), "{missing}");
     let vague = Definition::parse(&openb(r#""format": "openb", "file": "openb", "fill": "full", "seed": 3"#));
     assert!(vague.unwrap_err().to_string().contains("definition of the experiment"));
