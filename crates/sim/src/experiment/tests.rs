@@ -174,7 +174,7 @@ fn a_scenario_may_be_a_trace_with_policies_and_observations_of_its_own() {
     assert_eq!(muri.data().collect::<Vec<_>>(), ["muri/jobs.csv", "muri/srtf.csv.gz"]);
     let Some(Import::Muri { round, time, .. }) = &muri.import else { panic!("a trace of Muri") };
     assert_eq!((*round, *time), (Duration::from_secs(360), TimeFrom::Iterations));
-    let missing = muri.import.as_ref().unwrap().read(Path::new("nowhere")).unwrap_err();
+    let missing = muri.import.as_ref().unwrap().read(Path::new("nowhere"), Path::new("")).unwrap_err();
     assert!(missing.to_string().contains("jobs.csv: there is no such file"), "{missing}");
 }
 
