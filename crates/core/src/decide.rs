@@ -23,6 +23,7 @@ use crate::job::{Job, Standing};
 use crate::lane::Lane;
 use crate::plan::{Amendment, Reservation};
 use crate::policy::Policy;
+use crate::reconfiguration::Ground;
 use crate::report::Report;
 use crate::snapshot::Snapshot;
 use crate::units::Instant;
@@ -39,6 +40,8 @@ pub struct Decision {
     pub standings: Vec<(JobId, Standing)>,
     /// What jobs may do on links from now on, where that changes.
     pub lanes: Vec<(JobId, Lane)>,
+    /// What that was decided on.
+    pub grounds: Vec<Ground>,
     /// Who waits for a time at which there is room.
     pub reservations: Vec<Reservation>,
     /// When to decide again even if nothing happens.

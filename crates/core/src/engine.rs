@@ -7,6 +7,7 @@ mod event;
 mod explain;
 mod groups;
 mod index;
+mod links;
 mod nodes;
 mod outcomes;
 mod queues;
@@ -153,6 +154,8 @@ impl Engine {
             Event::NodeLost(node) => self.node_turned(node, NodeState::Gone),
             Event::NodeBack(node) => self.node_turned(node, NodeState::Ready),
             Event::NodeCordoned(node) => self.node_turned(node, NodeState::Cordoned),
+            Event::LinkChanged { link, rate } => self.link_changed(link, rate),
+            Event::LoopMeasured { job, profile } => self.loop_measured(job, profile),
             Event::PolicyChanged(policy) => self.policy_changed(policy),
             Event::CounterAdded { name, each } => self.counter_added(name, each),
             Event::NodeSet { set, nodes } => self.node_set(set, nodes),
@@ -229,7 +232,7 @@ impl Engine {
     /// One decision: snapshot, decide, check, adopt. A plan that breaks a rule is thrown away, and the previous one
     /// stays.
     fn cycle(&mut self) -> Decided {
-        let Decision { amendment, report, standings, lanes, reservations, wake } =
+        let Decision { amendment, mut report, standings, lanes, grounds, reservations, wake } =
             decide(&self.snapshot(), &self.state.policy);
         self.state.cycles += 1;
         self.state.dirty = report.cut_short;
@@ -238,11 +241,14 @@ impl Engine {
         match self.check(amendment) {
             Ok(checked) => {
                 let amendment = Checked::clone(&checked).into_inner();
+                let reconfigured = std::mem::take(&mut report.reconfigured);
                 self.state.reservations = reservations;
                 self.adopt(checked, standings, report);
                 self.keep_to_lanes(&lanes);
+                self.state.grounds = grounds;
+                self.state.reconfigured.clone_from(&reconfigured);
                 self.check_all_at_times();
-                Decided { amendment, lanes, blocked_by, refused: None }
+                Decided { amendment, lanes, reconfigured, blocked_by, refused: None }
             }
             Err(violation) => {
                 self.alarm(violation.to_string());
@@ -272,6 +278,7 @@ impl Engine {
             pasts: &self.state.pasts,
             meetings: &self.index.meetings,
             lanes: &self.state.lanes,
+            grounds: &self.state.grounds,
             reservations: &self.state.reservations,
             priorities: &self.index.priorities,
             pass: self.state.pass,

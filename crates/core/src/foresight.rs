@@ -8,6 +8,11 @@
 //! evenly over the periods, and compute varies a little, so that nobody stays locked in a lucky or an unlucky place.
 //! Links that only one flow crosses matter only if they are its narrowest, and equal sets of flows have equal answers, on
 //! whatever links they meet: so answers are remembered by *signature*, which names neither jobs nor links.
+//!
+//! **Bound.** Where there are too many flows, or their periods differ too much, nothing is run ahead: then each is taken
+//! to be slowed down as far as its busiest link has more to carry than it can, whatever the lanes. As no lanes are better
+//! than none by that, such a crowd shares fairly. A flow that waits for a link which is down takes nothing from others
+//! and is left out.
 
 mod rehearsal;
 
@@ -16,7 +21,7 @@ use std::collections::BTreeMap;
 use crate::id::{IdVec, LinkId};
 use crate::lane::Lane;
 use crate::meetings::Flow;
-use crate::network::{Jitter, Network, Route, Sharing, Training};
+use crate::network::{Jitter, Network, Route, Sharing, Training, bytes_per_nano};
 use crate::units::{Bandwidth, Duration, Instant};
 
 pub use rehearsal::{Rehearsal, Rehearsed, Watched, rehearse};
@@ -29,6 +34,10 @@ const LEAST_ITERATIONS: u64 = 4;
 
 /// A prediction runs about so many iterations of all flows together.
 const MOST_ITERATIONS_IN_ALL: u64 = 4_000;
+
+/// And so many, each counted by how many flows it is among, as each of its events is looked at by all of them: some
+/// milliseconds. Where that is less than the least that says anything, nothing is run ahead.
+const MOST_WORK: u64 = 60_000;
 
 /// Answers that are remembered. When there are more, all are forgotten: what is needed again is soon known again.
 const MOST_REMEMBERED: usize = 4_096;
@@ -45,15 +54,15 @@ type Signature = Vec<u64>;
 impl Foresight {
     /// For each flow in its lane, how long an iteration takes among the others, over alone.
     pub fn slowdowns(&mut self, flows: &[(&Flow, Lane)], rate: impl Fn(LinkId) -> Bandwidth) -> Vec<f64> {
-        if flows.len() < 2 {
+        let meeting = Meeting::of(flows, rate);
+        if meeting.flows.len() < 2 {
             return vec![1.0; flows.len()];
         }
-        let meeting = Meeting::of(flows, rate);
         let signature = meeting.signature();
         if !self.known.contains_key(&signature) && self.known.len() >= MOST_REMEMBERED {
             self.known.clear();
         }
-        let found = self.known.entry(signature).or_insert_with(|| meeting.run_ahead());
+        let found = self.known.entry(signature).or_insert_with(|| meeting.look_ahead());
         let mut slowdowns = vec![1.0; flows.len()];
         for (slowdown, (place, ..)) in found.iter().zip(&meeting.flows) {
             slowdowns[*place] = *slowdown;
@@ -76,6 +85,7 @@ impl<'f> Meeting<'f> {
     fn of(asked: &[(&'f Flow, Lane)], rate: impl Fn(LinkId) -> Bandwidth) -> Self {
         let mut flows: Vec<(usize, &'f Flow, Lane)> =
             asked.iter().enumerate().map(|(place, (flow, lane))| (place, *flow, *lane)).collect();
+        flows.retain(|(_, flow, _)| !flow.is_stalled());
         flows.sort_by_key(|(place, flow, lane)| (flow.fingerprint, flow.route.links().len(), *lane, *place));
         let mut users: BTreeMap<LinkId, u32> = BTreeMap::new();
         for (link, _) in flows.iter().flat_map(|(_, flow, _)| flow.route.links()) {
@@ -105,9 +115,31 @@ impl<'f> Meeting<'f> {
     }
 
     /// The slowdown of each flow, in the order they have here.
-    fn run_ahead(&self) -> Vec<f64> {
+    fn look_ahead(&self) -> Vec<f64> {
+        match self.iterations() {
+            Some(iterations) => self.run_ahead(iterations),
+            None => self.estimate(),
+        }
+    }
+
+    /// As if what each sends were spread evenly over its iterations, and a link that has too much to carry made them all
+    /// slower alike.
+    fn estimate(&self) -> Vec<f64> {
+        let mut asked: IdVec<LinkId, f64> = IdVec::filled(0.0, self.rates.len());
+        for ((_, flow, _), route) in self.flows.iter().zip(&self.routes) {
+            let sends = flow.pattern.bytes() / flow.alone.0.max(1) as f64;
+            for (link, load) in route {
+                asked[*link] += sends * load / bytes_per_nano(self.rates[*link]);
+            }
+        }
+        let busiest =
+            |route: &Vec<(LinkId, f64)>| route.iter().map(|(link, _)| asked[*link]).fold(1.0, f64::max);
+        self.routes.iter().map(busiest).collect()
+    }
+
+    fn run_ahead(&self, iterations: u64) -> Vec<f64> {
         let mut network = self.network();
-        network.run_until(self.horizon());
+        network.run_until(self.after(iterations));
         let slowdown = |(key, (_, flow, _)): (usize, &(usize, &Flow, Lane))| {
             let mean = mean(&mut network, key, flow);
             (mean.0 as f64 / flow.alone.0.max(1) as f64).max(1.0)
@@ -144,12 +176,23 @@ impl<'f> Meeting<'f> {
         }
     }
 
-    fn horizon(&self) -> Instant {
-        let alone = |flow: &Flow| flow.alone.0.max(1);
-        let longest = self.flows.iter().map(|(_, flow, _)| alone(flow)).max().unwrap_or(1);
-        let meanwhile: u64 = self.flows.iter().map(|(_, flow, _)| longest / alone(flow) + 1).sum();
-        let iterations = (MOST_ITERATIONS_IN_ALL / meanwhile).clamp(LEAST_ITERATIONS, ITERATIONS);
-        Instant(longest.saturating_mul(iterations))
+    fn longest(&self) -> u64 {
+        self.flows.iter().map(|(_, flow, _)| flow.alone.0.max(1)).max().unwrap_or(1)
+    }
+
+    /// When the slowest has done so many iterations by itself.
+    fn after(&self, iterations: u64) -> Instant {
+        Instant(self.longest().saturating_mul(iterations))
+    }
+
+    /// How many iterations of the slowest are run ahead; none where that is too much work.
+    fn iterations(&self) -> Option<u64> {
+        let longest = self.longest();
+        let of = |flow: &Flow| (longest / flow.alone.0.max(1)).saturating_add(1);
+        let meanwhile = self.flows.iter().map(|(_, flow, _)| of(flow)).fold(0, u64::saturating_add);
+        let by_work = MOST_WORK / meanwhile.saturating_mul(self.flows.len() as u64);
+        let iterations = (MOST_ITERATIONS_IN_ALL / meanwhile).max(LEAST_ITERATIONS).min(by_work);
+        (iterations >= LEAST_ITERATIONS).then_some(iterations.min(ITERATIONS))
     }
 }
 

@@ -242,11 +242,18 @@ pub struct Job {
     /// It lost a node and waits to go on: ahead of newcomers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_to_be_repaired: bool,
+    /// How often its loop was measured and found to be other than was known.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub times_measured: u32,
     /// The shapes of its roles and the class it waits in, as interned by the engine.
     #[serde(skip)]
     pub shapes: Vec<ShapeId>,
     #[serde(skip)]
     pub class: Option<ClassId>,
+}
+
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Job {

@@ -10,6 +10,7 @@ use crate::engine::{Engine, Event, State};
 use crate::id::JobId;
 use crate::lane::Lane;
 use crate::plan::{Amendment, Step};
+use crate::reconfiguration::Reconfiguration;
 use crate::units::Instant;
 
 /// The version of the records below. Adding a field with a default keeps it; anything else raises it.
@@ -49,6 +50,9 @@ pub struct Decided {
     pub amendment: Amendment,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<(JobId, Lane)>,
+    /// Why lanes of running jobs change, or their places because of links.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reconfigured: Vec<Reconfiguration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<JobId>,
     /// The plan broke a rule and was thrown away.
@@ -61,6 +65,7 @@ impl Decided {
         Self {
             amendment: Amendment::default(),
             lanes: Vec::new(),
+            reconfigured: Vec::new(),
             blocked_by: None,
             refused: Some(violation.to_string()),
         }

@@ -23,6 +23,7 @@ pub mod policy;
 pub mod profile;
 pub mod progress;
 pub mod queue;
+pub mod reconfiguration;
 pub mod report;
 pub mod room;
 pub mod snapshot;

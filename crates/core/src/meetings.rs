@@ -19,6 +19,9 @@ use crate::profile::ring_load;
 use crate::units::{Bandwidth, Duration};
 use crate::wiring::{Placed, Wiring};
 
+/// How long an iteration takes that waits for a link which carries nothing.
+const FOR_EVER: Duration = Duration(u64::MAX);
+
 /// A training loop at its place.
 #[derive(Clone, Debug)]
 pub struct Flow {
@@ -52,6 +55,11 @@ impl Flow {
     fn best_rate(&self, rates: &IdVec<LinkId, Bandwidth>) -> Option<f64> {
         let each = self.route.links().iter().map(|(link, load)| bytes_per_nano(rates[*link]) / load);
         each.min_by(f64::total_cmp).filter(|rate| *rate > 0.0)
+    }
+
+    /// Whether a link on its way is down: then it sends nothing, and nobody meets it.
+    pub fn is_stalled(&self) -> bool {
+        self.alone == FOR_EVER
     }
 }
 
@@ -107,14 +115,34 @@ impl Meetings {
             return;
         }
         let flow = pattern_of(spec).and_then(|pattern| self.flow_at(spec, &pattern, place));
-        let Some(flow) = flow else { return };
-        for (link, _) in flow.route.links() {
+        if let Some(flow) = flow {
+            self.put(job, flow);
+        }
+    }
+
+    /// Whoever is stalled is not on its links.
+    fn put(&mut self, job: JobId, flow: Flow) {
+        let crossed = if flow.is_stalled() { &[][..] } else { flow.route.links() };
+        for (link, _) in crossed {
             let users = &mut self.users[*link];
             if let Err(at) = users.binary_search(&job) {
                 users.insert(at, job);
             }
         }
         self.flows.insert(job, flow);
+    }
+
+    /// A link carries so much from now on.
+    pub(crate) fn set_rate(&mut self, link: LinkId, rate: Bandwidth) {
+        Arc::make_mut(&mut self.wiring).set_rate(link, rate);
+        let crosses = |flow: &Flow| flow.route.links().iter().any(|(crossed, _)| *crossed == link);
+        let crossing = self.flows.iter().filter(|(_, flow)| crosses(flow));
+        let changed: Vec<(JobId, Flow)> = crossing.map(|(job, flow)| (*job, flow.clone())).collect();
+        for (job, flow) in changed {
+            self.leave(job);
+            let alone = self.wiring.alone(&flow.pattern, &flow.route);
+            self.put(job, Flow { alone, ..flow });
+        }
     }
 
     pub(crate) fn leave(&mut self, job: JobId) {
@@ -140,7 +168,7 @@ impl Meetings {
         let mut seen: BTreeSet<JobId> = BTreeSet::new();
         let mut components = Vec::new();
         for (job, flow) in &self.flows {
-            if flow.is_local() || seen.contains(job) {
+            if flow.is_local() || flow.is_stalled() || seen.contains(job) {
                 continue;
             }
             let mut met = self.met_on(&flow.route, |other| other == *job);
@@ -223,8 +251,13 @@ impl Meetings {
         })
     }
 
+    /// What a link carries.
+    pub fn rate(&self, link: LinkId) -> Bandwidth {
+        self.wiring.rates()[link]
+    }
+
     fn capacity(&self, link: LinkId) -> f64 {
-        bytes_per_nano(self.wiring.rates()[link])
+        bytes_per_nano(self.rate(link))
     }
 
     /// Everybody who shares a link with such a route, directly or by way of others, with those thought away who are

@@ -6,6 +6,7 @@ use crate::cluster::{Level, Name};
 use crate::id::{ClassId, JobId, NodeId, QueueId};
 use crate::job::Priority;
 use crate::plan::Assignment;
+use crate::reconfiguration::Reconfiguration;
 use crate::units::{Duration, Instant, Resources};
 
 /// The one vocabulary of verdicts. Each is something a user can act on.
@@ -123,6 +124,9 @@ pub struct Report {
     /// Who makes room, and for whom.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub displaced: Vec<(JobId, JobId)>,
+    /// What changes for running jobs because of links, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reconfigured: Vec<Reconfiguration>,
 }
 
 /// Everything a user may ask about one job.

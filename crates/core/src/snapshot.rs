@@ -12,6 +12,7 @@ use crate::lane::Lane;
 use crate::meetings::Meetings;
 use crate::plan::{Plan, Reservation};
 use crate::queue::{Holdings, Pasts, Queue};
+use crate::reconfiguration::Ground;
 use crate::report::Reason;
 use crate::room::Room;
 use crate::units::{Duration, Instant, Share};
@@ -45,6 +46,8 @@ pub struct Snapshot<'a> {
     pub meetings: &'a Meetings,
     /// What jobs may do there, where that is not the default.
     pub lanes: &'a BTreeMap<JobId, Lane>,
+    /// What that was decided on.
+    pub grounds: &'a [Ground],
     /// Who waits for a time at which there is room.
     pub reservations: &'a [Reservation],
     /// Priorities present, with the number of jobs of each.

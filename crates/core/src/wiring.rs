@@ -39,9 +39,13 @@ impl Wiring {
         &self.fabric
     }
 
-    /// The rates that links have when nothing is wrong.
+    /// What links carry.
     pub fn rates(&self) -> &IdVec<LinkId, Bandwidth> {
         &self.rates
+    }
+
+    pub(crate) fn set_rate(&mut self, link: LinkId, rate: Bandwidth) {
+        self.rates[link] = rate;
     }
 
     /// The way of what a job sends. Parameter servers exchange with workers; without them, the nodes form a ring in

@@ -2,8 +2,9 @@
 //!
 //! Preemption is free, and jobs keep their progress. `Rules` says what else a source has of its own: whole seconds, or
 //! rounds and starts that take time. On one node the GPUs are one pool; on more, a job is made of members no larger
-//! than a node. openb brings its own nodes, and jobs that share GPUs.
+//! than a node. openb brings its own nodes, and jobs that share GPUs; lingjun brings nodes and links, and no jobs.
 
+mod lingjun;
 mod muri;
 mod openb;
 mod philly;
@@ -24,6 +25,7 @@ use crate::scenario::values::MOST_NODES;
 use crate::trace::parse_gpus;
 use crate::trace::table::{Cells, Column, Strangers, Table};
 
+pub use lingjun::{Lingjun, lingjun, write_lingjun};
 pub use muri::{MuriOptions, TimeFrom, muri};
 pub use openb::{Fill, Openb, OpenbOptions, openb, write_openb};
 pub use philly::philly;

@@ -4,6 +4,7 @@ use crate::encounter::Encounter;
 use metronome_core::cluster::Name;
 use metronome_core::id::NodeId;
 use metronome_core::job::Priority;
+use metronome_core::reconfiguration::Why;
 use metronome_core::report::Reason;
 use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Share};
 
@@ -85,6 +86,32 @@ pub struct LinkLoad {
     pub bins: Vec<f64>,
 }
 
+/// How often something was changed for running jobs because of links, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reconfigured {
+    pub arrival: u64,
+    pub departure: u64,
+    pub link: u64,
+    pub profile: u64,
+    pub drift: u64,
+    pub priorities: u64,
+    pub room: u64,
+}
+
+impl Reconfigured {
+    pub fn add(&mut self, why: Why) {
+        *match why {
+            Why::Arrival { .. } => &mut self.arrival,
+            Why::Departure { .. } => &mut self.departure,
+            Why::Link { .. } => &mut self.link,
+            Why::Profile { .. } => &mut self.profile,
+            Why::Drift { .. } => &mut self.drift,
+            Why::Priorities => &mut self.priorities,
+            Why::Room => &mut self.room,
+        } += 1;
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub policy: String,
@@ -112,6 +139,10 @@ pub struct Outcome {
     pub last_alarm: Option<String>,
     /// What the world itself caught: nodes that held too much, gangs that were not whole.
     pub violations: Vec<String>,
+    /// From each change of a link to the first decision that knew of it.
+    pub link_answers: Vec<Duration>,
+    /// What was changed for running jobs because of links, by reason.
+    pub reconfigured: Reconfigured,
     /// Wall-clock time of each decision, in nanoseconds. Never part of a committed result.
     pub decision_nanos: Vec<u64>,
 }
@@ -136,6 +167,8 @@ impl Outcome {
             alarms: 0,
             last_alarm: None,
             violations: Vec::new(),
+            link_answers: Vec::new(),
+            reconfigured: Reconfigured::default(),
             decision_nanos: Vec::new(),
         }
     }

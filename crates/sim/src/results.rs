@@ -17,6 +17,10 @@
 //! - `gpu_utilisation` is GPU-time spent training over capacity, from the first start to the last end.
 //! - `gpu_allocated.peak` is the most GPUs that jobs held at once, over capacity. Where nobody leaves it is what the
 //!   cluster holds when it is full.
+//! - `reconfigurations` counts what was changed for running jobs because of links, lanes and places, by what had become
+//!   other than it was.
+//! - `link_answer_s` runs from the change of a link to the first decision that knew of it, whatever it decided: `null`
+//!   where no link changed.
 //! - Percentiles are by nearest rank, the median too. What nothing was measured for is `null`.
 
 mod figures;
@@ -31,7 +35,7 @@ use crate::outcome::Outcome;
 
 pub use figures::{
     Allocated, ByPriority, Class, Deadlines, Decisions, ExchangeSeconds, Figures, JctSeconds, Jobs,
-    QueueingSeconds, Slowdown, Utilisation,
+    LinkAnswerSeconds, QueueingSeconds, Reconfigurations, Slowdown, Utilisation,
 };
 pub(crate) use measure::queueing_time;
 pub use per_job::per_job_csv;

@@ -30,6 +30,7 @@ pub use draw::Drawn;
 pub(crate) use draw::gaussian;
 pub use error::{InputError, Position};
 pub use one_job::Setting;
+pub(crate) use training::profile;
 
 #[derive(Clone, Debug)]
 pub struct Scenario {

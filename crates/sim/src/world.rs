@@ -11,26 +11,29 @@ mod estimates;
 mod links;
 mod steps;
 mod training;
+mod watch;
 
 use std::sync::Arc;
 use std::time::Instant as WallClock;
 
 use metronome_core::engine::{Ending, Engine, Event, Settings, State};
-use metronome_core::id::{IdVec, JobId, NodeId};
+use metronome_core::id::{IdVec, JobId, LinkId, NodeId};
 use metronome_core::job::{Gang, JobSpec};
 use metronome_core::journal::Journal;
 use metronome_core::plan::StepId;
 use metronome_core::policy::{Gangs, Policy};
-use metronome_core::units::{Duration, Gpus, Instant};
+use metronome_core::units::{Bandwidth, Duration, Gpus, Instant};
 
+use crate::model::TrainingModel;
 use crate::outcome::{Fate, Outcome};
-use crate::scenario::{Arrival, Departures, Fault, Scenario};
+use crate::scenario::{Arrival, Departures, Fault, Scenario, profile};
 use agenda::{Agenda, Happening};
 use books::Books;
 use dice::Dice;
 pub use estimates::Estimates;
 use links::Wires;
 use training::{Member, Training};
+use watch::Watch;
 
 /// How one simulation is run.
 pub struct RunOptions {
@@ -132,6 +135,7 @@ struct World<'a> {
     seed: u64,
     split: bool,
     keep: Keep,
+    watch: Watch,
     events: u64,
     next_report: u64,
     over: usize,
@@ -193,6 +197,7 @@ impl<'a> World<'a> {
             seed: options.seed,
             split,
             keep: options.keep,
+            watch: Watch::default(),
             events: 0,
             next_report: EVENTS_BETWEEN_REPORTS,
             over: 0,
@@ -237,10 +242,15 @@ impl<'a> World<'a> {
                 Happening::Arrives(index) => self.arrives(index),
                 Happening::Breaks(node) => self.breaks(node),
                 Happening::IsBack(node) => self.is_back(node),
-                Happening::LinkChanges { link, rate } => self.wires.set_rate(self.now, link, rate),
+                Happening::LinkChanges { link, rate } => self.link_changes(link, rate),
                 Happening::StepComes(step) => self.step_comes(step),
                 Happening::StepEnds { step, tells } => self.step_ends(&step, tells),
                 Happening::IsTold(event) => self.engine.observe(self.now, event),
+                Happening::LinkIsSeen { link, rate, since } => {
+                    self.watch.told_of_link(since);
+                    self.engine.observe(self.now, Event::LinkChanged { link, rate });
+                }
+                Happening::LoopIsSeen { training, epoch } => self.loop_is_seen(training, epoch),
                 Happening::Finishes { training, epoch } => self.finishes(training, epoch),
             }
         }
@@ -252,6 +262,8 @@ impl<'a> World<'a> {
         let steps = self.engine.poll(self.now);
         if self.engine.state().cycles > cycles {
             self.decision_nanos.push(u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX));
+            let reasons = self.engine.state().reconfigured.iter().map(|made| made.why);
+            self.watch.decided(self.now, reasons);
             self.keep_to_lanes();
         }
         for step in steps.into_inner() {
@@ -297,6 +309,32 @@ impl<'a> World<'a> {
         self.engine.observe(self.now, Event::NodeLost(node));
     }
 
+    fn link_changes(&mut self, link: LinkId, rate: Option<Bandwidth>) {
+        let rate = self.wires.set_rate(self.now, link, rate);
+        let seen = Happening::LinkIsSeen { link, rate, since: self.now };
+        self.agenda.add(self.now + watch::LINK_SEEN_AFTER, seen);
+    }
+
+    /// A loop that was watched for a while turned out to be other than was declared.
+    fn loop_is_seen(&mut self, index: usize, epoch: u64) {
+        let training = &mut self.trainings[index];
+        let Some(model) = training.model.clone().filter(|_| training.epoch == epoch) else { return };
+        training.is_known = true;
+        let profile = Arc::new(profile(&model.pattern, self.arrivals[index].spec.members()));
+        for job in training.members.iter().filter_map(|member| member.job) {
+            self.engine.observe(self.now, Event::LoopMeasured { job, profile: profile.clone() });
+        }
+    }
+
+    /// Foresees when it is known what a loop does that was declared to be another one.
+    fn watch_loop(&mut self, index: usize, model: &TrainingModel) {
+        let (training, declared) = (&self.trainings[index], &self.arrivals[index].spec.profile);
+        if !training.is_known && watch::is_other(declared.as_deref(), &model.pattern.as_loop()) {
+            let seen = self.now + training.iteration_alone.times(watch::ITERATIONS_SEEN);
+            self.agenda.add(seen, Happening::LoopIsSeen { training: index, epoch: training.epoch });
+        }
+    }
+
     fn is_back(&mut self, node: NodeId) {
         self.gone[node] = false;
         self.engine.observe(self.now, Event::NodeBack(node));
@@ -311,7 +349,10 @@ impl<'a> World<'a> {
         }
         training.go_on(now, &self.arrivals[index].spec);
         match training.model.clone() {
-            Some(model) => self.wires.train(now, index, seed, training, &self.arrivals[index].spec, &model),
+            Some(model) => {
+                self.wires.train(now, index, seed, training, &self.arrivals[index].spec, &model);
+                self.watch_loop(index, &model);
+            }
             None if self.scenario.departures == Departures::Never => {}
             None => {
                 let (left, epoch) = (training.time_left(), training.epoch);
@@ -396,6 +437,8 @@ impl<'a> World<'a> {
             last_alarm: self.engine.state().last_alarm.clone(),
             violations: self.violations,
             decision_nanos: self.decision_nanos,
+            link_answers: self.watch.answered,
+            reconfigured: self.watch.reconfigured,
         }
     }
 

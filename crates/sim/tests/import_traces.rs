@@ -338,3 +338,41 @@ fn all_of_openb_is_read_back() {
     let cluster = read_lists_back(&imported).cluster;
     assert_eq!((cluster.nodes().len(), cluster.capacity().gpus), (1523, Gpus::whole(6212)));
 }
+
+#[test]
+fn a_list_of_hosts_becomes_a_cluster_with_half_of_what_is_below_above_each_switch() {
+    let (folder, hosts) = written("ip,DSW,PSW,ASW\na,G1,P1,S1\nb,G1,P1,S1\nc,G1,P1,S2\nd,G1,P2,S1\n");
+    let (jobs, out) = (folder.path().join("jobs.yaml"), folder.path().join("scenario.yaml"));
+    fs::write(
+        &jobs,
+        "apiVersion: metronome.dev/v1alpha1\nkind: Workload\nmetadata: {name: none}\nspec: {}\n",
+    )
+    .unwrap();
+    let imported = import::lingjun(&hosts, Some(&jobs)).unwrap();
+    assert_eq!((imported.hosts(), imported.racks()), (4, 3));
+    import::write_lingjun(&imported, &out).unwrap();
+    let cluster = Scenario::read(&out).unwrap().cluster;
+    let names: Vec<&str> = cluster.nodes().values().map(|node| &*node.name).collect();
+    assert_eq!(names, ["P1-S1-0", "P1-S1-1", "P1-S2-0", "P2-S1-0"]);
+    assert_eq!(cluster.domain_count(), 5, "two pods, and three racks of which two are called alike");
+    let rates: Vec<String> =
+        cluster.fabric.links().values().step_by(2).map(|link| link.rate.to_string()).collect();
+    let hosts = ["200Gbps"; 4];
+    assert_eq!(rates, [&hosts[..], &["200Gbps", "100Gbps", "100Gbps", "150Gbps", "50Gbps"]].concat());
+}
+
+#[test]
+fn hosts_that_make_no_topology_are_named_by_their_line() {
+    let (_folder, twice) = written("ip,DSW,PSW,ASW\na,G1,P1,S1\nb,G2,P1,S1\n");
+    let error = import::lingjun(&twice, None).unwrap_err();
+    assert!(error.to_string().ends_with(":3: pod `P1` is under two core switches"), "{error}");
+    let (_folder, empty) = written("ip,DSW,PSW,ASW\n");
+    assert_eq!(import::lingjun(&empty, None).unwrap_err().message(), "there are no hosts in it");
+}
+
+#[test]
+fn all_of_lingjun_is_read_back() {
+    let Some(list) = data("lingjun/topo.csv") else { return };
+    let imported = import::lingjun(&list, None).unwrap();
+    assert_eq!((imported.hosts(), imported.racks()), (847, 119));
+}

@@ -62,7 +62,7 @@ fn an_unknown_field_is_named_with_the_nearest_known() {
     check(&[
         (
             document("Cluster", "  nodes: [{count: 24, gpu: 4}]"),
-            ":5:23: unknown field `gpu`; known here are name, count, perRack, per, cpu, memory, gpus, gpuType",
+            ":5:23: unknown field `gpu`; known here are name, count, perRack, per, within, cpu, memory, gpus, gpuType",
             Some("did you mean `gpus`?"),
         ),
         (
@@ -113,6 +113,19 @@ fn a_cluster_has_nodes_in_bounded_numbers() {
         (
             document("Cluster", "  levels: [node, rack]\n  nodes: [{}]"),
             ":5:18: the last level is `node`, not `rack`",
+            None,
+        ),
+        (
+            document("Cluster", "  nodes: [{within: {rack: a}}]"),
+            ":5:27: the topology has no level `rack`",
+            Some("name it first: levels: [rack, node]"),
+        ),
+        (
+            document(
+                "Cluster",
+                "  levels: [rack, node]\n  nodes: [{count: 4, perRack: 2, within: {rack: a}}]",
+            ),
+            ":6:49: the group is in one rack, and has several by `per`",
             None,
         ),
         (
@@ -457,6 +470,16 @@ fn a_model_is_known_and_has_links() {
             None,
         ),
         (
+            job("  {declaredModel: xlm/32, work: {duration: 5s}}"),
+            ":12:19: `declaredModel` is for a job that trains another `model`",
+            Some("add `model`, which is what it does in fact"),
+        ),
+        (
+            job("  {model: xlm/32, declaredModel: xlm/32, work: {iterations: 5}}"),
+            ":12:34: `declaredModel` is what it trains in fact",
+            Some("remove it"),
+        ),
+        (
             job("  {model: xlm/32, work: {iterations: 5, duration: 1m}}"),
             ":12:51: `iterations` and `duration` are both given: an iteration has its own",
             None,
@@ -719,6 +742,23 @@ fn a_link_fault_names_a_link() {
             faults("{link: {from: node-3, to: root}, at: 1s, rate: 0bps}"),
             ":12:59: the rate of a link is more than nothing",
             Some("leave `rate` out for a link that carries nothing"),
+        ),
+        (
+            faults("{link: {from: node-3, to: root}, at: 1s, rate: 200Gbps}"),
+            ":12:59: the link carries 100Gbps when nothing is wrong",
+            Some("a fault takes something away: write a lower rate, or a part such as 50%"),
+        ),
+        (
+            faults("{link: {from: node-3, to: root}, at: 1s, rate: 100%}"),
+            ":12:59: the link carries 100Gbps when nothing is wrong",
+            Some("a fault takes something away: write a lower rate, or a part such as 50%"),
+        ),
+        (
+            faults(
+                "{link: {from: node-3, to: root}, at: 1s, for: 9s}, {link: {from: root, to: node-3}, at: 5s}",
+            ),
+            ":12:63: another fault of the same link is not over then",
+            Some("let one begin when the other is over: at, for"),
         ),
     ]);
 }

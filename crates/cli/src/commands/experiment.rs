@@ -131,7 +131,7 @@ fn missing(part: &Part, data: Option<&Path>) -> Option<String> {
 /// Writes the scenario and its trace below the folder of the experiment, where they can be looked at and are not
 /// committed.
 fn imported(trace: &Import, part: &Part, args: &Experiment) -> Result<Scenario, Failure> {
-    let imported = trace.read(args.data.as_deref().unwrap_or(Path::new("")))?;
+    let imported = trace.read(args.data.as_deref().unwrap_or(Path::new("")), &args.folder)?;
     let folder = args.folder.join("imported");
     fs::create_dir_all(&folder).map_err(|error| input::cannot_write(&folder, &error))?;
     let file = folder.join(format!("{}.yaml", part.name));

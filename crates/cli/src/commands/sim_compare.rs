@@ -152,6 +152,8 @@ mod tests {
             alarms: 0,
             last_alarm: None,
             violations: Vec::new(),
+            link_answers: Vec::new(),
+            reconfigured: Default::default(),
             decision_nanos: vec![1000],
         }
     }

@@ -48,6 +48,9 @@ pub(crate) struct SimImport {
     /// openb: nobody leaves, so that the cluster fills up
     #[arg(long)]
     no_departures: bool,
+    /// lingjun: documents of jobs to run there, which the scenario then has after its cluster
+    #[arg(long, value_name = "FILE")]
+    jobs: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -60,6 +63,8 @@ enum TraceFormat {
     Muri,
     /// Alibaba's openb: nodes and pods with CPU, memory and shares of GPUs
     Openb,
+    /// Alibaba's Lingjun: the hosts and switches of a training cluster, without jobs
+    Lingjun,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -78,6 +83,7 @@ pub(crate) fn run(args: &SimImport) -> Result<Reply, Failure> {
         TraceFormat::Philly => written(&import::philly(&args.file, options)?, args)?,
         TraceFormat::Muri => written(&import::muri(&args.file, options, args.muri())?, args)?,
         TraceFormat::Openb => openb(args)?,
+        TraceFormat::Lingjun => return lingjun(args),
     };
     Ok(Reply::nothing().remarking(format!("{}: {report}", args.out.display())))
 }
@@ -102,6 +108,13 @@ fn openb(args: &SimImport) -> Result<ImportReport, Failure> {
     Ok(imported.report)
 }
 
+fn lingjun(args: &SimImport) -> Result<Reply, Failure> {
+    let imported = import::lingjun(&args.file, args.jobs.as_deref())?;
+    import::write_lingjun(&imported, &args.out).map_err(|error| Failure::from_world(&error))?;
+    let (hosts, racks) = (imported.hosts(), imported.racks());
+    Ok(Reply::nothing().remarking(format!("{}: {hosts} hosts in {racks} racks", args.out.display())))
+}
+
 impl SimImport {
     fn options(&self) -> ImportOptions {
         let usual = NonZeroU32::new(if self.format == TraceFormat::Muri { 8 } else { 16 });
@@ -120,12 +133,13 @@ impl SimImport {
 
 /// Options that would do nothing are a misunderstanding.
 fn refuse_options_elsewhere(args: &SimImport) -> Result<(), Failure> {
-    use TraceFormat::{Muri, Openb};
+    use TraceFormat::{Lingjun, Muri, Openb};
     let given = [
         ("--round", args.round.is_some(), Muri, "muri"),
         ("--time", args.time.is_some(), Muri, "muri"),
         ("--fill", args.fill.is_some(), Openb, "openb"),
         ("--no-departures", args.no_departures, Openb, "openb"),
+        ("--jobs", args.jobs.is_some(), Lingjun, "lingjun"),
     ];
     let lost = given.into_iter().find(|(_, given, format, _)| *given && args.format != *format);
     lost.map_or(Ok(()), |(option, _, _, format)| {

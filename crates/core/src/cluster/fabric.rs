@@ -121,6 +121,15 @@ impl Fabric {
         Ok(())
     }
 
+    /// A link carries more or less from now on; nothing at all, if the rate is zero. False where there is no such link,
+    /// or it carries just that already. Paths stay as they are: what crosses a link that is down waits for it.
+    pub(crate) fn set_rate(&mut self, link: LinkId, rate: Bandwidth) -> bool {
+        match self.links.get_mut(link) {
+            Some(link) => std::mem::replace(&mut link.rate, rate) != rate,
+            None => false,
+        }
+    }
+
     fn climbs(&self, vertex: Vertex) -> impl Iterator<Item = &Cable> {
         self.above.get(&vertex).into_iter().flatten()
     }

@@ -16,6 +16,7 @@ use crate::lane::Lane;
 use crate::meetings::Meetings;
 use crate::plan::{Amendment, Assignment, Generation, Part, Reservation};
 use crate::queue::{Holdings, Queue};
+use crate::reconfiguration::Ground;
 use crate::report::Report;
 use crate::snapshot::{Class, Snapshot};
 use crate::taken::{Taken, fit};
@@ -48,6 +49,7 @@ pub(super) struct Draft<'a> {
     pub(super) wake: Option<Instant>,
     pub(super) standings: Vec<(JobId, Standing)>,
     pub(super) lanes: Vec<(JobId, Lane)>,
+    pub(super) grounds: Vec<Ground>,
 }
 
 /// A point in the log to go back to.
@@ -106,6 +108,7 @@ impl<'a> Draft<'a> {
             wake: None,
             standings: Vec::new(),
             lanes: Vec::new(),
+            grounds: Vec::new(),
         }
     }
 
@@ -402,6 +405,7 @@ impl<'a> Draft<'a> {
             report: self.report,
             standings: self.standings,
             lanes: self.lanes,
+            grounds: self.grounds,
             reservations: self.reservations,
             wake,
         }

@@ -5,8 +5,9 @@
 //! rather than starting at the best of them
 //!
 //! - while the loss exceeds a small part of what it has left to do, and also what waiting costs: those it meets are
-//!   expected to leave, and until the first of them does nothing is won by waiting; or
-//! - while somebody of the highest priority would be slowed down noticeably;
+//!   expected to leave, and until the first of them does nothing is won by waiting;
+//! - while somebody of the highest priority would be slowed down noticeably; or
+//! - while a link on its way is down;
 //!
 //! and never longer than a few times its own length from when it came: whoever has waited so long starts anywhere.
 
@@ -52,6 +53,8 @@ pub(super) struct Outlook {
     eases: Option<Instant>,
     /// Whether somebody of the highest priority is slowed down noticeably.
     hurts_the_first: bool,
+    /// Whether a link on its way is down.
+    stalls: bool,
 }
 
 /// The place at which everybody loses least; an error where none is good enough to start at.
@@ -108,7 +111,7 @@ pub(super) fn outlook(
     let before = meetings.slowdowns(&others);
     let after = meetings.slowdowns(&[&others[..], &[&flow]].concat());
     let own = after.last().copied().unwrap_or(1.0);
-    let mut outlook = Outlook::default();
+    let mut outlook = Outlook { stalls: flow.is_stalled(), ..Outlook::default() };
     outlook.add(snapshot, job, stretch(job, &flow) * own - 1.0, own);
     for (at, other) in met.iter().map(|met| &snapshot.jobs[*met]).enumerate() {
         outlook.add(snapshot, other, after[at] - before[at], after[at]);
@@ -128,11 +131,11 @@ impl Outlook {
 
 /// Whether a job that would start now at such a place does better to wait.
 fn is_worth_waiting(snapshot: &Snapshot<'_>, job: &Job, outlook: &Outlook) -> bool {
-    let Some(eases) = outlook.eases else { return false };
+    let Some(eases) = outlook.eases else { return outlook.stalls };
     let loss = outlook.loss / counts(snapshot, job);
     let wait = eases.since(snapshot.now).as_secs_f64();
     let pays = loss > PART_WORTH_NOTHING * left(job, snapshot.now) && loss > PART_OF_WAIT * wait;
-    pays || outlook.hurts_the_first
+    pays || outlook.hurts_the_first || outlook.stalls
 }
 
 /// How long a job waits in all before it starts wherever it can.
@@ -152,7 +155,7 @@ fn stretch(job: &Job, flow: &Flow) -> f64 {
 }
 
 /// Seconds that a job still has to train alone.
-fn left(job: &Job, now: Instant) -> f64 {
+pub(super) fn left(job: &Job, now: Instant) -> f64 {
     let unknown = || job.progress.executed(now).max(USUAL_LENGTH);
     job.remaining(now).filter(|left| !left.is_zero()).unwrap_or_else(unknown).as_secs_f64()
 }

@@ -1,14 +1,17 @@
 //! What each job may do on the links that it shares.
 //!
-//! Lanes follow from who is where in the plan and from the lanes they have, and from nothing that changes with time:
-//! deciding again gives the same.
+//! Lanes follow from who is where in the plan, from the lanes they have and from what those were decided on: deciding
+//! again gives the same.
 
 mod choose;
 mod cushion;
+mod ground;
 mod rotate;
 mod shift;
 
 use std::collections::BTreeMap;
+
+pub(super) use ground::why_moved;
 
 use super::draft::Draft;
 use crate::id::JobId;

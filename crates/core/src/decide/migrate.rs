@@ -11,10 +11,12 @@ use std::cmp::Reverse;
 use super::admit::Rules;
 use super::draft::Draft;
 use super::foresee::{counts, outlook};
+use super::interleave::why_moved;
 use crate::id::JobId;
 use crate::job::{Job, Life};
 use crate::plan::Assignment;
 use crate::policy::{Moving, Policy};
+use crate::reconfiguration::{Reconfiguration, What};
 use crate::units::{Duration, Instant};
 
 /// So many jobs are looked at in one decision, those with the most left to do first.
@@ -32,7 +34,9 @@ pub(super) fn migrate<'a>(rules: &Rules<'a>, policy: &Policy, draft: &mut Draft<
     }
     let movable = longest_first(rules, draft);
     let better = movable.into_iter().find_map(|id| Some((id, better_place(rules, draft, id)?)));
-    if let Some((id, place)) = better {
+    if let Some((id, (place, saves))) = better {
+        let (why, what, jobs) = (why_moved(draft, id), What::Place, vec![id]);
+        draft.report.reconfigured.push(Reconfiguration { why, what, jobs, saves });
         draft.relocate(id, &rules.snapshot.jobs[id], place);
         // What it leaves may be of use to who was looked at before.
         draft.report.cut_short = true;
@@ -72,8 +76,8 @@ fn takes(job: &Job) -> Duration {
     job.spec.checkpointing.map_or(Duration::ZERO, |costs| costs.takes + costs.restart)
 }
 
-/// A place that is better by more than the move costs, if there is one.
-fn better_place<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) -> Option<Assignment> {
+/// A place that is better by more than the move costs, if there is one, with what all save by it.
+fn better_place<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) -> Option<(Assignment, Duration)> {
     let job = &rules.snapshot.jobs[id];
     let here = rules.snapshot.plan.get(id)?;
     let loss_here = outlook(rules.snapshot, draft, id, here, &[]).loss;
@@ -88,5 +92,6 @@ fn better_place<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) -> Opti
     let looked =
         places.into_iter().map(|place| (outlook(rules.snapshot, draft, id, &place, &[]).loss, place));
     let (loss, place) = looked.min_by(|(one, _), (other, _)| one.total_cmp(other))?;
-    (loss_here - loss > cost).then_some(place)
+    let saves = loss_here - loss;
+    (saves > cost).then(|| (place, Duration((saves * 1e9) as u64)))
 }

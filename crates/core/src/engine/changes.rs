@@ -96,7 +96,7 @@ impl Engine {
     }
 
     /// Replaces what a job asks for, wherever that is counted but in the plan.
-    fn asks_for(&mut self, id: JobId, spec: JobSpec) {
+    pub(super) fn asks_for(&mut self, id: JobId, spec: JobSpec) {
         self.index.unwelcome(&mut self.state, id);
         self.state.jobs[id].spec = Arc::new(spec);
         self.index.welcome(&mut self.state, id);

@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Name, NodeSpec};
 use crate::groups::Domain;
-use crate::id::{BudgetId, DeviceId, GroupId, JobId, NodeId, NodeSetId, PartitionId, QueueId};
+use crate::id::{BudgetId, DeviceId, GroupId, JobId, LinkId, NodeId, NodeSetId, PartitionId, QueueId};
 use crate::job::JobSpec;
 use crate::plan::{Part, StepId};
 use crate::policy::Policy;
+use crate::profile::Profile;
 use crate::progress::Sample;
 use crate::queue::Queue;
 use crate::report::Failure;
-use crate::units::{Duration, Instant};
+use crate::units::{Bandwidth, Duration, Instant};
 
 /// Something that happened in a world. Where an event puts something under an id, the next id adds it, an older one
 /// replaces it, and one beyond the next is ignored.
@@ -79,6 +80,17 @@ pub enum Event {
     NodeLost(NodeId),
     NodeBack(NodeId),
     NodeCordoned(NodeId),
+    /// A link carries more or less than before, as measured or said by whoever runs it; nothing at all, if the rate is
+    /// zero. Paths stay as they are: jobs whose bytes cross a link that is down wait for it.
+    LinkChanged {
+        link: LinkId,
+        rate: Bandwidth,
+    },
+    /// What a job does in each iteration as the world has seen it, in place of what was declared or seen before.
+    LoopMeasured {
+        job: JobId,
+        profile: Arc<Profile>,
+    },
     PolicyChanged(Policy),
     /// There is something more that nodes have a number of: `each`, where a node says nothing else.
     CounterAdded {

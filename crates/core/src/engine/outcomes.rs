@@ -43,6 +43,7 @@ impl Engine {
             not_before: Instant::START,
             runs_since: None,
             is_to_be_repaired: false,
+            times_measured: 0,
             shapes: Vec::new(),
             class: None,
         }

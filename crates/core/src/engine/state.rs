@@ -13,6 +13,7 @@ use crate::lane::Lane;
 use crate::plan::{Action, Plan, Reservation, StepId};
 use crate::policy::Policy;
 use crate::queue::{Pasts, Queue};
+use crate::reconfiguration::{Ground, Reconfiguration};
 use crate::report::{Reason, State as JobState};
 use crate::units::Instant;
 
@@ -47,6 +48,12 @@ pub struct State {
     /// What jobs may do on links, where that is not the default.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub lanes: BTreeMap<JobId, Lane>,
+    /// What that was decided on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grounds: Vec<Ground>,
+    /// What the last decision changed for running jobs because of links.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reconfigured: Vec<Reconfiguration>,
     /// The number of the next pass over the jobs, and when the last one was.
     pub pass: i64,
     pub last_pass: Option<Instant>,
@@ -106,6 +113,8 @@ impl State {
             displaced: BTreeMap::new(),
             reservations: Vec::new(),
             lanes: BTreeMap::new(),
+            grounds: Vec::new(),
+            reconfigured: Vec::new(),
             pass: 1,
             last_pass: None,
             dirty: false,

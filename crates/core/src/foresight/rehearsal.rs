@@ -9,7 +9,7 @@ use crate::meetings::Flow;
 use crate::network::{Network, Sent};
 use crate::units::{Bandwidth, Duration, Instant};
 
-use super::{Meeting, mean};
+use super::{LEAST_ITERATIONS, Meeting, mean};
 
 /// A link that several flows cross, and for how long to look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Rehearsed {
 /// Runs flows ahead, each in its lane. Nothing is seen on a link that nobody shares.
 pub fn rehearse(flows: &[(&Flow, Lane)], rate: impl Fn(LinkId) -> Bandwidth, watched: Watched) -> Rehearsal {
     let meeting = Meeting::of(flows, rate);
-    let horizon = meeting.horizon();
+    let horizon = meeting.after(meeting.iterations().unwrap_or(LEAST_ITERATIONS));
     let from = Instant(horizon.0 / 2);
     let mut network = meeting.network();
     network.run_until(from);

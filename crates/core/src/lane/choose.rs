@@ -8,7 +8,11 @@
 //! - nobody is slowed down beyond a bound who would not be so anyhow: whoever is, is promoted first; and
 //! - nobody of the highest priority loses by it.
 
+mod reconsider;
+
 use super::{Follows, Lane};
+
+pub use reconsider::{Call, Reconsidered, reconsider};
 
 /// What is at stake for one of the jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::waits::{Slice, WaitTable};
-use super::{Part, metric};
+use super::{Import, Part, metric};
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -122,6 +122,7 @@ impl Definition {
     fn check_part(&self, index: usize, part: &Part) -> Result<(), DefinitionError> {
         lies_inside(&part.name)?;
         part.data().try_for_each(lies_below)?;
+        part.import.iter().filter_map(Import::beside).try_for_each(lies_inside)?;
         let named = |other: &Part| other.name == part.name;
         if self.scenarios[..index].iter().any(named) {
             return Err(DefinitionError::Twice(part.name.clone()));

@@ -11,7 +11,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 
 use crate::import::{
-    self, Fill, ImportOptions, Imported, MuriOptions, Openb, OpenbOptions, TimeFrom, WriteError,
+    self, Fill, ImportOptions, Imported, Lingjun, MuriOptions, Openb, OpenbOptions, TimeFrom, WriteError,
 };
 use crate::scenario::{Departures, InputError};
 
@@ -61,6 +61,12 @@ pub enum Import {
         fill: u32,
         seed: u64,
     },
+    /// A topology, with jobs that the folder of the experiment has.
+    Lingjun {
+        file: String,
+        /// Documents of jobs, beside the definition.
+        jobs: String,
+    },
 }
 
 /// A trace that was read and can be written as a scenario.
@@ -68,6 +74,7 @@ pub enum Import {
 pub enum Trace {
     Jobs(Imported),
     Pods(Openb),
+    Topology(Lingjun),
 }
 
 impl Trace {
@@ -76,6 +83,7 @@ impl Trace {
         match self {
             Self::Jobs(jobs) => import::write(jobs, out),
             Self::Pods(pods) => import::write_openb(pods, out),
+            Self::Topology(topology) => import::write_lingjun(topology, out),
         }
     }
 }
@@ -103,12 +111,20 @@ impl Part {
 impl Import {
     pub fn file(&self) -> &str {
         match self {
-            Self::Muri { file, .. } | Self::Openb { file, .. } => file,
+            Self::Muri { file, .. } | Self::Openb { file, .. } | Self::Lingjun { file, .. } => file,
         }
     }
 
-    /// Reads the trace from the folder of data.
-    pub fn read(&self, data: &Path) -> Result<Trace, InputError> {
+    /// The file beside the definition that it needs, if any.
+    pub fn beside(&self) -> Option<&str> {
+        match self {
+            Self::Lingjun { jobs, .. } => Some(jobs),
+            Self::Muri { .. } | Self::Openb { .. } => None,
+        }
+    }
+
+    /// Reads the trace from the folder of data, and from that of the experiment what it needs beside it.
+    pub fn read(&self, data: &Path, folder: &Path) -> Result<Trace, InputError> {
         match *self {
             Self::Muri { ref file, nodes, gpus_per_node, limit, round, time } => {
                 let options = ImportOptions { nodes, gpus_per_node, limit };
@@ -118,6 +134,9 @@ impl Import {
                 let fill = Some(Fill { thousandths: fill, seed });
                 let options = OpenbOptions { fill, limit: None, departures: Departures::Never };
                 import::openb(&data.join(file), options).map(Trace::Pods)
+            }
+            Self::Lingjun { ref file, ref jobs } => {
+                import::lingjun(&data.join(file), Some(&folder.join(jobs))).map(Trace::Topology)
             }
         }
     }

@@ -175,7 +175,7 @@ fn a_scenario_may_be_a_trace_with_policies_and_observations_of_its_own() {
     assert_eq!(muri.data().collect::<Vec<_>>(), ["muri/jobs.csv", "muri/srtf.csv.gz"]);
     let Some(Import::Muri { round, time, .. }) = &muri.import else { panic!("a trace of Muri") };
     assert_eq!((*round, *time), (Duration::from_secs(360), TimeFrom::Iterations));
-    let missing = muri.import.as_ref().unwrap().read(Path::new("nowhere")).unwrap_err();
+    let missing = muri.import.as_ref().unwrap().read(Path::new("nowhere"), Path::new("")).unwrap_err();
     assert!(missing.to_string().contains("jobs.csv: there is no such file"), "{missing}");
 }
 
@@ -208,7 +208,7 @@ fn pods_are_drawn_from_a_folder_of_lists() {
         .unwrap();
     let import = sound.scenarios[2].import.clone().unwrap();
     assert_eq!(import, Import::Openb { file: "openb".to_owned(), fill: 1300, seed: 3 });
-    let missing = import.read(Path::new("nowhere")).unwrap_err();
+    let missing = import.read(Path::new("nowhere"), Path::new("")).unwrap_err();
     assert!(missing.to_string().contains("it is not a folder"), "{missing}");
     let vague = Definition::parse(&openb(r#""format": "openb", "file": "openb", "fill": "full", "seed": 3"#));
     assert!(vague.unwrap_err().to_string().contains("definition of the experiment"));

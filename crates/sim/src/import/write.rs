@@ -57,6 +57,15 @@ pub(super) fn write_both(
     Ok(trace)
 }
 
+/// Writes a scenario that needs nothing beside it. It does not take the place of a source.
+pub(super) fn write_one(out: &Path, sources: &[PathBuf], yaml: &str) -> Result<PathBuf, WriteError> {
+    if sources.iter().any(|source| same_file(out, source)) {
+        return Err(WriteError::OntoSource { file: out.to_owned() });
+    }
+    std::fs::write(out, yaml).map_err(|source| WriteError::Io { file: out.to_owned(), source })?;
+    Ok(out.to_owned())
+}
+
 fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

@@ -24,6 +24,12 @@ pub struct Figures<C> {
     pub moves: C,
     pub resizes: C,
     pub preemptions: C,
+    /// What was changed for running jobs because of links, by reason.
+    #[serde(default)]
+    pub reconfigurations: Reconfigurations<C>,
+    /// From the change of a link to the first decision that knew of it; nothing where no link changed.
+    #[serde(default)]
+    pub link_answer_s: LinkAnswerSeconds,
     pub decisions: Decisions<C>,
 }
 
@@ -94,6 +100,24 @@ pub struct Class {
     pub jct_mean_s: Option<f64>,
     pub slowdown_mean: Option<f64>,
     pub slowdown_p99: Option<f64>,
+}
+
+/// By what had become other than it was: see `metronome_core::reconfiguration`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reconfigurations<C> {
+    pub arrival: C,
+    pub departure: C,
+    pub link: C,
+    pub profile: C,
+    pub drift: C,
+    pub priorities: C,
+    pub room: C,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkAnswerSeconds {
+    pub mean: Option<f64>,
+    pub max: Option<f64>,
 }
 
 /// The times are wall-clock times of this machine; they never enter a committed result.

@@ -5,10 +5,10 @@ use metronome_core::units::{Duration, Instant};
 
 use super::figures::{
     Allocated, ByPriority, Class, Deadlines, Decisions, ExchangeSeconds, Figures, JctSeconds, Jobs,
-    QueueingSeconds, Slowdown, Utilisation,
+    LinkAnswerSeconds, QueueingSeconds, Reconfigurations, Slowdown, Utilisation,
 };
 use super::statistics::Sorted;
-use crate::outcome::{Fate, JobOutcome, Outcome};
+use crate::outcome::{Fate, JobOutcome, Outcome, Reconfigured};
 
 pub(super) fn figures(outcome: &Outcome) -> Figures<u64> {
     let accepted = || outcome.jobs.iter().filter(|job| job.fate != Fate::Refused);
@@ -39,6 +39,8 @@ pub(super) fn figures(outcome: &Outcome) -> Figures<u64> {
         moves: total(|job| job.moves),
         resizes: total(|job| job.resizes),
         preemptions: total(|job| job.preemptions),
+        reconfigurations: reconfigurations(outcome.reconfigured),
+        link_answer_s: link_answer(&outcome.link_answers),
         decisions: decisions(&outcome.decision_nanos),
     }
 }
@@ -140,6 +142,16 @@ fn by_priority(outcome: &Outcome) -> ByPriority {
         normal: class(|priority| Priority::LOW < priority && priority < Priority::HIGH),
         low: class(|priority| priority <= Priority::LOW),
     }
+}
+
+fn reconfigurations(made: Reconfigured) -> Reconfigurations<u64> {
+    let Reconfigured { arrival, departure, link, profile, drift, priorities, room } = made;
+    Reconfigurations { arrival, departure, link, profile, drift, priorities, room }
+}
+
+fn link_answer(answers: &[Duration]) -> LinkAnswerSeconds {
+    let answers = Sorted::times(answers.iter().copied());
+    LinkAnswerSeconds { mean: answers.mean(), max: answers.seconds_at(100) }
 }
 
 fn decisions(nanos: &[u64]) -> Decisions<u64> {

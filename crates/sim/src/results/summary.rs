@@ -2,7 +2,7 @@
 
 use super::figures::{
     Allocated, ByPriority, Class, Deadlines, Decisions, ExchangeSeconds, Figures, JctSeconds, Jobs,
-    QueueingSeconds, Slowdown, Utilisation,
+    LinkAnswerSeconds, QueueingSeconds, Reconfigurations, Slowdown, Utilisation,
 };
 use super::{PolicySummary, RunResult};
 
@@ -75,11 +75,28 @@ fn mean_figures(runs: &Runs) -> Figures<f64> {
         moves: count(runs, |run| run.moves),
         resizes: count(runs, |run| run.resizes),
         preemptions: count(runs, |run| run.preemptions),
+        reconfigurations: reconfigurations(runs),
+        link_answer_s: LinkAnswerSeconds {
+            mean: mean(runs, |run| run.link_answer_s.mean),
+            max: mean(runs, |run| run.link_answer_s.max),
+        },
         decisions: Decisions {
             count: count(runs, |run| run.decisions.count),
             p50_ms: mean(runs, |run| run.decisions.p50_ms),
             p99_ms: mean(runs, |run| run.decisions.p99_ms),
         },
+    }
+}
+
+fn reconfigurations(runs: &Runs) -> Reconfigurations<f64> {
+    Reconfigurations {
+        arrival: count(runs, |run| run.reconfigurations.arrival),
+        departure: count(runs, |run| run.reconfigurations.departure),
+        link: count(runs, |run| run.reconfigurations.link),
+        profile: count(runs, |run| run.reconfigurations.profile),
+        drift: count(runs, |run| run.reconfigurations.drift),
+        priorities: count(runs, |run| run.reconfigurations.priorities),
+        room: count(runs, |run| run.reconfigurations.room),
     }
 }
 

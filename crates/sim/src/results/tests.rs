@@ -69,6 +69,8 @@ fn outcome(seed: u64, jobs: Vec<JobOutcome>, ended: u64) -> Outcome {
         alarms: 0,
         last_alarm: None,
         violations: Vec::new(),
+        link_answers: Vec::new(),
+        reconfigured: Default::default(),
         decision_nanos: vec![3_000_000, 1_000_000, 2_000_000, 4_000_000],
     }
 }

@@ -30,7 +30,7 @@ fn unreadable(error: &io::Error) -> Problem {
 }
 
 /// All of a reader as UTF-8 text; an endless one is given up after the limit.
-pub(super) fn text(reader: impl Read, name: &str) -> Result<String, InputError> {
+pub(crate) fn text(reader: impl Read, name: &str) -> Result<String, InputError> {
     let mut bytes = Vec::new();
     let read = reader.take(LARGEST + 1).read_to_end(&mut bytes);
     read.map_err(|error| unreadable(&error).in_file(name))?;

@@ -60,7 +60,7 @@ fn nearest_count(time: Duration, iteration: Duration) -> u64 {
 }
 
 /// What the scheduler may know of a pattern: the compute of a model, the traffic that was declared.
-fn profile(pattern: &Pattern, members: u32) -> Profile {
+pub(crate) fn profile(pattern: &Pattern, members: u32) -> Profile {
     match pattern {
         Pattern::Gradients(model) => {
             let time = model.iteration.compute + model.iteration.finish;

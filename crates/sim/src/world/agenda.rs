@@ -26,6 +26,17 @@ pub(super) enum Happening {
     },
     /// The engine hears of something.
     IsTold(Event),
+    /// It is noticed that a link carries so much now.
+    LinkIsSeen {
+        link: LinkId,
+        rate: Bandwidth,
+        since: Instant,
+    },
+    /// It is known what a loop does, unless it was halted since.
+    LoopIsSeen {
+        training: usize,
+        epoch: u64,
+    },
     Finishes {
         training: usize,
         epoch: u64,
@@ -43,7 +54,7 @@ impl Happening {
             Self::Finishes { .. } => 3,
             Self::StepComes(_) => 4,
             Self::StepEnds { .. } => 5,
-            Self::IsTold(_) => 6,
+            Self::IsTold(_) | Self::LinkIsSeen { .. } | Self::LoopIsSeen { .. } => 6,
             Self::Arrives(_) => 7,
         }
     }

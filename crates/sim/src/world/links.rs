@@ -145,9 +145,11 @@ impl Wires {
         }
     }
 
-    /// A link changes its rate, or goes back to its own.
-    pub(super) fn set_rate(&mut self, now: Instant, link: LinkId, rate: Option<Bandwidth>) {
-        self.network.set_rate(now, link, rate.unwrap_or(self.wiring.rates()[link]));
+    /// A link changes its rate, or goes back to its own; what it carries then.
+    pub(super) fn set_rate(&mut self, now: Instant, link: LinkId, rate: Option<Bandwidth>) -> Bandwidth {
+        let rate = rate.unwrap_or(self.wiring.rates()[link]);
+        self.network.set_rate(now, link, rate);
+        rate
     }
 
     /// Looks at who meets whom now, where that is kept.

@@ -58,6 +58,8 @@ pub(super) struct Training {
     pub(super) iteration_computed: Duration,
     /// All iterations of its loop that it ever did, also those that were lost.
     iterations: u64,
+    /// Whether the engine was told what its loop does.
+    pub(super) is_known: bool,
     pub(super) nodes: u32,
     pub(super) preemptions: u32,
     pub(super) moves: u32,
@@ -103,6 +105,7 @@ impl Training {
             iteration_alone: Duration::ZERO,
             iteration_computed: Duration::ZERO,
             iterations: 0,
+            is_known: false,
             nodes: 0,
             preemptions: 0,
             moves: 0,

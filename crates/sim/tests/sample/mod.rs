@@ -142,6 +142,8 @@ fn finish(manner: Manner, jobs: Vec<JobOutcome>) -> Outcome {
         alarms: 0,
         last_alarm: None,
         violations: Vec::new(),
+        link_answers: Vec::new(),
+        reconfigured: Default::default(),
         decision_nanos: Vec::new(),
         jobs,
     }

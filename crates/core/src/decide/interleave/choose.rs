@@ -1,18 +1,32 @@
 //! For each set of jobs that share links, the lanes in which they are predicted to lose least.
+//!
+//! They are looked at again where the ground of the last decision about them has changed. Then lanes stay as they are,
+//! unless others are better by a margin (`lane::choose`) and by more than the change costs, and not sooner than a while
+//! after the last change among these jobs; lanes that do harm are changed at once.
 
 use std::collections::BTreeMap;
 
+use super::ground::{Before, ground, groups, why};
 use crate::decide::draft::Draft;
-use crate::decide::foresee::{counts, is_first};
+use crate::decide::foresee::{counts, is_first, left};
 use crate::id::JobId;
 use crate::job::Job;
 use crate::lane::Lane;
-use crate::lane::choose::{Stake, choose};
+use crate::lane::choose::{Call, Reconsidered, Stake, reconsider};
 use crate::meetings::Flow;
+use crate::reconfiguration::{Ground, Reconfiguration, What};
+use crate::snapshot::Snapshot;
+use crate::units::{Duration, Instant};
 
-pub(super) fn lanes(draft: &Draft<'_>) -> BTreeMap<JobId, Lane> {
+/// A change of its lane takes a running job about so long until links are shaped anew: what all save is to be more.
+const COST: Duration = Duration::from_millis(100);
+
+/// A job whose lane was changed keeps it at least so long, unless that does harm.
+const STAYS: Duration = Duration::from_secs(2);
+
+pub(super) fn lanes(draft: &mut Draft<'_>) -> BTreeMap<JobId, Lane> {
     let mut lanes = BTreeMap::new();
-    for jobs in draft.meetings.components() {
+    for jobs in groups(&draft.meetings) {
         let chosen = lanes_of(draft, &jobs);
         let named = jobs.into_iter().zip(chosen);
         lanes.extend(named.filter(|(_, lane)| !lane.is_default()));
@@ -20,16 +34,95 @@ pub(super) fn lanes(draft: &Draft<'_>) -> BTreeMap<JobId, Lane> {
     lanes
 }
 
-fn lanes_of(draft: &Draft<'_>, jobs: &[JobId]) -> Vec<Lane> {
-    let flows: Vec<&Flow> = jobs.iter().filter_map(|job| draft.meetings.flow(*job)).collect();
-    let stakes: Vec<Stake> = jobs.iter().map(|job| stake(draft, &draft.snapshot.jobs[*job])).collect();
-    choose(&stakes, |lanes| {
-        let in_lanes: Vec<(&Flow, Lane)> = flows.iter().copied().zip(lanes.iter().copied()).collect();
-        draft.meetings.slowdowns_in_lanes(&in_lanes)
-    })
+/// The lanes of those who meet from now on. What that rests on, and why it is other than before, is written down.
+fn lanes_of(draft: &mut Draft<'_>, jobs: &[JobId]) -> Vec<Lane> {
+    let snapshot = draft.snapshot;
+    let current: Vec<Lane> =
+        jobs.iter().map(|job| snapshot.lanes.get(job).copied().unwrap_or_default()).collect();
+    let before = Before::of(snapshot.grounds, jobs);
+    let now = Ground { changed: before.changed(), ..ground(draft, jobs) };
+    if before.is_still(&now) {
+        draft.grounds.push(now);
+        return current;
+    }
+    let stays = now.changed.map(|changed| changed + STAYS).filter(|until| *until > snapshot.now);
+    match (judge(draft, jobs, &current), stays) {
+        (Verdict { call: Call::Keep, .. }, _) => {
+            draft.grounds.push(now);
+            current
+        }
+        (Verdict { call: Call::Change, .. }, Some(until)) => {
+            look_again(draft, &before, until);
+            current
+        }
+        (Verdict { lanes, changed, saves, .. }, _) => {
+            let reason = why(draft, &before, &now);
+            draft.grounds.push(if changed.is_empty() { now } else { now.changed_at(snapshot.now) });
+            note(draft, Reconfiguration { why: reason, what: What::Lanes, jobs: changed, saves });
+            lanes
+        }
+    }
 }
 
-fn stake(draft: &Draft<'_>, job: &Job) -> Stake {
+/// Nothing is changed for anybody who runs where only newcomers get a lane.
+fn note(draft: &mut Draft<'_>, made: Reconfiguration) {
+    if !made.jobs.is_empty() {
+        draft.report.reconfigured.push(made);
+    }
+}
+
+/// Too soon: the ground is left as it was, so that there is still something to look at.
+fn look_again(draft: &mut Draft<'_>, before: &Before<'_>, until: Instant) {
+    for ground in before.grounds() {
+        if !draft.grounds.contains(ground) {
+            draft.grounds.push((*ground).clone());
+        }
+    }
+    draft.wake = draft.wake.into_iter().chain([until]).min();
+}
+
+/// What is to be done about lanes.
+struct Verdict {
+    call: Call,
+    /// The best there are.
+    lanes: Vec<Lane>,
+    /// Those who run already and have another lane by that.
+    changed: Vec<JobId>,
+    /// What all save by it together.
+    saves: Duration,
+}
+
+fn judge(draft: &Draft<'_>, jobs: &[JobId], current: &[Lane]) -> Verdict {
+    let snapshot = draft.snapshot;
+    let flows: Vec<&Flow> = jobs.iter().filter_map(|job| draft.meetings.flow(*job)).collect();
+    let stakes: Vec<Stake> = jobs.iter().map(|job| stake(draft, &snapshot.jobs[*job])).collect();
+    let Reconsidered { call, lanes, eased } = reconsider(&stakes, current, |lanes| {
+        let in_lanes: Vec<(&Flow, Lane)> = flows.iter().copied().zip(lanes.iter().copied()).collect();
+        draft.meetings.slowdowns_in_lanes(&in_lanes)
+    });
+    let changed = changed(snapshot, jobs, current, &lanes);
+    let saves = saves(snapshot, jobs, &eased);
+    let pays = saves > COST.times(changed.len() as u64);
+    let call = if call == Call::Change && !pays { Call::Keep } else { call };
+    Verdict { call, lanes, changed, saves }
+}
+
+fn changed(snapshot: &Snapshot<'_>, jobs: &[JobId], current: &[Lane], lanes: &[Lane]) -> Vec<JobId> {
+    let each = jobs.iter().zip(current.iter().zip(lanes));
+    let other = each.filter(|(job, (was, is))| was != is && snapshot.plan.get(**job).is_some());
+    other.map(|(job, _)| *job).collect()
+}
+
+fn saves(snapshot: &Snapshot<'_>, jobs: &[JobId], eased: &[f64]) -> Duration {
+    let saved = |(job, eased): (&JobId, &f64)| {
+        let job = &snapshot.jobs[*job];
+        counts(snapshot, job) * left(job, snapshot.now) * eased
+    };
+    let seconds: f64 = jobs.iter().zip(eased).map(saved).sum();
+    Duration((seconds.max(0.0) * 1e9) as u64)
+}
+
+pub(super) fn stake(draft: &Draft<'_>, job: &Job) -> Stake {
     let snapshot = draft.snapshot;
     let higher = snapshot.priorities.keys().filter(|other| **other > job.spec.priority).count();
     Stake {

@@ -95,7 +95,8 @@ mod tests {
         assert_eq!(in_words(&Lane::default()), "shares fairly");
         let classes = Lane { class: 2, follows: Follows::BytesLeft, ..Lane::default() };
         assert_eq!(in_words(&classes), "class 2, rising as less is left to send");
-        let turn = Turn { period: Duration::from_millis(400), offset: Duration::from_millis(500) };
+        let turn =
+            Turn { period: Duration::from_millis(400), offset: Duration::from_millis(500), watch: None };
         let shifted = Lane { turn: Some(turn), weight: 3, ..Lane::default() };
         assert_eq!(in_words(&shifted), "class 0, weight 3, turn at 100 ms of 400 ms");
     }

@@ -26,6 +26,8 @@ pub(crate) struct NodeGroup {
     pub(crate) per_rack: Option<Text>,
     #[serde(default)]
     pub(crate) per: BTreeMap<String, Text>,
+    #[serde(default)]
+    pub(crate) within: BTreeMap<String, Text>,
     pub(crate) cpu: Option<Text>,
     pub(crate) memory: Option<Text>,
     pub(crate) gpus: Option<Text>,

@@ -27,6 +27,7 @@ pub(crate) struct JobShape {
     #[expect(dead_code, reason = "its shape is checked, its words are not used here")]
     command: Option<Vec<Text>>,
     pub(crate) model: Option<Text>,
+    pub(crate) declared_model: Option<Text>,
     pub(crate) work: Option<Spanned<WorkShape>>,
     pub(crate) deadline: Option<Spanned<DeadlineShape>>,
     pub(crate) on_miss: Option<Text>,

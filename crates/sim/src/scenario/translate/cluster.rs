@@ -1,5 +1,7 @@
 //! Nodes in groups, laid out over the levels of the topology.
 
+use std::collections::BTreeMap;
+
 use metronome_core::cluster::{Cluster, NodeSpec};
 use metronome_core::units::{Bandwidth, Gpus, Resources};
 use serde_saphyr::Spanned;
@@ -59,6 +61,7 @@ impl Layout<'_> {
             let place = shape.count.as_ref().map_or_else(|| group.at(), Placed::at);
             return Err(place.problem(format!("there are more than {MOST_NODES} nodes")));
         }
+        self.check_within(shape)?;
         let per = self.nodes_per_domain(group, count)?;
         let domains: Vec<u64> = per.iter().map(|per| count.div_ceil(*per)).collect();
         let (prefix, first) = self.numbering(shape.name.as_ref(), count)?;
@@ -69,11 +72,12 @@ impl Layout<'_> {
         };
         for index in 0..count {
             spec.name = format!("{prefix}-{}", first + index);
-            spec.domains = self.domains_of(index, &per);
+            spec.domains = self.domains_of(index, &per, &shape.within);
             cluster.add_node(&spec).map_err(|error| group.problem(error.to_string()))?;
         }
         self.nodes += count;
-        for (used, new) in self.domains.iter_mut().zip(domains) {
+        let numbered = self.levels.iter().map(|level| !shape.within.contains_key(*level));
+        for ((used, new), _) in self.domains.iter_mut().zip(domains).zip(numbered).filter(|(_, own)| *own) {
             *used += new;
         }
         Ok(())
@@ -131,9 +135,28 @@ impl Layout<'_> {
         text.problem(format!("the topology has no level {}", quoted(level))).with_hint(hint)
     }
 
-    fn domains_of(&self, index: u64, per: &[u64]) -> Vec<String> {
+    fn domains_of(&self, index: u64, per: &[u64], within: &BTreeMap<String, Text>) -> Vec<String> {
         let levels = self.levels.iter().zip(&self.domains).zip(per);
-        levels.map(|((level, used), per)| format!("{level}-{}", used + index / per)).collect()
+        let domain = |((level, used), per): ((&&str, &u64), &u64)| match within.get(*level) {
+            Some(named) => named.value.clone(),
+            None => format!("{level}-{}", used + index / per),
+        };
+        levels.map(domain).collect()
+    }
+
+    /// Domains that a group names lie in the topology, and are not numbered as well.
+    fn check_within(&self, shape: &NodeGroup) -> Result<(), Problem> {
+        for (level, text) in &shape.within {
+            name(text)?;
+            if !self.levels.contains(&level.as_str()) {
+                return Err(self.unknown_level(level, text));
+            }
+            let numbered = shape.per.contains_key(level) || level == "rack" && shape.per_rack.is_some();
+            if numbered {
+                return Err(text.problem(format!("the group is in one {level}, and has several by `per`")));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -11,13 +11,13 @@ use serde_saphyr::Spanned;
 
 use super::queues::Queues;
 use super::work::Written;
-use super::{Named, World, full_name, pattern, roles};
-use crate::model::TrainingModel;
+use super::{Named, World, full_name, models, pattern, roles};
+use crate::model::{Pattern, TrainingModel};
 use crate::near::meant_or_known;
 use crate::scenario::documents::{CheckpointShape, DeadlineShape, JobShape, TeamsShape, TopologyShape};
 use crate::scenario::error::{Position, Problem, quoted};
 use crate::scenario::values::{Placed, Text, name, quantity, quantity_or_none, some_quantity, whole, word};
-use crate::scenario::{Arrival, capabilities};
+use crate::scenario::{Arrival, capabilities, profile};
 
 pub(super) const PRIORITIES: [(&str, Priority); 3] =
     [("high", Priority::HIGH), ("normal", Priority::NORMAL), ("low", Priority::LOW)];
@@ -105,7 +105,23 @@ pub(super) fn spec(
         return Err(at.problem(format!("job {} can never run: it {why}", quoted(name))));
     }
     let training = work.give(&mut spec, pattern, world)?;
+    declare(&mut spec, shape, world.cluster)?;
     Ok(Request { spec, training, within: shape.deadline.as_ref().map(deadline).transpose()? })
+}
+
+/// What an owner says of a job may be wrong: the scheduler then knows another model than the one that is trained.
+fn declare(spec: &mut JobSpec, shape: &JobShape, cluster: &Cluster) -> Result<(), Problem> {
+    let Some(declared) = &shape.declared_model else { return Ok(()) };
+    let Some(trained) = &shape.model else {
+        let problem = declared.problem("`declaredModel` is for a job that trains another `model`");
+        return Err(problem.with_hint("add `model`, which is what it does in fact"));
+    };
+    if trained.value == declared.value {
+        return Err(declared.problem("`declaredModel` is what it trains in fact").with_hint("remove it"));
+    }
+    let declared = Pattern::Gradients(models::model(declared, cluster)?);
+    spec.profile = Some(Arc::new(profile(&declared, spec.members())));
+    Ok(())
 }
 
 fn refuse_unsupported(shape: &JobShape) -> Result<(), Problem> {

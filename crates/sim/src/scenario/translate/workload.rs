@@ -7,9 +7,7 @@ use serde_saphyr::Spanned;
 use super::{Named, Origin, World, jobs, links, poisson, trace_jobs};
 use crate::scenario::documents::{FaultShape, JobShape, StepsShape, WorkloadSpec};
 use crate::scenario::error::{InputError, Position, Problem};
-use crate::scenario::values::{
-    Placed, Text, check_name, quantity, quantity_or_none, share, some_quantity, whole, word,
-};
+use crate::scenario::values::{Placed, Text, check_name, quantity, quantity_or_none, share, whole, word};
 use crate::scenario::{Arrival, Costs, Departures, Fault, Source};
 
 #[derive(Debug, Default)]
@@ -41,7 +39,7 @@ pub(super) fn settings(
                 &[("whenDone", Departures::WhenDone), ("never", Departures::Never)],
             )
         })?,
-        faults: spec.faults.iter().map(|written| fault(written, cluster)).collect::<Result<_, _>>()?,
+        faults: faults(&spec.faults, cluster)?,
     })
 }
 
@@ -62,6 +60,13 @@ pub(super) fn check_departures(
     }
 }
 
+fn faults(written: &[Spanned<FaultShape>], cluster: &Cluster) -> Result<Vec<Fault>, Problem> {
+    let faults: Vec<Fault> =
+        written.iter().map(|written| fault(written, cluster)).collect::<Result<_, _>>()?;
+    check_apart(&faults, written)?;
+    Ok(faults)
+}
+
 fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Problem> {
     let FaultShape { node, link, rate, at, lasts, steps } = &written.value;
     let when = |what: &dyn Fn() -> Problem| match at {
@@ -75,8 +80,10 @@ fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Prob
         }
         (None, Some(link), None) => {
             let (at, lasts) = when(&|| link.problem("it is not said when the link fails"))?;
-            let rate = rate.as_ref().map(degraded).transpose()?;
-            Ok(Fault::Link { links: links::find_cable(link, cluster)?, at, lasts, rate })
+            let links = links::find_cable(link, cluster)?;
+            let own = cluster.fabric.links()[links[0]].rate;
+            let rate = rate.as_ref().map(|rate| degraded(rate, own)).transpose()?;
+            Ok(Fault::Link { links, at, lasts, rate })
         }
         (None, None, Some(steps)) if rate.is_none() && at.is_none() && lasts.is_none() => broken_steps(steps),
         _ => Err(written.problem(
@@ -85,9 +92,44 @@ fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Prob
     }
 }
 
-fn degraded(rate: &Text) -> Result<Bandwidth, Problem> {
-    let rate = some_quantity(rate, "the rate of a link");
-    rate.map_err(|problem| problem.with_hint("leave `rate` out for a link that carries nothing"))
+/// A rate, or a part of what the link carries when nothing is wrong; less than that.
+fn degraded(text: &Text, own: Bandwidth) -> Result<Bandwidth, Problem> {
+    let rate = match text.value.ends_with('%') {
+        true => share(text).map(|part| Bandwidth((own.0 as f64 * part.as_f64()).round() as u64)),
+        false => quantity(text),
+    }?;
+    if rate.is_zero() {
+        let problem = text.problem("the rate of a link is more than nothing");
+        return Err(problem.with_hint("leave `rate` out for a link that carries nothing"));
+    }
+    if rate >= own {
+        let problem = text.problem(format!("the link carries {own} when nothing is wrong"));
+        return Err(
+            problem.with_hint("a fault takes something away: write a lower rate, or a part such as 50%")
+        );
+    }
+    Ok(rate)
+}
+
+/// What a link carries when two faults of it overlap is not said.
+fn check_apart(faults: &[Fault], written: &[Spanned<FaultShape>]) -> Result<(), Problem> {
+    let spans = |fault: &Fault| match *fault {
+        Fault::Link { links, at, lasts, .. } => Some((links, at, lasts.map(|lasts| at + lasts))),
+        _ => None,
+    };
+    let before = |end: Option<Instant>, at: Instant| end.is_some_and(|end| end <= at);
+    for (index, second) in faults.iter().enumerate() {
+        let Some((links, at, end)) = spans(second) else { continue };
+        let overlaps = |first: &Fault| {
+            let other = spans(first).filter(|(other, ..)| *other == links);
+            other.is_some_and(|(_, from, to)| !before(to, at) && !before(end, from))
+        };
+        if faults[..index].iter().any(overlaps) {
+            let problem = written[index].problem("another fault of the same link is not over then");
+            return Err(problem.with_hint("let one begin when the other is over: at, for"));
+        }
+    }
+    Ok(())
 }
 
 fn broken_steps(written: &Spanned<StepsShape>) -> Result<Fault, Problem> {

@@ -1,0 +1,110 @@
+//! What a decision about lanes rests on, and what is different from the last one.
+
+use super::choose::stake;
+use crate::decide::draft::Draft;
+use crate::id::JobId;
+use crate::meetings::Meetings;
+use crate::reconfiguration::{Ground, Party, Why};
+use crate::units::Instant;
+
+/// Those who share links, and each who shares them with nobody by itself.
+pub(super) fn groups(meetings: &Meetings) -> Vec<Vec<JobId>> {
+    let mut groups = meetings.components();
+    let mut met: Vec<JobId> = groups.iter().flatten().copied().collect();
+    met.sort_unstable();
+    let alone = |job: &JobId| met.binary_search(job).is_err();
+    let flows = meetings.flows().filter(|(_, flow)| !flow.is_local()).map(|(job, _)| job);
+    groups.extend(flows.filter(alone).map(|job| vec![job]));
+    groups
+}
+
+/// What there is to know about those who meet.
+pub(super) fn ground(draft: &Draft<'_>, jobs: &[JobId]) -> Ground {
+    let party = |job: &JobId| {
+        let stake = stake(draft, &draft.snapshot.jobs[*job]);
+        Party {
+            job: *job,
+            does: draft.meetings.flow(*job).map_or(0, |flow| flow.fingerprint),
+            counts: (stake.counts * 1e3) as u32,
+            tier: stake.tier,
+        }
+    };
+    let flows = jobs.iter().filter_map(|job| draft.meetings.flow(*job));
+    let links = flows.flat_map(|flow| flow.route.links());
+    let mut rates: Vec<_> = links.map(|(link, _)| (*link, draft.meetings.rate(*link))).collect();
+    rates.sort_unstable();
+    rates.dedup();
+    Ground { jobs: jobs.iter().map(party).collect(), rates, changed: None }
+}
+
+/// The grounds on which it was decided before about those who meet now.
+pub(super) struct Before<'a>(Vec<&'a Ground>);
+
+impl<'a> Before<'a> {
+    pub(super) fn of(grounds: &'a [Ground], jobs: &[JobId]) -> Self {
+        Self(grounds.iter().filter(|ground| jobs.iter().any(|job| ground.has(*job))).collect())
+    }
+
+    pub(super) fn grounds(&self) -> &[&'a Ground] {
+        &self.0
+    }
+
+    /// When lanes among them were last changed.
+    pub(super) fn changed(&self) -> Option<Instant> {
+        self.0.iter().filter_map(|ground| ground.changed).max()
+    }
+
+    pub(super) fn is_still(&self, now: &Ground) -> bool {
+        matches!(self.0[..], [before] if before.is_still(now))
+    }
+
+    fn party(&self, job: JobId) -> Option<&'a Party> {
+        self.0.iter().find_map(|ground| ground.party(job))
+    }
+}
+
+/// What is different. Links come first, then what jobs do, then who came and who left.
+pub(super) fn why(draft: &Draft<'_>, before: &Before<'_>, now: &Ground) -> Why {
+    link(before, now)
+        .or_else(|| measured(draft, before, now))
+        .or_else(|| came(draft, before, now))
+        .or_else(|| left(draft, before, now))
+        .unwrap_or(Why::Priorities)
+}
+
+fn link(before: &Before<'_>, now: &Ground) -> Option<Why> {
+    now.rates.iter().find_map(|(link, is)| {
+        let was = before.0.iter().find_map(|ground| ground.rate(*link)).filter(|was| was != is)?;
+        Some(Why::Link { link: *link, was, is: *is })
+    })
+}
+
+fn measured(draft: &Draft<'_>, before: &Before<'_>, now: &Ground) -> Option<Why> {
+    let other = |party: &&Party| before.party(party.job).is_some_and(|was| was.does != party.does);
+    let job = now.jobs.iter().find(other)?.job;
+    Some(match draft.snapshot.jobs[job].times_measured {
+        0 | 1 => Why::Profile { job },
+        _ => Why::Drift { job },
+    })
+}
+
+/// Somebody who was not there before, or comes from elsewhere.
+fn came(draft: &Draft<'_>, before: &Before<'_>, now: &Ground) -> Option<Why> {
+    let new = |job: &JobId| before.party(*job).is_none() || draft.assigned(*job).is_some();
+    let mut jobs = now.jobs.iter().map(|party| party.job).rev();
+    jobs.find(new).map(|job| Why::Arrival { job })
+}
+
+/// Somebody who is there no more; whose leaving may also have parted others.
+fn left(draft: &Draft<'_>, before: &Before<'_>, now: &Ground) -> Option<Why> {
+    let gone = before.0.iter().flat_map(|ground| &ground.jobs).map(|party| party.job);
+    let gone = gone.filter(|job| !now.has(*job));
+    gone.min_by_key(|job| (draft.meetings.flow(*job).is_some(), *job)).map(|job| Why::Departure { job })
+}
+
+/// Why somebody is moved: what is other on its way, or else that there is room where it is better.
+pub(in crate::decide) fn why_moved(draft: &Draft<'_>, job: JobId) -> Why {
+    let before = Before::of(draft.snapshot.grounds, &[job]);
+    let now = ground(draft, &[job]);
+    link(&before, &now).or_else(|| measured(draft, &before, &now)).unwrap_or(Why::Room)
+}

@@ -1,0 +1,116 @@
+//! Whether lanes that jobs have are worth changing.
+//!
+//! The best lanes for jobs as they meet now may be others than those they have, and hardly better. What is changed costs
+//! something and gains only what was predicted, so lanes stay unless the best are better by more than a margin; or unless
+//! those they have no longer help, or harm somebody who is not to be harmed.
+
+use super::{BLUR, Bounds, Choice, Lane, Stake, Tried, choose, most_slowdown, weight};
+
+/// Lanes are changed for what all win by it on average, if that is more than this part of an iteration. It is twice what
+/// predictions are good for: both what is and what would be are predicted.
+const MARGIN: f64 = 0.01;
+
+/// What came of looking at lanes again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reconsidered {
+    pub call: Call,
+    /// The best there are.
+    pub lanes: Vec<Lane>,
+    /// How much less than now each would be slowed down in them.
+    pub eased: Vec<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// They have the best, or hardly less.
+    Keep,
+    /// Others are noticeably better.
+    Change,
+    /// Those they have do harm, or nothing.
+    Must,
+}
+
+/// Compares the lanes that jobs have with the best for them.
+pub fn reconsider(
+    stakes: &[Stake],
+    current: &[Lane],
+    mut predict: impl FnMut(&[Lane]) -> Vec<f64>,
+) -> Reconsidered {
+    let lanes = choose(stakes, &mut predict);
+    let mut choice = Choice { stakes, predict };
+    let [fair, now, best] = [vec![Lane::default(); stakes.len()], current.to_vec(), lanes.clone()]
+        .map(|lanes| choice.attempt(lanes));
+    let eased = now.slowdowns.iter().zip(&best.slowdowns).map(|(now, best)| now - best).collect();
+    Reconsidered { call: call(&choice, &fair, &now, &best), lanes, eased }
+}
+
+fn call<P: FnMut(&[Lane]) -> Vec<f64>>(
+    choice: &Choice<'_, P>,
+    fair: &Tried,
+    now: &Tried,
+    best: &Tried,
+) -> Call {
+    if now.lanes == best.lanes {
+        return Call::Keep;
+    }
+    let bounds = Bounds { most: most_slowdown(choice.stakes, fair), fair };
+    let all: f64 = choice.stakes.iter().map(weight).sum();
+    let nothing = now.lanes == fair.lanes;
+    let helps = nothing || choice.loss(now) < choice.loss(fair) - BLUR * all;
+    match helps && bounds.allow(now, choice.stakes) {
+        false => Call::Must,
+        true if choice.loss(best) < choice.loss(now) - MARGIN * all => Call::Change,
+        // Where there was nothing, the best was found to be worth it already.
+        true if nothing => Call::Change,
+        true => Call::Keep,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Follows;
+    use super::*;
+
+    const LOW: Stake = Stake { counts: 1.0, tier: 1, is_first: false };
+
+    fn following(follows: Follows) -> Vec<Lane> {
+        vec![Lane { class: 2, follows, ..Lane::default() }; 2]
+    }
+
+    /// Two jobs that are slowed down so far by nothing, weights and classes.
+    fn slowed(by: [f64; 3]) -> impl Fn(&[Lane]) -> Vec<f64> {
+        move |lanes| {
+            let slowdown = |lane: &Lane| match lane.follows {
+                Follows::Nothing => by[0],
+                Follows::BytesSent => by[1],
+                Follows::BytesLeft => by[2],
+            };
+            lanes.iter().map(slowdown).collect()
+        }
+    }
+
+    #[test]
+    fn lanes_that_are_hardly_worse_than_the_best_are_kept() {
+        let current = following(Follows::BytesSent);
+        let hardly = reconsider(&[LOW; 2], &current, slowed([1.2, 1.05, 1.041]));
+        assert_eq!(hardly.call, Call::Keep);
+        let much = reconsider(&[LOW; 2], &current, slowed([1.2, 1.05, 1.02]));
+        assert_eq!((much.call, much.lanes), (Call::Change, following(Follows::BytesLeft)));
+        assert!(much.eased.iter().all(|eased| (eased - 0.03).abs() < 1e-9));
+    }
+
+    #[test]
+    fn lanes_that_no_longer_help_are_given_up() {
+        let current = following(Follows::BytesSent);
+        let nothing_is_as_good = reconsider(&[LOW; 2], &current, slowed([1.05, 1.05, 1.06]));
+        assert_eq!(nothing_is_as_good.call, Call::Must);
+        assert!(nothing_is_as_good.lanes.iter().all(Lane::is_default));
+    }
+
+    #[test]
+    fn whoever_has_none_gets_the_best() {
+        let none = vec![Lane::default(); 2];
+        assert_eq!(reconsider(&[LOW; 2], &none, slowed([1.2, 1.195, 1.193])).call, Call::Change);
+        assert_eq!(reconsider(&[LOW; 2], &none, slowed([1.2, 1.2, 1.2])).call, Call::Keep);
+    }
+}
