@@ -5,25 +5,50 @@
 //! in one decision, and need not be better than the noise of real iterations.
 //!
 //! **Solution.** The network that the simulator runs on is run ahead for a few iterations of everybody. Starts are spread
-//! evenly over the periods, and compute varies a little, so that nobody stays locked in a lucky or an unlucky place.
+//! evenly over the periods, and compute varies a little, so that nobody stays locked in a lucky or an unlucky place. A
+//! *glance* does that once; a *look* several times among few, from other starts each time: what jobs with equal periods
+//! lose depends on where they happen to stand, and that lasts.
 //! Links that only one flow crosses matter only if they are its narrowest, and equal sets of flows have equal answers, on
 //! whatever links they meet: so answers are remembered by *signature*, which names neither jobs nor links.
 
 use std::collections::BTreeMap;
 
 use crate::id::{IdVec, LinkId};
-use crate::lane::Lane;
+use crate::lane::{Lane, Turn};
 use crate::meetings::Flow;
-use crate::network::{Jitter, Network, Route, Sharing, Training};
+use crate::network::{Done, Jitter, Network, Route, Sharing, Training};
 use crate::units::{Bandwidth, Instant};
 
-/// How many iterations of the slowest are run ahead, where that is not too much work.
-const ITERATIONS: u64 = 24;
+/// How closely is looked. Places are compared at a glance, because there are many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Care {
+    Glance,
+    Look,
+}
+
+/// How often it is run, and for how many iterations of the slowest, where that is not too much work.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    runs: usize,
+    iterations: u64,
+}
+
+const ONCE: Effort = Effort { runs: 1, iterations: 24 };
+const SEVERAL_TIMES: Effort = Effort { runs: 3, iterations: 16 };
+
+/// Among more, some start well and some badly in every run.
+const FEW: usize = 4;
+
+impl Care {
+    fn among(self, flows: usize) -> Effort {
+        if self == Self::Look && flows <= FEW { SEVERAL_TIMES } else { ONCE }
+    }
+}
 
 /// The least that says anything about how jobs meet.
 const LEAST_ITERATIONS: u64 = 4;
 
-/// A prediction runs about so many iterations of all flows together.
+/// A run is about so many iterations of all flows together.
 const MOST_ITERATIONS_IN_ALL: u64 = 4_000;
 
 /// Answers that are remembered. When there are more, all are forgotten: what is needed again is soon known again.
@@ -40,11 +65,16 @@ type Signature = Vec<u64>;
 
 impl Foresight {
     /// For each flow in its lane, how long an iteration takes among the others, over alone.
-    pub fn slowdowns(&mut self, flows: &[(&Flow, Lane)], rate: impl Fn(LinkId) -> Bandwidth) -> Vec<f64> {
+    pub fn slowdowns(
+        &mut self,
+        flows: &[(&Flow, Lane)],
+        care: Care,
+        rate: impl Fn(LinkId) -> Bandwidth,
+    ) -> Vec<f64> {
         if flows.len() < 2 {
             return vec![1.0; flows.len()];
         }
-        let meeting = Meeting::of(flows, rate);
+        let meeting = Meeting::of(flows, care.among(flows.len()), rate);
         let signature = meeting.signature();
         if !self.known.contains_key(&signature) && self.known.len() >= MOST_REMEMBERED {
             self.known.clear();
@@ -64,10 +94,11 @@ struct Meeting<'f> {
     flows: Vec<(usize, &'f Flow, Lane)>,
     routes: Vec<Vec<(LinkId, f64)>>,
     rates: IdVec<LinkId, Bandwidth>,
+    effort: Effort,
 }
 
 impl<'f> Meeting<'f> {
-    fn of(asked: &[(&'f Flow, Lane)], rate: impl Fn(LinkId) -> Bandwidth) -> Self {
+    fn of(asked: &[(&'f Flow, Lane)], effort: Effort, rate: impl Fn(LinkId) -> Bandwidth) -> Self {
         let mut flows: Vec<(usize, &'f Flow, Lane)> =
             asked.iter().enumerate().map(|(place, (flow, lane))| (place, *flow, *lane)).collect();
         flows.sort_by_key(|(place, flow, lane)| (flow.fingerprint, flow.route.links().len(), *lane, *place));
@@ -85,11 +116,12 @@ impl<'f> Meeting<'f> {
             let telling = links.filter(|(link, _)| users[link] > 1 || Some(*link) == narrowest);
             routes.push(telling.map(|(link, load)| (number(*link), *load)).collect());
         }
-        Self { flows, routes, rates }
+        Self { flows, routes, rates, effort }
     }
 
     fn signature(&self) -> Signature {
-        let mut signature: Signature = self.rates.values().map(|rate| rate.0).collect();
+        let mut signature: Signature = vec![self.effort.runs as u64];
+        signature.extend(self.rates.values().map(|rate| rate.0));
         for ((_, flow, lane), route) in self.flows.iter().zip(&self.routes) {
             signature.extend([flow.fingerprint, route.len() as u64]);
             signature.extend(words(lane));
@@ -98,36 +130,53 @@ impl<'f> Meeting<'f> {
         signature
     }
 
-    /// The slowdown of each flow, in the order they have here.
+    /// The slowdown of each flow, in the order they have here: the mean over all runs.
     fn run_ahead(&self) -> Vec<f64> {
-        let mut network = Network::new(&self.rates, Sharing::default());
-        for (start, key) in self.starts() {
-            network.start(start, key, self.training(key));
+        let runs = self.effort.runs;
+        let mut slowdowns = vec![0.0; self.flows.len()];
+        for run in 0..runs {
+            for (slowdown, found) in slowdowns.iter_mut().zip(self.run_from(run)) {
+                *slowdown += found / runs as f64;
+            }
         }
+        slowdowns
+    }
+
+    fn run_from(&self, run: usize) -> Vec<f64> {
+        let mut network = Network::new(&self.rates, Sharing::default());
+        for (start, key) in self.starts(run) {
+            network.start(start, key, self.training(key, run));
+        }
+        // To be held before the first iteration costs once and is not told.
+        let held = self.flows.iter().any(|(.., lane)| lane.pace.is_some());
+        let warm = if held { Instant(self.horizon().0 / 4) } else { Instant::START };
+        network.run_until(warm);
+        let before: Vec<Done> = (0..self.flows.len()).map(|key| network.result(key)).collect();
         network.run_until(self.horizon());
         let slowdown = |(key, (_, flow, _)): (usize, &(usize, &Flow, Lane))| {
-            let mean = network.result(key).mean.unwrap_or(flow.alone.times(ITERATIONS));
-            (mean.0 as f64 / flow.alone.0.max(1) as f64).max(1.0)
+            let mean = mean_since(before[key], network.result(key));
+            mean.map_or(UNHEARD_OF, |mean| (mean / flow.alone.0.max(1) as f64).max(1.0))
         };
         self.flows.iter().enumerate().map(slowdown).collect()
     }
 
-    /// Who starts when, in order of time.
-    fn starts(&self) -> Vec<(Instant, usize)> {
+    /// Who starts when, in order of time. Odd multiples keep two flows apart differently in every run.
+    fn starts(&self, run: usize) -> Vec<(Instant, usize)> {
         let start = |(key, (_, flow, _)): (usize, &(usize, &Flow, Lane))| {
-            (Instant((flow.alone.0 as f64 * evenly(key, GOLDEN)) as u64), key)
+            let place = evenly((key + 1) * (2 * run + 1), GOLDEN);
+            (Instant((flow.alone.0 as f64 * place) as u64), key)
         };
         let mut starts: Vec<(Instant, usize)> = self.flows.iter().enumerate().map(start).collect();
         starts.sort_unstable();
         starts
     }
 
-    fn training(&self, key: usize) -> Training {
+    fn training(&self, key: usize, run: usize) -> Training {
         Training {
             pattern: self.flows[key].1.pattern.clone(),
             route: Route::over(&self.routes[key]),
             iterations: u64::MAX,
-            jitter: Some(Box::new(Unsteady { drawn: key })),
+            jitter: Some(Box::new(Unsteady { drawn: key + STREAM * run })),
             lane: self.flows[key].2,
         }
     }
@@ -136,15 +185,27 @@ impl<'f> Meeting<'f> {
         let alone = |flow: &Flow| flow.alone.0.max(1);
         let longest = self.flows.iter().map(|(_, flow, _)| alone(flow)).max().unwrap_or(1);
         let meanwhile: u64 = self.flows.iter().map(|(_, flow, _)| longest / alone(flow) + 1).sum();
-        let iterations = (MOST_ITERATIONS_IN_ALL / meanwhile).clamp(LEAST_ITERATIONS, ITERATIONS);
+        let most = MOST_ITERATIONS_IN_ALL / meanwhile;
+        let iterations = most.clamp(LEAST_ITERATIONS, self.effort.iterations);
         Instant(longest.saturating_mul(iterations))
     }
 }
 
-fn words(lane: &Lane) -> [u64; 3] {
-    let Lane { class, weight, follows, turn } = *lane;
-    let (period, offset) = turn.map_or((0, 0), |turn| (turn.period.0, turn.offset.0));
-    [u64::from(class) | (follows as u64) << 8 | u64::from(weight) << 16, period, offset]
+/// How slow whoever did not end one iteration is said to be.
+const UNHEARD_OF: f64 = 16.0;
+
+/// How long an iteration took on average of those that were done in between, in nanoseconds.
+fn mean_since(before: Done, after: Done) -> Option<f64> {
+    let spent = |done: Done| done.mean.map_or(0.0, |mean| mean.0 as f64 * done.iterations as f64);
+    let count = after.iterations - before.iterations;
+    (count > 0).then(|| (spent(after) - spent(before)) / count as f64)
+}
+
+fn words(lane: &Lane) -> [u64; 5] {
+    let Lane { class, weight, follows, turn, pace } = *lane;
+    let place = |turn: Option<Turn>| turn.map_or([0, 0], |turn| [turn.period.0, turn.offset.0]);
+    let ([period, offset], [beat, held]) = (place(turn), place(pace.map(|pace| pace.turn)));
+    [u64::from(class) | (follows as u64) << 8 | u64::from(weight) << 16, period, offset, beat, held]
 }
 
 /// The link that bounds a flow which has its route for itself.
@@ -155,11 +216,14 @@ fn narrowest(route: &Route, rate: impl Fn(LinkId) -> Bandwidth) -> Option<LinkId
 
 /// Multiples of an irrational number, without their whole part, lie evenly in the unit interval, however many there are.
 fn evenly(count: usize, irrational: f64) -> f64 {
-    ((count as f64 + 1.0) * irrational).fract()
+    (count as f64 * irrational).fract()
 }
 
 const GOLDEN: f64 = 0.618_033_988_749_895;
 const PLASTIC: f64 = 0.754_877_666_246_693;
+
+/// Runs do not draw the same.
+const STREAM: usize = 31;
 
 /// Compute that varies by up to 2 %, each factor as often as the other, in an order without pattern.
 #[derive(Clone, Debug)]
@@ -172,7 +236,7 @@ const MOST_DEVIATION: f64 = 0.02;
 impl Jitter for Unsteady {
     fn draw(&mut self) -> f64 {
         self.drawn += 1;
-        1.0 + MOST_DEVIATION * (2.0 * evenly(self.drawn, PLASTIC) - 1.0)
+        1.0 + MOST_DEVIATION * (2.0 * evenly(self.drawn + 1, PLASTIC) - 1.0)
     }
 
     fn least(&self) -> f64 {

@@ -43,6 +43,8 @@ pub(super) struct Running {
     ladder: Ladder,
     /// Until when it is to be held before its next iteration.
     turn: Option<Turn>,
+    /// Where its present iteration was to begin, if it keeps a pace.
+    pub(super) slot: Option<u64>,
     pattern: Arc<Pattern>,
     route: Route,
     jitter: Option<Box<dyn Jitter>>,
@@ -90,6 +92,7 @@ impl Running {
             lane,
             ladder: Ladder::of(lane, pattern.bytes(), None),
             turn: lane.turn,
+            slot: None,
             pattern,
             route,
             jitter,
@@ -146,8 +149,19 @@ impl Running {
         end.max(self.start.saturating_add(1))
     }
 
+    /// The beginning of an iteration at its place, or at once if that is over. Whoever is too late for one place waits
+    /// for the next.
+    fn keep(&mut self, turn: Turn, ended: u64) -> u64 {
+        let due = self.slot.map(|slot| slot.saturating_add(turn.period.0));
+        let due = due.filter(|due| ended <= due.saturating_add(turn.period.0 / 2));
+        let slot = due.unwrap_or_else(|| turn.next(Instant(ended)).0);
+        self.slot = Some(slot);
+        slot.max(ended)
+    }
+
     fn begin(&mut self, ended: u64) {
         let at = self.turn.take().map_or(ended, |turn| turn.next(Instant(ended)).0);
+        let at = self.lane.pace.map_or(at, |pace| self.keep(pace.turn, at));
         self.previous = self.start;
         self.start = at;
         self.sent_now = 0.0;
@@ -248,6 +262,7 @@ impl Running {
 
     pub(super) fn change_lane(&mut self, lane: Lane) {
         self.turn = lane.turn.filter(|turn| self.lane.turn != Some(*turn)).or(self.turn);
+        self.slot = self.slot.filter(|_| lane.pace == self.lane.pace);
         self.lane = lane;
     }
 
@@ -304,6 +319,7 @@ impl Running {
             *moment = moment.saturating_add(time);
         }
         self.next = self.next.saturating_add(time);
+        self.slot = self.slot.map(|slot| slot.saturating_add(time));
     }
 
     /// Whole iterations by `now`, and how long each took on average.

@@ -7,7 +7,8 @@ use crate::decide::foresee::{counts, is_first};
 use crate::id::JobId;
 use crate::job::Job;
 use crate::lane::Lane;
-use crate::lane::choose::{Stake, choose};
+use crate::lane::choose::{Stake, choose_with};
+use crate::lane::pace::{Beating, paced};
 use crate::meetings::Flow;
 
 pub(super) fn lanes(draft: &Draft<'_>) -> BTreeMap<JobId, Lane> {
@@ -23,7 +24,18 @@ pub(super) fn lanes(draft: &Draft<'_>) -> BTreeMap<JobId, Lane> {
 fn lanes_of(draft: &Draft<'_>, jobs: &[JobId]) -> Vec<Lane> {
     let flows: Vec<&Flow> = jobs.iter().filter_map(|job| draft.meetings.flow(*job)).collect();
     let stakes: Vec<Stake> = jobs.iter().map(|job| stake(draft, &draft.snapshot.jobs[*job])).collect();
-    choose(&stakes, |lanes| {
+    let turns = |slowdowns: &[f64]| {
+        let all = flows.iter().zip(&stakes).zip(slowdowns);
+        let beating = |((flow, stake), slowdown): ((&&Flow, &Stake), &f64)| Beating {
+            period: flow.alone,
+            sends: draft.meetings.sends(flow),
+            links: draft.meetings.demands(flow),
+            tier: stake.tier,
+            slowdown: *slowdown,
+        };
+        paced(&all.map(beating).collect::<Vec<Beating>>())
+    };
+    choose_with(&stakes, turns, |lanes| {
         let in_lanes: Vec<(&Flow, Lane)> = flows.iter().copied().zip(lanes.iter().copied()).collect();
         draft.meetings.slowdowns_in_lanes(&in_lanes)
     })
