@@ -5,7 +5,9 @@
 //! in one decision, and need not be better than the noise of real iterations.
 //!
 //! **Solution.** The network that the simulator runs on is run ahead for a few iterations of everybody. Starts are spread
-//! evenly over the periods, and compute varies a little, so that nobody stays locked in a lucky or an unlucky place.
+//! evenly over the periods, and compute varies a little, so that nobody stays locked in a lucky or an unlucky place. A
+//! *glance* does that once; a *look* several times among few, from other starts each time: what jobs with equal periods
+//! lose depends on where they happen to stand, and that lasts.
 //! Links that only one flow crosses matter only if they are its narrowest, and equal sets of flows have equal answers, on
 //! whatever links they meet: so answers are remembered by *signature*, which names neither jobs nor links.
 //!
@@ -19,20 +21,43 @@ mod rehearsal;
 use std::collections::BTreeMap;
 
 use crate::id::{IdVec, LinkId};
-use crate::lane::Lane;
+use crate::lane::{Lane, Turn};
 use crate::meetings::Flow;
-use crate::network::{Jitter, Network, Route, Sharing, Training, bytes_per_nano};
-use crate::units::{Bandwidth, Duration, Instant};
+use crate::network::{Done, Jitter, Network, Route, Sharing, Training, bytes_per_nano};
+use crate::units::{Bandwidth, Instant};
 
 pub use rehearsal::{Rehearsal, Rehearsed, Watched, rehearse};
 
-/// How many iterations of the slowest are run ahead, where that is not too much work.
-const ITERATIONS: u64 = 24;
+/// How closely is looked. Places are compared at a glance, because there are many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Care {
+    Glance,
+    Look,
+}
+
+/// How often it is run, and for how many iterations of the slowest, where that is not too much work.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    runs: usize,
+    iterations: u64,
+}
+
+const ONCE: Effort = Effort { runs: 1, iterations: 24 };
+const SEVERAL_TIMES: Effort = Effort { runs: 3, iterations: 16 };
+
+/// Among more, some start well and some badly in every run.
+const FEW: usize = 4;
+
+impl Care {
+    fn among(self, flows: usize) -> Effort {
+        if self == Self::Look && flows <= FEW { SEVERAL_TIMES } else { ONCE }
+    }
+}
 
 /// The least that says anything about how jobs meet.
 const LEAST_ITERATIONS: u64 = 4;
 
-/// A prediction runs about so many iterations of all flows together.
+/// A run is about so many iterations of all flows together.
 const MOST_ITERATIONS_IN_ALL: u64 = 4_000;
 
 /// And so many, each counted by how many flows it is among, as each of its events is looked at by all of them: some
@@ -53,8 +78,13 @@ type Signature = Vec<u64>;
 
 impl Foresight {
     /// For each flow in its lane, how long an iteration takes among the others, over alone.
-    pub fn slowdowns(&mut self, flows: &[(&Flow, Lane)], rate: impl Fn(LinkId) -> Bandwidth) -> Vec<f64> {
-        let meeting = Meeting::of(flows, rate);
+    pub fn slowdowns(
+        &mut self,
+        flows: &[(&Flow, Lane)],
+        care: Care,
+        rate: impl Fn(LinkId) -> Bandwidth,
+    ) -> Vec<f64> {
+        let meeting = Meeting::of(flows, care.among(flows.len()), rate);
         if meeting.flows.len() < 2 {
             return vec![1.0; flows.len()];
         }
@@ -79,10 +109,11 @@ struct Meeting<'f> {
     rates: IdVec<LinkId, Bandwidth>,
     /// Their numbers here, of the links that matter.
     numbers: BTreeMap<LinkId, LinkId>,
+    effort: Effort,
 }
 
 impl<'f> Meeting<'f> {
-    fn of(asked: &[(&'f Flow, Lane)], rate: impl Fn(LinkId) -> Bandwidth) -> Self {
+    fn of(asked: &[(&'f Flow, Lane)], effort: Effort, rate: impl Fn(LinkId) -> Bandwidth) -> Self {
         let mut flows: Vec<(usize, &'f Flow, Lane)> =
             asked.iter().enumerate().map(|(place, (flow, lane))| (place, *flow, *lane)).collect();
         flows.retain(|(_, flow, _)| !flow.is_stalled());
@@ -101,11 +132,12 @@ impl<'f> Meeting<'f> {
             let telling = links.filter(|(link, _)| users[link] > 1 || Some(*link) == narrowest);
             routes.push(telling.map(|(link, load)| (number(*link), *load)).collect());
         }
-        Self { flows, routes, rates, numbers }
+        Self { flows, routes, rates, numbers, effort }
     }
 
     fn signature(&self) -> Signature {
-        let mut signature: Signature = self.rates.values().map(|rate| rate.0).collect();
+        let mut signature: Signature = vec![self.effort.runs as u64];
+        signature.extend(self.rates.values().map(|rate| rate.0));
         for ((_, flow, lane), route) in self.flows.iter().zip(&self.routes) {
             signature.extend([flow.fingerprint, route.len() as u64]);
             signature.extend(words(lane));
@@ -137,41 +169,68 @@ impl<'f> Meeting<'f> {
         self.routes.iter().map(busiest).collect()
     }
 
+    /// The mean over all runs.
     fn run_ahead(&self, iterations: u64) -> Vec<f64> {
-        let mut network = self.network();
-        network.run_until(self.after(iterations));
+        let runs = self.effort.runs;
+        let mut slowdowns = vec![0.0; self.flows.len()];
+        for run in 0..runs {
+            for (slowdown, found) in slowdowns.iter_mut().zip(self.run_from(run, iterations)) {
+                *slowdown += found / runs as f64;
+            }
+        }
+        slowdowns
+    }
+
+    fn run_from(&self, run: usize, iterations: u64) -> Vec<f64> {
+        let mut network = self.network(run);
+        let end = self.after(iterations);
+        network.run_until(self.warm(end));
+        let before = self.done(&mut network);
+        network.run_until(end);
+        let after = self.done(&mut network);
+        let mean = |key: usize| mean_since(before[key], after[key]);
         let slowdown = |(key, (_, flow, _)): (usize, &(usize, &Flow, Lane))| {
-            let mean = mean(&mut network, key, flow);
-            (mean.0 as f64 / flow.alone.0.max(1) as f64).max(1.0)
+            mean(key).map_or(UNHEARD_OF, |mean| (mean / flow.alone.0.max(1) as f64).max(1.0))
         };
         self.flows.iter().enumerate().map(slowdown).collect()
     }
 
+    /// From when on iterations count: to be held before the first costs once and is not told.
+    fn warm(&self, end: Instant) -> Instant {
+        let held = self.flows.iter().any(|(.., lane)| lane.pace.is_some());
+        if held { Instant(end.0 / 4) } else { Instant::START }
+    }
+
+    fn done(&self, network: &mut Network) -> Vec<Done> {
+        (0..self.flows.len()).map(|key| network.result(key)).collect()
+    }
+
     /// A network in which everybody starts at its time.
-    fn network(&self) -> Network {
+    fn network(&self, run: usize) -> Network {
         let mut network = Network::new(&self.rates, Sharing::default());
-        for (start, key) in self.starts() {
-            network.start(start, key, self.training(key));
+        for (start, key) in self.starts(run) {
+            network.start(start, key, self.training(key, run));
         }
         network
     }
 
-    /// Who starts when, in order of time.
-    fn starts(&self) -> Vec<(Instant, usize)> {
+    /// Who starts when, in order of time. Odd multiples keep two flows apart differently in every run.
+    fn starts(&self, run: usize) -> Vec<(Instant, usize)> {
         let start = |(key, (_, flow, _)): (usize, &(usize, &Flow, Lane))| {
-            (Instant((flow.alone.0 as f64 * evenly(key, GOLDEN)) as u64), key)
+            let place = evenly((key + 1) * (2 * run + 1), GOLDEN);
+            (Instant((flow.alone.0 as f64 * place) as u64), key)
         };
         let mut starts: Vec<(Instant, usize)> = self.flows.iter().enumerate().map(start).collect();
         starts.sort_unstable();
         starts
     }
 
-    fn training(&self, key: usize) -> Training {
+    fn training(&self, key: usize, run: usize) -> Training {
         Training {
             pattern: self.flows[key].1.pattern.clone(),
             route: Route::over(&self.routes[key]),
             iterations: u64::MAX,
-            jitter: Some(Box::new(Unsteady { drawn: key })),
+            jitter: Some(Box::new(Unsteady { drawn: key + STREAM * run })),
             lane: self.flows[key].2,
         }
     }
@@ -192,21 +251,28 @@ impl<'f> Meeting<'f> {
         let meanwhile = self.flows.iter().map(|(_, flow, _)| of(flow)).fold(0, u64::saturating_add);
         let by_work = MOST_WORK / meanwhile.saturating_mul(self.flows.len() as u64);
         let iterations = (MOST_ITERATIONS_IN_ALL / meanwhile).max(LEAST_ITERATIONS).min(by_work);
-        (iterations >= LEAST_ITERATIONS).then_some(iterations.min(ITERATIONS))
+        (iterations >= LEAST_ITERATIONS).then_some(iterations.min(self.effort.iterations))
     }
 }
 
-/// How long an iteration of a flow has taken so far; very long, if none is done yet.
-fn mean(network: &mut Network, key: usize, flow: &Flow) -> Duration {
-    network.result(key).mean.unwrap_or(flow.alone.times(ITERATIONS))
+/// How slow whoever did not end one iteration is said to be.
+const UNHEARD_OF: f64 = 16.0;
+
+/// How long an iteration took on average of those that were done in between, in nanoseconds.
+fn mean_since(before: Done, after: Done) -> Option<f64> {
+    let spent = |done: Done| done.mean.map_or(0.0, |mean| mean.0 as f64 * done.iterations as f64);
+    let count = after.iterations - before.iterations;
+    (count > 0).then(|| (spent(after) - spent(before)) / count as f64)
 }
 
-fn words(lane: &Lane) -> [u64; 5] {
-    let Lane { class, weight, follows, turn } = *lane;
-    let (period, offset) = turn.map_or((0, 0), |turn| (turn.period.0, turn.offset.0));
+fn words(lane: &Lane) -> [u64; 7] {
+    let Lane { class, weight, follows, turn, pace } = *lane;
+    let place = |turn: Option<Turn>| turn.map_or([0, 0], |turn| [turn.period.0, turn.offset.0]);
+    let ([period, offset], [beat, held]) = (place(turn), place(pace.map(|pace| pace.turn)));
     let watch = turn.and_then(|turn| turn.watch);
     let (tolerance, pause) = watch.map_or((0, 0), |watch| (1 + watch.tolerance.0, watch.pause.0));
-    [u64::from(class) | (follows as u64) << 8 | u64::from(weight) << 16, period, offset, tolerance, pause]
+    let standing = u64::from(class) | (follows as u64) << 8 | u64::from(weight) << 16;
+    [standing, period, offset, beat, held, tolerance, pause]
 }
 
 /// The link that bounds a flow which has its route for itself.
@@ -217,11 +283,14 @@ fn narrowest(route: &Route, rate: impl Fn(LinkId) -> Bandwidth) -> Option<LinkId
 
 /// Multiples of an irrational number, without their whole part, lie evenly in the unit interval, however many there are.
 fn evenly(count: usize, irrational: f64) -> f64 {
-    ((count as f64 + 1.0) * irrational).fract()
+    (count as f64 * irrational).fract()
 }
 
 const GOLDEN: f64 = 0.618_033_988_749_895;
 const PLASTIC: f64 = 0.754_877_666_246_693;
+
+/// Runs do not draw the same.
+const STREAM: usize = 31;
 
 /// Compute that varies by up to 2 %, each factor as often as the other, in an order without pattern.
 #[derive(Clone, Debug)]
@@ -234,7 +303,7 @@ const MOST_DEVIATION: f64 = 0.02;
 impl Jitter for Unsteady {
     fn draw(&mut self) -> f64 {
         self.drawn += 1;
-        1.0 + MOST_DEVIATION * (2.0 * evenly(self.drawn, PLASTIC) - 1.0)
+        1.0 + MOST_DEVIATION * (2.0 * evenly(self.drawn + 1, PLASTIC) - 1.0)
     }
 
     fn least(&self) -> f64 {

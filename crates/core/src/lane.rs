@@ -6,6 +6,8 @@
 pub mod affinity;
 pub mod choose;
 pub mod circle;
+pub mod pace;
+mod ways;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +27,9 @@ pub struct Lane {
     /// When its iterations are to begin. It is held once, until its turn, and then left alone, unless its turn is watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<Turn>,
+    /// Where each of its iterations is to begin, if it is held every time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Pace>,
 }
 
 /// What class and weight of a job follow, in the course of an iteration.
@@ -37,6 +42,8 @@ pub enum Follows {
     BytesSent,
     /// The less it has left to send, the higher its class, among four.
     BytesLeft,
+    /// The smaller the part of its bytes that is left, the higher its class, among four: bursts of whatever length.
+    PartLeft,
 }
 
 /// A position on a period.
@@ -59,6 +66,17 @@ pub struct Watch {
     pub tolerance: Duration,
     /// So long it is left alone after it was held.
     pub pause: Duration,
+}
+
+/// A turn that is kept: whoever is early waits for its place, whoever is late goes at once and has caught up when the
+/// cushion in the period has made up for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pace {
+    pub turn: Turn,
+    /// How long the turns would hold if nobody were held: until noise has moved somebody by the room that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds_by_itself: Option<Duration>,
 }
 
 impl Turn {
@@ -84,7 +102,7 @@ impl Turn {
 impl Default for Lane {
     /// Nothing is done: everybody shares fairly.
     fn default() -> Self {
-        Self { class: 0, weight: 1, follows: Follows::Nothing, turn: None }
+        Self { class: 0, weight: 1, follows: Follows::Nothing, turn: None, pace: None }
     }
 }
 

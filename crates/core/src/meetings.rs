@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cluster::{Cluster, Link, Vertex};
-use crate::foresight::Foresight;
+use crate::foresight::{Care, Foresight};
 use crate::id::{IdVec, JobId, LinkId, NodeId};
 use crate::job::JobSpec;
 use crate::lane::Lane;
@@ -155,12 +155,12 @@ impl Meetings {
     /// For each flow, how long an iteration takes among the others, over alone, if nothing is done about it.
     pub fn slowdowns(&self, flows: &[&Flow]) -> Vec<f64> {
         let fair: Vec<(&Flow, Lane)> = flows.iter().map(|flow| (*flow, Lane::default())).collect();
-        self.slowdowns_in_lanes(&fair)
+        self.foresight.borrow_mut().slowdowns(&fair, Care::Glance, |link| self.wiring.rates()[link])
     }
 
-    /// The same, if each keeps to its lane.
+    /// The same at a closer look, if each keeps to its lane.
     pub fn slowdowns_in_lanes(&self, flows: &[(&Flow, Lane)]) -> Vec<f64> {
-        self.foresight.borrow_mut().slowdowns(flows, |link| self.wiring.rates()[link])
+        self.foresight.borrow_mut().slowdowns(flows, Care::Look, |link| self.wiring.rates()[link])
     }
 
     /// Jobs that share links, directly or by way of others, in order of id; those that share with nobody are not named.

@@ -1,5 +1,6 @@
 //! An experiment: one question, asked of several scenarios under several policies with several seeds, and the bars
 //! that the answer must clear. `definition` is what a folder says, `judge` what came out, `write` what is committed.
+//! `study` is for questions about one link, without a cluster around it.
 
 mod beside;
 mod chart;
@@ -7,6 +8,7 @@ mod definition;
 mod judge;
 mod metric;
 mod part;
+mod study;
 mod waits;
 mod write;
 
@@ -16,6 +18,7 @@ pub use beside::{Beside, Spread, beside};
 pub use definition::{Bar, Chart, Definition, DefinitionError};
 pub use judge::{Verdict, judge};
 pub use part::{Import, Observed, Part, Varied};
+pub use study::{Cells, Kind, Study, StudyError};
 pub use waits::{PolicyWaits, Rank, WaitCell, WaitTable, Width, rows as wait_rows, waits};
 pub use write::{charts, document, markdown, with_results};
 

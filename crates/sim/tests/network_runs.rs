@@ -6,7 +6,7 @@ mod network_common;
 use std::sync::Arc;
 
 use metronome_core::id::LinkId;
-use metronome_core::lane::{Follows, Lane, Turn, Watch};
+use metronome_core::lane::{Follows, Lane, Pace, Turn, Watch};
 use metronome_core::network::{Completion, Network, Pattern, Route, Training};
 use metronome_core::profile::{Bucket, Iteration};
 use metronome_core::units::{Bytes, Duration, Instant, Share};
@@ -34,17 +34,23 @@ fn pattern() -> impl Strategy<Value = Arc<Pattern>> {
 }
 
 fn lane() -> impl Strategy<Value = Lane> {
-    let rules = vec![Follows::Nothing, Follows::BytesSent, Follows::BytesLeft];
+    let rules = vec![Follows::Nothing, Follows::BytesSent, Follows::BytesLeft, Follows::PartLeft];
     let watch = proptest::option::of((0..20_u64, 0..500_u64));
     let turn = proptest::option::of((1..200_u64, 0..200_u64, watch));
-    (0..3_u8, 1..4_u32, proptest::sample::select(rules), turn).prop_map(|(class, weight, follows, turn)| {
+    let pace = proptest::option::of((50..200_u64, 0..200_u64));
+    let all = (0..3_u8, 1..4_u32, proptest::sample::select(rules), turn, pace);
+    all.prop_map(|(class, weight, follows, turn, pace)| {
         let watch = |(tolerance, pause)| Watch { tolerance: ms(tolerance), pause: ms(pause) };
         let turn = turn.map(|(period, offset, watched)| Turn {
             period: ms(period),
             offset: ms(offset),
             watch: watched.map(watch),
         });
-        Lane { class, weight, follows, turn }
+        let pace = pace.map(|(period, offset)| Pace {
+            turn: Turn { period: ms(period), offset: ms(offset), watch: None },
+            holds_by_itself: None,
+        });
+        Lane { class, weight, follows, turn, pace }
     })
 }
 

@@ -2,12 +2,12 @@
 //!
 //! Rings of eight over a link of 100 Gbps, the larger batch of each model, 1 % compute noise, random starts. A mix could
 //! use the link for as much of the time as its jobs would one by one, or all of the time: the gap is what fair sharing
-//! leaves of that. What is won of it is 92 % where models are the same; where they differ it is 40 %, and 50 % is the
-//! goal.
+//! leaves of that. What is won of it is 94 % where models are the same; where they differ it is 55 %: of the ways that
+//! are tried, the best for each mix would win 64 %.
 
 use std::sync::Arc;
 
-use metronome_core::foresight::Foresight;
+use metronome_core::foresight::{Care, Foresight};
 use metronome_core::id::{IdVec, LinkId};
 use metronome_core::lane::Lane;
 use metronome_core::lane::choose::{Stake, choose};
@@ -93,7 +93,7 @@ impl Sum {
         let stakes = vec![Stake { counts: 1.0, tier: 0, is_first: false }; mix.len()];
         let lanes = choose(&stakes, |lanes| {
             let flows: Vec<(&Flow, Lane)> = mix.iter().copied().zip(lanes.iter().copied()).collect();
-            foresight.slowdowns(&flows, |_| RATE)
+            foresight.slowdowns(&flows, Care::Look, |_| RATE)
         });
         let chosen = run(mix, &lanes, seed);
         self.gain += chosen.utilisation - fair.utilisation;
@@ -137,6 +137,6 @@ fn lanes_win_back_what_fair_sharing_wastes() {
     alike.tell("same model");
     different.tell("different models");
     assert!(alike.share() >= 0.9, "{}", alike.share());
-    assert!(different.share() >= 0.37, "{}", different.share());
+    assert!(different.share() >= 0.5, "{}", different.share());
     assert!(alike.worst.max(different.worst) <= 1.1, "{} {}", alike.worst, different.worst);
 }

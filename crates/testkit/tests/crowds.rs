@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use metronome_core::foresight::Foresight;
+use metronome_core::foresight::{Care, Foresight};
 use metronome_core::id::{IdVec, LinkId};
 use metronome_core::lane::Lane;
 use metronome_core::lane::choose::{Stake, choose};
@@ -41,7 +41,7 @@ fn chosen(flows: &[Flow], rates: &Rates) -> Vec<Lane> {
     let mut foresight = Foresight::default();
     choose(&vec![ALIKE; flows.len()], |lanes| {
         let in_lanes: Vec<(&Flow, Lane)> = flows.iter().zip(lanes.iter().copied()).collect();
-        foresight.slowdowns(&in_lanes, |link| rates[link])
+        foresight.slowdowns(&in_lanes, Care::Look, |link| rates[link])
     })
 }
 
@@ -111,7 +111,7 @@ fn hundreds_on_one_link_share_it_fairly() {
     let rates = links([1000]);
     let flows: Vec<Flow> = (0..300).map(|index| of_model(index % 26, &[0], &rates)).collect();
     let asked: Vec<(&Flow, Lane)> = flows.iter().map(|flow| (flow, Lane::default())).collect();
-    let slowdowns = Foresight::default().slowdowns(&asked, |link| rates[link]);
+    let slowdowns = Foresight::default().slowdowns(&asked, Care::Look, |link| rates[link]);
     let asks = |flow: &Flow| flow.pattern.bytes() * ring_load(8) * 8.0 / flow.alone.as_secs_f64();
     let busy = flows.iter().map(asks).sum::<f64>() / rates[LinkId(0)].0 as f64;
     assert!(busy > 5.0 && slowdowns.iter().all(|slowdown| (slowdown - busy).abs() < 1e-6), "{busy}");
@@ -126,7 +126,7 @@ fn what_a_prediction_runs_ahead_is_bounded_whatever_the_periods() {
     let quick = flow(once(Duration(1)), shared(), &rates);
     let slow = flow(once(Duration(u64::MAX / 4)), shared(), &rates);
     let asked = [(&quick, Lane::default()), (&slow, Lane::default())];
-    let slowdowns = Foresight::default().slowdowns(&asked, |link| rates[link]);
+    let slowdowns = Foresight::default().slowdowns(&asked, Care::Look, |link| rates[link]);
     assert_eq!(slowdowns, [1.0, 1.0]);
 }
 
@@ -137,7 +137,7 @@ fn whoever_waits_for_a_link_that_is_down_slows_nobody() {
     let goes = of_model(3, &[0], &rates);
     assert!(waits.is_stalled() && !goes.is_stalled());
     let asked = [(&waits, Lane::default()), (&goes, Lane::default())];
-    assert_eq!(Foresight::default().slowdowns(&asked, |link| rates[link]), [1.0, 1.0]);
+    assert_eq!(Foresight::default().slowdowns(&asked, Care::Look, |link| rates[link]), [1.0, 1.0]);
 }
 
 #[test]
@@ -149,5 +149,5 @@ fn loops_that_make_no_sense_are_refused() {
     let for_ever = Traffic::new(Duration(u64::MAX), vec![phase(Duration(u64::MAX))]).unwrap();
     let endless = flow(Pattern::traffic(&for_ever).unwrap(), Route::over(&[(LinkId(0), 1.0)]), &links([100]));
     let asked = [(&endless, Lane::default()), (&endless, Lane::default())];
-    assert_eq!(Foresight::default().slowdowns(&asked, |_| Bandwidth(100 * GBPS)).len(), 2);
+    assert_eq!(Foresight::default().slowdowns(&asked, Care::Look, |_| Bandwidth(100 * GBPS)).len(), 2);
 }

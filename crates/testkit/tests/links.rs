@@ -5,6 +5,7 @@ use std::sync::Arc;
 use metronome_core::cluster::{Cluster, NodeSpec, Vertex};
 use metronome_core::decide::decide;
 use metronome_core::engine::{Ending, Engine, Event, Settings};
+use metronome_core::foresight::Care;
 use metronome_core::id::{IdVec, JobId, LinkId, NodeId, QueueId};
 use metronome_core::job::{Capabilities, Checkpointing, Gang, JobSpec, Life};
 use metronome_core::lane::Lane;
@@ -249,7 +250,7 @@ fn predicted_slowdowns_are_those_of_the_simulator() {
     for _ in 0..200 {
         let flows = flows(&mut dice, &rates);
         let asked: Vec<(&Flow, Lane)> = flows.iter().map(|flow| (flow, Lane::default())).collect();
-        let predicted = foresight.slowdowns(&asked, |link| rates[link]);
+        let predicted = foresight.slowdowns(&asked, Care::Look, |link| rates[link]);
         let found = simulated(&mut dice, &flows, &rates);
         errors.extend(predicted.iter().zip(&found).map(|(predicted, found)| (predicted / found - 1.0).abs()));
     }
@@ -273,7 +274,7 @@ fn a_prediction_does_not_depend_on_names_or_on_which_links_are_used() {
         let there: Vec<Flow> = here.iter().map(elsewhere).collect();
         let predict = |flows: &[Flow]| {
             let asked: Vec<(&Flow, Lane)> = flows.iter().map(|flow| (flow, Lane::default())).collect();
-            metronome_core::foresight::Foresight::default().slowdowns(&asked, |link| rates[link])
+            metronome_core::foresight::Foresight::default().slowdowns(&asked, Care::Look, |link| rates[link])
         };
         assert_eq!(predict(&here), predict(&there));
     }

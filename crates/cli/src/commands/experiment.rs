@@ -1,14 +1,16 @@
 //! `metronome experiment`, hidden: what `cargo xtask experiment` runs. Runs what a folder's `experiment.json` says,
 //! writes results and charts beside it and judges its bars.
 
+mod study;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use metronome_sim::experiment::{
-    Definition, Import, Measured, Part, Verdict, beside, charts, document, judge, markdown, wait_rows, waits,
-    with_results,
+    Definition, Import, Measured, Part, Study, Verdict, beside, charts, document, judge, markdown, wait_rows,
+    waits, with_results,
 };
 use metronome_sim::import;
 use metronome_sim::outcome::Outcome;
@@ -37,9 +39,22 @@ pub(crate) struct Experiment {
 }
 
 pub(crate) fn run(args: &Experiment) -> Result<Reply, Failure> {
-    let definition = read_definition(&args.folder)?;
+    match read_definition(&args.folder)? {
+        Asked::OfScenarios(definition) => run_scenarios(args, &definition),
+        Asked::OfOneLink(study) => study::run(args, &study),
+    }
+}
+
+/// What a folder asks.
+#[derive(Debug)]
+enum Asked {
+    OfScenarios(Definition),
+    OfOneLink(Study),
+}
+
+fn run_scenarios(args: &Experiment, definition: &Definition) -> Result<Reply, Failure> {
     let seeds = args.seeds.unwrap_or(definition.seeds);
-    let (ready, left_out) = read_scenarios(&definition, args)?;
+    let (ready, left_out) = read_scenarios(definition, args)?;
     let mut reply = Reply::nothing();
     let experiment = name(&args.folder);
     let mut measured =
@@ -59,7 +74,7 @@ pub(crate) fn run(args: &Experiment) -> Result<Reply, Failure> {
     }
     let verdicts = judge(&definition.bars, &measured);
     match left_out.is_empty() {
-        true => write(&args.folder, &definition, &measured, &verdicts)?,
+        true => write(&args.folder, definition, &measured, &verdicts)?,
         false => reply = reply.remarking(left_out.join("\n") + NOT_WRITTEN),
     }
     Ok(judged(reply.saying(words(&measured, &verdicts)), &verdicts))
@@ -74,11 +89,15 @@ fn name(folder: &Path) -> String {
     name.unwrap_or_else(|| folder.display().to_string())
 }
 
-fn read_definition(folder: &Path) -> Result<Definition, Failure> {
+fn read_definition(folder: &Path) -> Result<Asked, Failure> {
     let path = folder.join("experiment.json");
     let text = std::io::read_to_string(input::open(&path)?)
         .map_err(|error| Failure::input(format!("read {}", path.display())).because(&error))?;
-    Definition::parse(&text).map_err(|error| {
+    let asked = match Study::parse(&text) {
+        Some(study) => study.map(Asked::OfOneLink),
+        None => Definition::parse(&text).map(Asked::OfScenarios),
+    };
+    asked.map_err(|error| {
         let failure = Failure::input(format!("run {}", path.display()));
         failure.because(&error)
     })
@@ -152,18 +171,34 @@ fn write(
     measured: &Measured,
     verdicts: &[Verdict],
 ) -> Result<(), Failure> {
-    let put = |file: &str, text: &str| {
-        let path = folder.join(file);
-        fs::write(&path, text).map_err(|error| input::cannot_write(&path, &error))
+    let written = Written {
+        results: document(measured, verdicts),
+        charts: charts(&definition.charts, measured),
+        markdown: markdown(measured, definition, verdicts),
     };
-    put("results.json", &document(measured, verdicts))?;
-    for (file, svg) in charts(&definition.charts, measured) {
-        put(&file, &svg)?;
-    }
-    let readme = fs::read_to_string(folder.join("README.md")).unwrap_or_default();
-    match with_results(&readme, &markdown(measured, definition, verdicts)) {
-        Some(readme) => put("README.md", &readme),
-        None => Ok(()),
+    written.put_into(folder)
+}
+
+/// What lies beside a definition after a run.
+struct Written {
+    results: String,
+    charts: Vec<(String, String)>,
+    markdown: String,
+}
+
+impl Written {
+    fn put_into(&self, folder: &Path) -> Result<(), Failure> {
+        let put = |file: &str, text: &str| {
+            let path = folder.join(file);
+            fs::write(&path, text).map_err(|error| input::cannot_write(&path, &error))
+        };
+        put("results.json", &self.results)?;
+        self.charts.iter().try_for_each(|(file, svg)| put(file, svg))?;
+        let readme = fs::read_to_string(folder.join("README.md")).unwrap_or_default();
+        match with_results(&readme, &self.markdown) {
+            Some(readme) => put("README.md", &readme),
+            None => Ok(()),
+        }
     }
 }
 

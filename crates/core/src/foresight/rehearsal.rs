@@ -9,7 +9,7 @@ use crate::meetings::Flow;
 use crate::network::{Network, Sent};
 use crate::units::{Bandwidth, Duration, Instant};
 
-use super::{LEAST_ITERATIONS, Meeting, mean};
+use super::{LEAST_ITERATIONS, Meeting, ONCE};
 
 /// A link that several flows cross, and for how long to look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,17 +37,18 @@ pub struct Rehearsed {
 
 /// Runs flows ahead, each in its lane. Nothing is seen on a link that nobody shares.
 pub fn rehearse(flows: &[(&Flow, Lane)], rate: impl Fn(LinkId) -> Bandwidth, watched: Watched) -> Rehearsal {
-    let meeting = Meeting::of(flows, rate);
+    let meeting = Meeting::of(flows, ONCE, rate);
     let horizon = meeting.after(meeting.iterations().unwrap_or(LEAST_ITERATIONS));
     let from = Instant(horizon.0 / 2);
-    let mut network = meeting.network();
+    let mut network = meeting.network(0);
     network.run_until(from);
     let sent = look(&mut network, meeting.numbers.get(&watched.link).copied(), from + watched.span);
     network.run_until(horizon.max(from + watched.span));
     let mut found = vec![Rehearsed::default(); flows.len()];
     for (key, (place, flow, _)) in meeting.flows.iter().enumerate() {
         let own = sent.iter().filter(|sent| sent.key == key).map(|sent| Sent { key: *place, ..*sent });
-        found[*place] = Rehearsed { mean: mean(&mut network, key, flow), sent: own.collect() };
+        found[*place] =
+            Rehearsed { mean: network.result(key).mean.unwrap_or(flow.alone), sent: own.collect() };
     }
     Rehearsal { from, flows: found }
 }
@@ -62,7 +63,7 @@ fn look(network: &mut Network, link: Option<LinkId>, until: Instant) -> Vec<Sent
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::foresight::Foresight;
+    use crate::foresight::{Care, Foresight};
     use crate::lane::Follows;
     use crate::network::{Pattern, Route};
     use crate::units::Bytes;
@@ -90,7 +91,7 @@ mod tests {
         let classes = Lane { follows: Follows::BytesLeft, ..Lane::default() };
         for lane in [Lane::default(), classes] {
             let asked = in_lanes(&flows, lane);
-            let predicted = Foresight::default().slowdowns(&asked, |_| RATE);
+            let predicted = Foresight::default().slowdowns(&asked, Care::Glance, |_| RATE);
             let span = Duration::from_millis(300);
             let seen = rehearse(&asked, |_| RATE, Watched { link: LINK, span });
             for ((slowdown, seen), flow) in predicted.iter().zip(&seen.flows).zip(&flows) {

@@ -1,16 +1,19 @@
 //! The lanes in which jobs that meet are predicted to lose least.
 //!
-//! A few ways to share links are tried on a predictor: nothing, weights by what each has sent, classes by what each has
-//! left, the same inside priorities, priorities alone, and among few jobs one before or after the others. The one is
-//! taken in which all lose least together, each counted by its priority, if
+//! Ways to share links are tried on a predictor ([`super::ways`]). The one is taken in which all lose least together,
+//! each counted by its priority, if
 //!
 //! - that is noticeably less than if nothing is done;
 //! - nobody is slowed down beyond a bound who would not be so anyhow: whoever is, is promoted first; and
 //! - nobody of the highest priority loses by it.
+//!
+//! The bound is what the worst off would bear if nothing were done, and a little more: on a full link somebody has to
+//! wait for what all gain. Only a higher priority may cost others more.
 
 mod reconsider;
 
-use super::{Follows, Lane};
+use super::Lane;
+use super::ways::{ABOVE, ways};
 
 pub use reconsider::{Call, Reconsidered, reconsider};
 
@@ -28,10 +31,13 @@ pub struct Stake {
 /// Predictions are not better than this, and what all win on average is to be more for it to be worth the while.
 const BLUR: f64 = 0.005;
 
-/// Nobody is to be slowed down further than this for the sake of others;
+/// Nobody is to be slowed down further than the worst off would be anyhow, times this;
+const MORE_THAN_THE_WORST: f64 = 1.05;
+
+/// but so far, for the sake of higher priorities;
 const MOST_SLOWDOWN: f64 = 1.3;
 
-/// but so far, where somebody of the highest priority would be slowed down noticeably.
+/// and so far, where somebody of the highest would be slowed down noticeably.
 const MOST_FOR_THE_FIRST: f64 = 2.0;
 const NOTICEABLE: f64 = 1.05;
 
@@ -39,16 +45,19 @@ const NOTICEABLE: f64 = 1.05;
 const FIRST_COUNTS: f64 = 5.0;
 
 /// How often somebody is promoted before a way to share is given up.
-const PROMOTIONS: usize = 2;
-
-/// Classes that are left above for those who are promoted.
-const ABOVE: u8 = PROMOTIONS as u8;
-
-/// Among so few it is also tried to let one go before the others, or after them.
-const FEW: usize = 4;
+const PROMOTIONS: u8 = ABOVE;
 
 /// The best lanes by a predictor that says how much slower than alone each job is in its lane.
 pub fn choose(stakes: &[Stake], predict: impl FnMut(&[Lane]) -> Vec<f64>) -> Vec<Lane> {
+    choose_with(stakes, |_| None, predict)
+}
+
+/// The same, with one more way that may follow from how much slower each is if nothing is done.
+pub fn choose_with(
+    stakes: &[Stake],
+    more: impl FnOnce(&[f64]) -> Option<Vec<Lane>>,
+    predict: impl FnMut(&[Lane]) -> Vec<f64>,
+) -> Vec<Lane> {
     let mut choice = Choice { stakes, predict };
     let fair = choice.attempt(vec![Lane::default(); stakes.len()]);
     if fair.slowdowns.iter().all(|slowdown| *slowdown <= 1.0 + BLUR) {
@@ -57,7 +66,7 @@ pub fn choose(stakes: &[Stake], predict: impl FnMut(&[Lane]) -> Vec<f64>) -> Vec
     let bounds = Bounds { most: most_slowdown(stakes, &fair), fair: &fair };
     let mut best: Option<Tried> = None;
     let mut least = choice.loss(&fair) - BLUR * stakes.iter().map(weight).sum::<f64>();
-    for lanes in ways(stakes) {
+    for lanes in ways(stakes).into_iter().chain(more(&fair.slowdowns)) {
         let tried = choice.promote(lanes, &bounds);
         if choice.loss(&tried) < least && bounds.allow(&tried, stakes) {
             least = choice.loss(&tried);
@@ -68,8 +77,15 @@ pub fn choose(stakes: &[Stake], predict: impl FnMut(&[Lane]) -> Vec<f64>) -> Vec
 }
 
 fn most_slowdown(stakes: &[Stake], fair: &Tried) -> f64 {
+    let worst = fair.slowdowns.iter().copied().fold(1.0, f64::max) * MORE_THAN_THE_WORST;
     let hurts = |(stake, slowdown): (&Stake, &f64)| stake.is_first && *slowdown > NOTICEABLE;
-    if stakes.iter().zip(&fair.slowdowns).any(hurts) { MOST_FOR_THE_FIRST } else { MOST_SLOWDOWN }
+    if stakes.iter().all(|stake| stake.tier == stakes[0].tier) {
+        worst
+    } else if stakes.iter().zip(&fair.slowdowns).any(hurts) {
+        worst.max(MOST_FOR_THE_FIRST)
+    } else {
+        worst.max(MOST_SLOWDOWN)
+    }
 }
 
 /// How much the loss of a job counts.
@@ -136,53 +152,9 @@ impl Bounds<'_> {
     }
 }
 
-/// Everything that is tried.
-fn ways(stakes: &[Stake]) -> Vec<Vec<Lane>> {
-    let by_tier = [weighted, classes, tiers, tiers_of_weights, tiers_of_classes];
-    let all = |way: fn(u8) -> Lane| stakes.iter().map(|stake| way(stake.tier)).collect();
-    let mut ways: Vec<Vec<Lane>> = by_tier.into_iter().map(all).collect();
-    if stakes.len() <= FEW {
-        ways.extend((0..stakes.len()).flat_map(|one| apart(one, stakes.len())));
-    }
-    ways
-}
-
-fn weighted(_tier: u8) -> Lane {
-    Lane { class: ABOVE, follows: Follows::BytesSent, ..Lane::default() }
-}
-
-fn classes(_tier: u8) -> Lane {
-    Lane { class: ABOVE, follows: Follows::BytesLeft, ..Lane::default() }
-}
-
-fn tiers(tier: u8) -> Lane {
-    Lane { class: ABOVE.saturating_add(tier), ..Lane::default() }
-}
-
-/// The highest priority before all others, and in each of the two whoever has sent most, or has least left to send.
-fn tiers_of_weights(tier: u8) -> Lane {
-    Lane { class: ABOVE + tier.min(1), ..weighted(tier) }
-}
-
-fn tiers_of_classes(tier: u8) -> Lane {
-    Lane { class: ABOVE + 3 * tier.min(1), ..classes(tier) }
-}
-
-/// One before the others, or after them, with what each has left considered or not.
-fn apart(one: usize, count: usize) -> Vec<Vec<Lane>> {
-    let lanes = |(own, theirs): (u8, u8), follows: Follows| {
-        let class = |at: usize| ABOVE + if at == one { own } else { theirs };
-        (0..count).map(|at| Lane { class: class(at), follows, ..Lane::default() }).collect()
-    };
-    let orders = [(0, 1), (1, 0)];
-    orders
-        .into_iter()
-        .flat_map(|order| [Follows::Nothing, Follows::BytesLeft].map(|follows| lanes(order, follows)))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::Follows;
     use super::*;
 
     const LOW: Stake = Stake { counts: 1.0, tier: 1, is_first: false };
@@ -203,7 +175,7 @@ mod tests {
         let slowdown = |lane: &Lane| match lane.follows {
             Follows::Nothing => 1.2,
             Follows::BytesSent => 1.1,
-            Follows::BytesLeft => 1.05,
+            Follows::BytesLeft | Follows::PartLeft => 1.05,
         };
         let lanes = choose(&[LOW, LOW], |lanes| lanes.iter().map(slowdown).collect());
         assert!(lanes.iter().all(|lane| lane.follows == Follows::BytesLeft), "{lanes:?}");

@@ -135,7 +135,7 @@ impl Pattern {
     }
 
     /// When a flow sends that has `rate` bytes a nanosecond for itself: from and to, in order.
-    pub(crate) fn sends(&self, rate: f64) -> Vec<(Duration, Duration)> {
+    pub fn sends(&self, rate: f64) -> Vec<(Duration, Duration)> {
         let mut spans: Vec<(Duration, Duration)> = Vec::new();
         for burst in &self.bursts {
             let ended = spans.last().map_or(0, |(_, to)| to.0);

@@ -42,6 +42,8 @@ struct State {
     rate: u64,
     /// In this iteration, up to the base.
     sent: u64,
+    /// Where its iteration was to begin, if it keeps a pace, relative to now.
+    slot: Option<u64>,
 }
 
 impl State {
@@ -56,6 +58,7 @@ impl State {
             backlog: when_sending(job.backlog.to_bits()),
             rate: when_sending(job.rate.to_bits()),
             sent: job.sent_now.to_bits(),
+            slot: job.slot.map(|slot| slot.wrapping_sub(now)),
         }
     }
 }

@@ -44,6 +44,8 @@ pub(super) struct Running {
     /// Until when it is to be held before its next iteration, and when it was held last.
     turn: Option<Turn>,
     held: u64,
+    /// Where its present iteration was to begin, if it keeps a pace.
+    pub(super) slot: Option<u64>,
     pattern: Arc<Pattern>,
     route: Route,
     jitter: Option<Box<dyn Jitter>>,
@@ -92,6 +94,7 @@ impl Running {
             ladder: Ladder::of(lane, pattern.bytes(), None),
             turn: lane.turn,
             held: now,
+            slot: None,
             pattern,
             route,
             jitter,
@@ -148,8 +151,19 @@ impl Running {
         end.max(self.start.saturating_add(1))
     }
 
+    /// The beginning of an iteration at its place, or at once if that is over. Whoever is too late for one place waits
+    /// for the next.
+    fn keep(&mut self, turn: Turn, ended: u64) -> u64 {
+        let due = self.slot.map(|slot| slot.saturating_add(turn.period.0));
+        let due = due.filter(|due| ended <= due.saturating_add(turn.period.0 / 2));
+        let slot = due.unwrap_or_else(|| turn.next(Instant(ended)).0);
+        self.slot = Some(slot);
+        slot.max(ended)
+    }
+
     fn begin(&mut self, ended: u64) {
         let at = self.hold(ended);
+        let at = self.lane.pace.map_or(at, |pace| self.keep(pace.turn, at));
         self.previous = self.start;
         self.start = at;
         self.sent_now = 0.0;
@@ -271,6 +285,7 @@ impl Running {
     pub(super) fn change_lane(&mut self, lane: Lane) {
         let is_new = |turn: &Turn| !self.lane.turn.is_some_and(|before| before.is_with(*turn));
         self.turn = lane.turn.filter(is_new).or(self.turn);
+        self.slot = self.slot.filter(|_| lane.pace == self.lane.pace);
         self.lane = lane;
     }
 
@@ -327,6 +342,7 @@ impl Running {
             *moment = moment.saturating_add(time);
         }
         self.next = self.next.saturating_add(time);
+        self.slot = self.slot.map(|slot| slot.saturating_add(time));
     }
 
     /// Whole iterations by `now`, and how long each took on average.

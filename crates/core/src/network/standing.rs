@@ -29,6 +29,9 @@ const PARTS: u32 = 8;
 /// What is left of an iteration, in nanoseconds of sending at full rate, at which the class rises.
 const LEFT: [f64; 3] = [120e6, 40e6, 12e6];
 
+/// What is sent of an iteration when the class rises that follows the part that is left.
+const QUARTERS: [f64; 3] = [0.25, 0.5, 0.75];
+
 /// A mark counts as passed a billionth before it is: times are whole nanoseconds, and a flow must not wait for the next.
 const PASSED: f64 = 1.0 + 1e-9;
 
@@ -43,6 +46,7 @@ impl Ladder {
                 let sent = LEFT.map(|left| bytes - left * best.unwrap_or(0.0));
                 sent.into_iter().filter(|sent| *sent > 0.0 && *sent < bytes).collect()
             }
+            Follows::PartLeft => QUARTERS.map(|part| part * bytes).to_vec(),
         };
         Self { lane, marks }
     }
@@ -65,7 +69,7 @@ impl Ladder {
         let (class, weight) = match self.lane.follows {
             Follows::Nothing => (self.lane.class, self.lane.weight),
             Follows::BytesSent => (self.lane.class, self.lane.weight.saturating_mul(2 * u32::from(rung) + 1)),
-            Follows::BytesLeft => {
+            Follows::BytesLeft | Follows::PartLeft => {
                 let ahead = self.marks.len() as u8 - rung;
                 (self.lane.class.saturating_add(ahead), self.lane.weight)
             }
@@ -92,6 +96,13 @@ mod tests {
         assert_eq!(classes(39e6), (1, 0));
         assert_eq!(classes(119e6), (2, 0));
         assert_eq!(classes(121e6), (3, 0));
+    }
+
+    #[test]
+    fn with_every_quarter_that_is_sent_the_class_is_higher_however_short_a_burst_is() {
+        let ladder = Ladder::of(lane(Follows::PartLeft), 8.0, Some(1.0));
+        let class = |sent: f64| ladder.standing(ladder.rung(sent)).class;
+        assert_eq!([0.0, 2.0, 4.0, 6.0, 8.0].map(class), [3, 2, 1, 0, 0]);
     }
 
     #[test]

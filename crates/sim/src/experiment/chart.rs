@@ -11,11 +11,18 @@ use crate::results::Comparison;
 
 const FRAME: Frame = Frame { x: 64.0, y: 62.0, width: 640.0, height: 260.0 };
 
-struct Bar<'a> {
+pub(super) struct Bar<'a> {
     policy: &'a str,
     mean: f64,
     deviation: f64,
     complete: bool,
+}
+
+impl<'a> Bar<'a> {
+    /// A figure of everything that was run, not the mean of some.
+    pub(super) fn exact(policy: &'a str, value: f64) -> Self {
+        Self { policy, mean: value, deviation: 0.0, complete: true }
+    }
 }
 
 pub(super) fn draw(chart: &Chart, measured: &Measured) -> String {
@@ -23,12 +30,17 @@ pub(super) fn draw(chart: &Chart, measured: &Measured) -> String {
     let scenarios = measured.scenarios.iter().filter(|(file, _)| meant(file));
     let groups: Vec<(&str, Vec<Bar>)> =
         scenarios.map(|(file, of)| (name(file), bars(of, &chart.metric))).collect();
-    let policies = policies(&groups);
+    draw_groups(&chart.title, &groups, &note(measured, &groups))
+}
+
+/// Groups of bars by name, and what is to be known of them all.
+pub(super) fn draw_groups(title: &str, groups: &[(&str, Vec<Bar>)], note: &str) -> String {
+    let policies = policies(groups);
     let most =
         groups.iter().flat_map(|(_, bars)| bars).map(|bar| bar.mean + bar.deviation).fold(0.0, f64::max);
     let up = Axis::up(FRAME, 0.0, most * 1.05);
     let mut svg = Svg::new(FRAME.x + FRAME.width + 16.0, FRAME.y + FRAME.height + 46.0);
-    svg.text("title", (8.0, 20.0), Anchor::Start, &chart.title);
+    svg.text("title", (8.0, 20.0), Anchor::Start, title);
     legend(&mut svg, &policies);
     draw_values(&mut svg, up);
     let wide = FRAME.width / groups.len().max(1) as f64;
@@ -36,8 +48,8 @@ pub(super) fn draw(chart: &Chart, measured: &Measured) -> String {
         let group = Frame { x: FRAME.x + index as f64 * wide, width: wide, ..FRAME };
         draw_group(&mut svg, name, bars, &policies, Place { group, up });
     }
-    svg.text("mark", (8.0, FRAME.y + FRAME.height + 40.0), Anchor::Start, &note(measured, &groups));
-    svg.finish_alone(&chart.title, include_str!("chart.css"))
+    svg.text("mark", (8.0, FRAME.y + FRAME.height + 40.0), Anchor::Start, note);
+    svg.finish_alone(title, include_str!("chart.css"))
 }
 
 fn name(file: &str) -> &str {

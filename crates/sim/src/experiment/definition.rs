@@ -176,12 +176,12 @@ fn known<'a>(
     }
 }
 
-fn lies_inside(file: &str) -> Result<(), DefinitionError> {
+pub(super) fn lies_inside(file: &str) -> Result<(), DefinitionError> {
     let plain = !file.is_empty() && !file.starts_with('.') && !file.contains(['/', '\\']);
     if plain { Ok(()) } else { Err(DefinitionError::Outside(file.to_owned())) }
 }
 
-fn lies_below(file: &str) -> Result<(), DefinitionError> {
+pub(super) fn lies_below(file: &str) -> Result<(), DefinitionError> {
     let mut components = Path::new(file).components();
     let below = !file.is_empty() && components.all(|component| matches!(component, Component::Normal(_)));
     if below { Ok(()) } else { Err(DefinitionError::NotData(file.to_owned())) }

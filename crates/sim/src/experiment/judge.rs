@@ -5,7 +5,6 @@ use serde::Serialize;
 use super::metric;
 use super::waits::{Slice, WaitCell};
 use super::{Bar, Measured};
-use crate::results::Comparison;
 
 /// One bar in one scenario.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -19,24 +18,35 @@ pub struct Verdict {
 
 /// Bars in their order, each in every scenario it is for.
 pub fn judge(bars: &[Bar], measured: &Measured) -> Vec<Verdict> {
-    bars.iter()
-        .flat_map(|bar| {
-            let meant = |file: &str| bar.scenario.as_deref().is_none_or(|only| only == file);
-            let scenarios = measured.scenarios.iter().filter(move |(file, _)| meant(file));
-            scenarios.map(move |(file, comparison)| verdict(bar, file, comparison, measured))
-        })
-        .collect()
-}
-
-/// What was not measured clears no bar.
-fn verdict(bar: &Bar, file: &str, comparison: &Comparison, measured: &Measured) -> Verdict {
-    let figure = |policy: &str, metric: &str| match Slice::parse(metric) {
+    let scenarios: Vec<&str> = measured.scenarios.iter().map(|(file, _)| file.as_str()).collect();
+    judge_cells(bars, &scenarios, |file, policy, metric| match Slice::parse(metric) {
         Some(slice) => slice.mean(cells(measured, file, policy)?),
         None => {
+            let (_, comparison) = measured.scenarios.iter().find(|(of, _)| of == file)?;
             let summary = comparison.summary.iter().find(|summary| summary.policy == policy)?;
             metric::value(&summary.figures, metric)
         }
-    };
+    })
+}
+
+/// The same, of figures that are given by scenario, policy and name.
+pub(super) fn judge_cells(
+    bars: &[Bar],
+    scenarios: &[&str],
+    figure: impl Fn(&str, &str, &str) -> Option<f64>,
+) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for bar in bars {
+        let meant = |name: &&&str| bar.scenario.as_deref().is_none_or(|only| only == **name);
+        for name in scenarios.iter().filter(meant) {
+            verdicts.push(verdict(bar, name, |policy, metric| figure(name, policy, metric)));
+        }
+    }
+    verdicts
+}
+
+/// What was not measured clears no bar.
+fn verdict(bar: &Bar, scenario: &str, figure: impl Fn(&str, &str) -> Option<f64>) -> Verdict {
     let ours = figure(&bar.policy, &bar.metric);
     let measured = if bar.against.is_none() && bar.over.is_none() {
         ours
@@ -48,7 +58,7 @@ fn verdict(bar: &Bar, file: &str, comparison: &Comparison, measured: &Measured) 
     let clears = |value: f64| {
         bar.at_most.is_none_or(|most| value <= most) && bar.at_least.is_none_or(|least| value >= least)
     };
-    let bar = Bar { scenario: Some(file.to_owned()), ..bar.clone() };
+    let bar = Bar { scenario: Some(scenario.to_owned()), ..bar.clone() };
     Verdict { bar, measured, met: measured.is_some_and(clears) }
 }
 

@@ -48,11 +48,11 @@ fn wait_lines(file: &str, waits: &[PolicyWaits]) -> Vec<String> {
     waits.iter().map(line).collect()
 }
 
-fn json(value: &impl Serialize) -> String {
+pub(super) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("figures are numbers, names are text")
 }
 
-fn lines(items: impl IntoIterator<Item = String>, indent: &str) -> String {
+pub(super) fn lines(items: impl IntoIterator<Item = String>, indent: &str) -> String {
     let items: Vec<String> = items.into_iter().map(|item| format!("\n{indent}{item}")).collect();
     items.join(",")
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use metronome_core::foresight::Foresight;
+use metronome_core::foresight::{Care, Foresight};
 use metronome_core::id::{IdVec, LinkId};
 use metronome_core::lane::Lane;
 use metronome_core::meetings::Flow;
@@ -73,7 +73,8 @@ impl Encounters {
         let mut slowdowns = |lane: &dyn Fn(Lane) -> Lane| -> f64 {
             let flows: Vec<(&Flow, Lane)> =
                 moment.jobs.iter().map(|(_, flow, own)| (flow, lane(*own))).collect();
-            self.foresight.slowdowns(&flows, |link| rates[link]).iter().map(|slowdown| slowdown - 1.0).sum()
+            let slowdowns = self.foresight.slowdowns(&flows, Care::Look, |link| rates[link]);
+            slowdowns.iter().map(|slowdown| slowdown - 1.0).sum()
         };
         let lost = slowdowns(&|_| Lane::default());
         let won = (lost - slowdowns(&|own| own)).max(0.0);

@@ -13,6 +13,7 @@ use crate::id::JobId;
 use crate::job::Job;
 use crate::lane::Lane;
 use crate::lane::choose::{Call, Reconsidered, Stake, reconsider};
+use crate::lane::pace::{Beating, paced};
 use crate::meetings::Flow;
 use crate::reconfiguration::{Ground, Reconfiguration, What};
 use crate::snapshot::Snapshot;
@@ -96,7 +97,8 @@ fn judge(draft: &Draft<'_>, jobs: &[JobId], current: &[Lane]) -> Verdict {
     let snapshot = draft.snapshot;
     let flows: Vec<&Flow> = jobs.iter().filter_map(|job| draft.meetings.flow(*job)).collect();
     let stakes: Vec<Stake> = jobs.iter().map(|job| stake(draft, &snapshot.jobs[*job])).collect();
-    let Reconsidered { call, lanes, eased } = reconsider(&stakes, current, |lanes| {
+    let turns = |slowdowns: &[f64]| turns(draft, &flows, &stakes, slowdowns);
+    let Reconsidered { call, lanes, eased } = reconsider(&stakes, current, turns, |lanes| {
         let in_lanes: Vec<(&Flow, Lane)> = flows.iter().copied().zip(lanes.iter().copied()).collect();
         draft.meetings.slowdowns_in_lanes(&in_lanes)
     });
@@ -105,6 +107,19 @@ fn judge(draft: &Draft<'_>, jobs: &[JobId], current: &[Lane]) -> Verdict {
     let pays = saves > COST.times(changed.len() as u64);
     let call = if call == Call::Change && !pays { Call::Keep } else { call };
     Verdict { call, lanes, changed, saves }
+}
+
+/// Turns for all of them, if their periods fit on a circle and keeping to it costs less than it saves.
+fn turns(draft: &Draft<'_>, flows: &[&Flow], stakes: &[Stake], slowdowns: &[f64]) -> Option<Vec<Lane>> {
+    let beating = |((flow, stake), slowdown): ((&&Flow, &Stake), &f64)| Beating {
+        period: flow.alone,
+        sends: draft.meetings.sends(flow),
+        links: draft.meetings.demands(flow),
+        tier: stake.tier,
+        slowdown: *slowdown,
+    };
+    let all = flows.iter().zip(stakes).zip(slowdowns);
+    paced(&all.map(beating).collect::<Vec<Beating>>())
 }
 
 fn changed(snapshot: &Snapshot<'_>, jobs: &[JobId], current: &[Lane], lanes: &[Lane]) -> Vec<JobId> {

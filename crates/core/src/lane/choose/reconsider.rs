@@ -4,7 +4,7 @@
 //! something and gains only what was predicted, so lanes stay unless the best are better by more than a margin; or unless
 //! those they have no longer help, or harm somebody who is not to be harmed.
 
-use super::{BLUR, Bounds, Choice, Lane, Stake, Tried, choose, most_slowdown, weight};
+use super::{BLUR, Bounds, Choice, Lane, Stake, Tried, choose_with, most_slowdown, weight};
 
 /// Lanes are changed for what all win by it on average, if that is more than this part of an iteration. It is twice what
 /// predictions are good for: both what is and what would be are predicted.
@@ -30,13 +30,14 @@ pub enum Call {
     Must,
 }
 
-/// Compares the lanes that jobs have with the best for them.
+/// Compares the lanes that jobs have with the best for them, among which there may be turns.
 pub fn reconsider(
     stakes: &[Stake],
     current: &[Lane],
+    turns: impl FnOnce(&[f64]) -> Option<Vec<Lane>>,
     mut predict: impl FnMut(&[Lane]) -> Vec<f64>,
 ) -> Reconsidered {
-    let lanes = choose(stakes, &mut predict);
+    let lanes = choose_with(stakes, turns, &mut predict);
     let mut choice = Choice { stakes, predict };
     let [fair, now, best] = [vec![Lane::default(); stakes.len()], current.to_vec(), lanes.clone()]
         .map(|lanes| choice.attempt(lanes));

@@ -1,6 +1,6 @@
 //! The jobs of an encounter, one row each: what they ask of the link, what they may do there, what came of it.
 
-use metronome_core::lane::{Follows, Lane};
+use metronome_core::lane::{Follows, Lane, Turn};
 
 use super::{Actor, Cast};
 use crate::encounter::Course;
@@ -72,22 +72,25 @@ pub(super) fn in_words(lane: &Lane) -> String {
         Follows::Nothing => None,
         Follows::BytesSent => Some("weight growing with what it has sent"),
         Follows::BytesLeft => Some("rising as less is left to send"),
+        Follows::PartLeft => Some("rising as a smaller part is left to send"),
     };
-    let turn = lane.turn.map(|turn| {
-        let [offset, period] = [turn.offset.0 % turn.period.0.max(1), turn.period.0];
-        format!("turn at {} of {}", short_time(offset as f64 / 1e9), short_time(period as f64 / 1e9))
-    });
-    [Some(class), weight, follows.map(str::to_owned), turn]
+    let turn = lane.turn.map(|turn| format!("turn {}", place(turn)));
+    let pace = lane.pace.map(|pace| format!("held every time to its turn {}", place(pace.turn)));
+    [Some(class), weight, follows.map(str::to_owned), turn, pace]
         .into_iter()
         .flatten()
         .collect::<Vec<_>>()
         .join(", ")
 }
 
+fn place(turn: Turn) -> String {
+    let [offset, period] = [turn.offset.0 % turn.period.0.max(1), turn.period.0];
+    format!("at {} of {}", short_time(offset as f64 / 1e9), short_time(period as f64 / 1e9))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use metronome_core::lane::Turn;
     use metronome_core::units::Duration;
 
     #[test]
