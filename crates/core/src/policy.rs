@@ -102,11 +102,11 @@ impl Parts {
 impl Weights {
     pub const DEFAULT: Self = Self {
         parts: Parts {
-            user: Share(220_000),
-            task: Share(170_000),
-            wait: Share(100_000),
-            width: Share(60_000),
-            brevity: Share(450_000),
+            user: Share(300_000),
+            task: Share(230_000),
+            wait: Share(60_000),
+            width: Share(30_000),
+            brevity: Share(380_000),
         },
         window: Duration(30 * Duration::MINUTE.0),
     };

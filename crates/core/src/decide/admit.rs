@@ -151,7 +151,8 @@ impl<'a> Rules<'a> {
     /// Whether it matters what a job would meet on links, and something is known of that.
     pub(super) fn weighs_links(&self, draft: &Draft<'_>, job: &Job) -> bool {
         let sends = || job.spec.profile.as_ref().is_some_and(|profile| profile.exchange().is_some());
-        self.slowdowns != Slowdowns::Unseen && !draft.meetings.knows_no_links() && sends()
+        let looks = self.slowdowns != Slowdowns::Unseen && !draft.meetings.knows_no_links();
+        looks && foresee::may_look(draft) && sends()
     }
 
     /// Whether a job would be placed where it disturbs nobody; nothing changes.

@@ -50,6 +50,8 @@ pub(super) struct Draft<'a> {
     pub(super) standings: Vec<(JobId, Standing)>,
     pub(super) lanes: Vec<(JobId, Lane)>,
     pub(super) grounds: Vec<Ground>,
+    /// How many jobs were looked at on links so far, each as often as it was.
+    pub(super) looks: u64,
 }
 
 /// A point in the log to go back to.
@@ -109,6 +111,7 @@ impl<'a> Draft<'a> {
             standings: Vec::new(),
             lanes: Vec::new(),
             grounds: Vec::new(),
+            looks: 0,
         }
     }
 

@@ -30,19 +30,28 @@ const PART_WORTH_NOTHING: f64 = 0.06;
 
 /// Waiting until somebody leaves is worth it if that saves more than this part of the wait: when one leaves, others may
 /// have left as well, and room that is better still may be free before.
-const PART_OF_WAIT: f64 = 0.2;
+const PART_OF_WAIT: f64 = 0.3;
 
 /// Jobs of the highest priority are not to be slowed down further than this.
-const FIRST_AT_MOST: f64 = 1.05;
+const FIRST_AT_MOST: f64 = 1.1;
 
 /// The longest that a job waits for a better place, in its own lengths.
-const LENGTHS_OF_PATIENCE: u64 = 4;
+const LENGTHS_OF_PATIENCE: u64 = 3;
 
 /// The highest priority counts for so many times the lowest, beside the lowest itself.
 const FIRST_COUNTS: f64 = 3.0;
 
 /// What is not known to be longer or shorter is taken for so long.
 const USUAL_LENGTH: Duration = Duration(10 * Duration::MINUTE.0);
+
+/// One decision looks at so many jobs on links, each counted as often as it is looked at, and then places without a look:
+/// in a crowd that is better than to decide late.
+const MOST_LOOKS: u64 = 20_000;
+
+/// Whether this decision has not looked at links for long enough.
+pub(super) fn may_look(draft: &Draft<'_>) -> bool {
+    draft.looks < MOST_LOOKS
+}
 
 /// What it costs that a job is at a place.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,14 +64,18 @@ pub(super) struct Outlook {
     hurts_the_first: bool,
     /// Whether a link on its way is down.
     stalls: bool,
+    /// How many jobs were looked at for it.
+    looks: u64,
 }
 
 /// The place at which everybody loses least; an error where none is good enough to start at.
 pub(super) fn choose<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) -> Result<Assignment, Reason> {
     let job = &rules.snapshot.jobs[id];
     let places = rules.placer.alternatives(draft, job, rules.sizes)?;
-    let looked = places.into_iter().map(|place| (outlook(rules.snapshot, draft, id, &place, &[]), place));
-    let best = looked.min_by(|(one, _), (other, _)| one.loss.total_cmp(&other.loss));
+    let look = |place| (outlook(rules.snapshot, draft, id, &place, &[]), place);
+    let looked: Vec<(Outlook, Assignment)> = places.into_iter().map(look).collect();
+    draft.looks += looked.iter().map(|(outlook, _)| outlook.looks).sum::<u64>();
+    let best = looked.into_iter().min_by(|(one, _), (other, _)| one.loss.total_cmp(&other.loss));
     let (outlook, place) = best.expect("there is a place, or a reason why not");
     if waits(rules, job, &outlook) {
         return Err(Reason::BandwidthContended { patience: Some(patience(job)) });
@@ -111,7 +124,8 @@ pub(super) fn outlook(
     let before = meetings.slowdowns(&others);
     let after = meetings.slowdowns(&[&others[..], &[&flow]].concat());
     let own = after.last().copied().unwrap_or(1.0);
-    let mut outlook = Outlook { stalls: flow.is_stalled(), ..Outlook::default() };
+    let looks = 1 + met.len() as u64;
+    let mut outlook = Outlook { stalls: flow.is_stalled(), looks, ..Outlook::default() };
     outlook.add(snapshot, job, stretch(job, &flow) * own - 1.0, own);
     for (at, other) in met.iter().map(|met| &snapshot.jobs[*met]).enumerate() {
         outlook.add(snapshot, other, after[at] - before[at], after[at]);

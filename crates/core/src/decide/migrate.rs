@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 
 use super::admit::Rules;
 use super::draft::Draft;
-use super::foresee::{counts, outlook};
+use super::foresee::{counts, may_look, outlook};
 use super::interleave::why_moved;
 use crate::id::JobId;
 use crate::job::{Job, Life};
@@ -29,7 +29,8 @@ const GAIN_OVER_COST: f64 = 1.5;
 const RUNS_BETWEEN: u64 = 10;
 
 pub(super) fn migrate<'a>(rules: &Rules<'a>, policy: &Policy, draft: &mut Draft<'a>) {
-    if policy.moving == Moving::Never || draft.meetings.knows_no_links() || draft.report.cut_short {
+    let looks = policy.moving != Moving::Never && !draft.meetings.knows_no_links() && may_look(draft);
+    if !looks || draft.report.cut_short {
         return;
     }
     let movable = longest_first(rules, draft);
@@ -93,5 +94,5 @@ fn better_place<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) -> Opti
         places.into_iter().map(|place| (outlook(rules.snapshot, draft, id, &place, &[]).loss, place));
     let (loss, place) = looked.min_by(|(one, _), (other, _)| one.total_cmp(other))?;
     let saves = loss_here - loss;
-    (saves > cost).then(|| (place, Duration((saves * 1e9) as u64)))
+    (saves > cost).then_some((place, Duration((saves * 1e9) as u64)))
 }

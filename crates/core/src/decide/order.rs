@@ -68,13 +68,13 @@ impl Others {
     }
 
     /// How short a job is, as a share: letting who is soon done go first delays the others by little. Who takes as long
-    /// as the others, or is not known to be shorter or longer, is in the middle. Whoever has waited for so long that it
-    /// counts in full is passed by nobody for being shorter.
-    fn brevity(&self, class: &Class, wait: &Wait) -> Share {
+    /// as the others, or is not known to be shorter or longer, is in the middle. Whoever has waited for so long that room
+    /// may be kept for it is passed by nobody for being shorter: what it was promised holds.
+    fn brevity(&self, class: &Class, waited: Duration, window: Duration) -> Share {
         let usual = self.lengths.checked_div(self.measured).map_or(0, |rough| rough as u8);
         let (usual, own) = (ClassKey::length(usual).0, class.key.long().0);
         match own {
-            _ if wait.waited >= wait.full => Share::WHOLE,
+            _ if waited >= window.max(class.key.long().times(LENGTHS_IN_FULL)) => Share::WHOLE,
             0 => Share(Share::WHOLE.0 / 2),
             own => Share::ratio(usual, usual.saturating_add(own)),
         }
@@ -182,7 +182,7 @@ impl<'a> Ranker<'a> {
             task: priority_share(self.snapshot.priorities, job.spec.priority),
             wait,
             width: others.width(class),
-            brevity: others.brevity(class, &wait),
+            brevity: others.brevity(class, wait.waited, weights.window()),
         })
     }
 

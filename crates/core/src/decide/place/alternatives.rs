@@ -18,6 +18,9 @@ use crate::report::Reason;
 /// Of so many domains, the roomiest, every pair is tried.
 const MOST_PAIRED: usize = 6;
 
+/// Of so many domains of a level, those that fit best, each is tried.
+const MOST_OF_A_LEVEL: usize = 32;
+
 impl Placer {
     /// Places for the whole gang, of which none is taken; the first is the one that `place` would take.
     pub(in crate::decide) fn alternatives<'a>(
@@ -63,7 +66,9 @@ impl<'a> Search<'a> {
         let innermost = draft.snapshot.cluster.depth();
         match range {
             Range::Within(level) if level == innermost => Vec::new(),
-            Range::Within(level) => self.scopes_at(draft, level).into_iter().skip(1).collect(),
+            Range::Within(level) => {
+                self.scopes_at(draft, level).into_iter().skip(1).take(MOST_OF_A_LEVEL).collect()
+            }
             Range::Everywhere if innermost.0 == 0 => Vec::new(),
             Range::Everywhere => self.pairs(draft, Level(innermost.0 - 1)),
         }

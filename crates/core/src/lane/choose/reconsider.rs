@@ -69,8 +69,12 @@ fn call<P: FnMut(&[Lane]) -> Vec<f64>>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::Follows;
     use super::*;
+    use crate::lane::Follows;
+
+    fn no_turns(_: &[f64]) -> Option<Vec<Lane>> {
+        None
+    }
 
     const LOW: Stake = Stake { counts: 1.0, tier: 1, is_first: false };
 
@@ -84,7 +88,7 @@ mod tests {
             let slowdown = |lane: &Lane| match lane.follows {
                 Follows::Nothing => by[0],
                 Follows::BytesSent => by[1],
-                Follows::BytesLeft => by[2],
+                Follows::BytesLeft | Follows::PartLeft => by[2],
             };
             lanes.iter().map(slowdown).collect()
         }
@@ -93,9 +97,9 @@ mod tests {
     #[test]
     fn lanes_that_are_hardly_worse_than_the_best_are_kept() {
         let current = following(Follows::BytesSent);
-        let hardly = reconsider(&[LOW; 2], &current, slowed([1.2, 1.05, 1.041]));
+        let hardly = reconsider(&[LOW; 2], &current, no_turns, slowed([1.2, 1.05, 1.041]));
         assert_eq!(hardly.call, Call::Keep);
-        let much = reconsider(&[LOW; 2], &current, slowed([1.2, 1.05, 1.02]));
+        let much = reconsider(&[LOW; 2], &current, no_turns, slowed([1.2, 1.05, 1.02]));
         assert_eq!((much.call, much.lanes), (Call::Change, following(Follows::BytesLeft)));
         assert!(much.eased.iter().all(|eased| (eased - 0.03).abs() < 1e-9));
     }
@@ -103,7 +107,7 @@ mod tests {
     #[test]
     fn lanes_that_no_longer_help_are_given_up() {
         let current = following(Follows::BytesSent);
-        let nothing_is_as_good = reconsider(&[LOW; 2], &current, slowed([1.05, 1.05, 1.06]));
+        let nothing_is_as_good = reconsider(&[LOW; 2], &current, no_turns, slowed([1.05, 1.05, 1.06]));
         assert_eq!(nothing_is_as_good.call, Call::Must);
         assert!(nothing_is_as_good.lanes.iter().all(Lane::is_default));
     }
@@ -111,7 +115,7 @@ mod tests {
     #[test]
     fn whoever_has_none_gets_the_best() {
         let none = vec![Lane::default(); 2];
-        assert_eq!(reconsider(&[LOW; 2], &none, slowed([1.2, 1.195, 1.193])).call, Call::Change);
-        assert_eq!(reconsider(&[LOW; 2], &none, slowed([1.2, 1.2, 1.2])).call, Call::Keep);
+        assert_eq!(reconsider(&[LOW; 2], &none, no_turns, slowed([1.2, 1.195, 1.193])).call, Call::Change);
+        assert_eq!(reconsider(&[LOW; 2], &none, no_turns, slowed([1.2, 1.2, 1.2])).call, Call::Keep);
     }
 }
