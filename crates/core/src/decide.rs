@@ -57,6 +57,7 @@ pub fn decide(snapshot: &Snapshot<'_>, policy: &Policy) -> Decision {
     let rules = admit::Rules::of(snapshot, policy, sizes, placer);
     let mut draft = admit::admit(&rules, &ranker);
     migrate::migrate(&rules, policy, &mut draft);
+    foresee::look_again(&mut draft);
     // Last, as it is about the places that everybody has in the end.
     interleave::interleave(policy, &mut draft);
     draft.finish(ranker.wake())

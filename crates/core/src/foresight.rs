@@ -184,8 +184,7 @@ impl<'f> Meeting<'f> {
     fn run_from(&self, run: usize, iterations: u64) -> Vec<f64> {
         let mut network = self.network(run);
         let end = self.after(iterations);
-        network.run_until(self.warm(end));
-        let before = self.done(&mut network);
+        let before = self.warm_up(&mut network, end);
         network.run_until(end);
         let after = self.done(&mut network);
         let mean = |key: usize| mean_since(before[key], after[key]);
@@ -195,10 +194,13 @@ impl<'f> Meeting<'f> {
         self.flows.iter().enumerate().map(slowdown).collect()
     }
 
-    /// From when on iterations count: to be held before the first costs once and is not told.
-    fn warm(&self, end: Instant) -> Instant {
-        let held = self.flows.iter().any(|(.., lane)| lane.pace.is_some());
-        if held { Instant(end.0 / 4) } else { Instant::START }
+    /// What was done before iterations count: to be held before the first costs once and is not told.
+    fn warm_up(&self, network: &mut Network, end: Instant) -> Vec<Done> {
+        if self.flows.iter().all(|(.., lane)| lane.pace.is_none()) {
+            return vec![Done { iterations: 0, mean: None }; self.flows.len()];
+        }
+        network.run_until(Instant(end.0 / 4));
+        self.done(network)
     }
 
     fn done(&self, network: &mut Network) -> Vec<Done> {

@@ -345,7 +345,7 @@ fn a_list_of_hosts_becomes_a_cluster_with_half_of_what_is_below_above_each_switc
     let (jobs, out) = (folder.path().join("jobs.yaml"), folder.path().join("scenario.yaml"));
     fs::write(
         &jobs,
-        "apiVersion: metronome.dev/v1alpha1\nkind: Workload\nmetadata: {name: none}\nspec: {}\n",
+        "apiVersion: metronome.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: one}\nspec: {members: 1, resources: {nvidia.com/gpu: 1}, work: {duration: 1h}}\n",
     )
     .unwrap();
     let imported = import::lingjun(&hosts, Some(&jobs)).unwrap();

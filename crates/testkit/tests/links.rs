@@ -126,7 +126,7 @@ fn crowded(policy: Policy) -> (World, [JobId; 2]) {
 fn a_job_waits_for_a_better_place_and_says_so() {
     let (mut world, [first, _]) = crowded(metronome());
     let third = world.submit(sending("third", 4, minutes(10)));
-    assert_eq!(world.engine.verdict(third), Some(Reason::BandwidthContended { patience: Some(minutes(40)) }));
+    assert_eq!(world.engine.verdict(third), Some(Reason::BandwidthContended { patience: Some(minutes(30)) }));
     world.now = world.now + minutes(5);
     world.ends(first);
     assert!(world.runs(third), "a rack is free: there it meets nobody");

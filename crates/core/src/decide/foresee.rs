@@ -83,6 +83,14 @@ pub(super) fn choose<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) ->
     Ok(place)
 }
 
+/// Whoever waits for a better place is looked at again when others have got theirs: the best that it saw may be gone, and
+/// another not worth waiting for.
+pub(super) fn look_again(draft: &mut Draft<'_>) {
+    let patient = |(_, reason): &(_, Reason)| matches!(reason, Reason::BandwidthContended { .. });
+    let others_start = draft.starting().next().is_some();
+    draft.report.cut_short |= others_start && draft.report.waiting.iter().any(patient);
+}
+
 /// Whether a job does better to wait than to take a place from which these have left.
 pub(super) fn is_not_worth_taking(
     rules: &Rules<'_>,

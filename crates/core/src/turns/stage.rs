@@ -29,7 +29,9 @@ impl Stage {
         self.bodies.extend(newcomers.iter().map(|index| Body::of_loop(problem, *index)));
         let gap = self.untie(&weights, purse);
         let caused = excess(&self.bodies, &weights) - before;
-        self.tiers.push(TierExcess { tier, excess: Excess::of(caused), bound: Excess::of(caused - gap) });
+        // Nothing is a bound too, where less than that was proven.
+        let bound = Excess::of((caused - gap).max(0));
+        self.tiers.push(TierExcess { tier, excess: Excess::of(caused), bound });
     }
 
     /// Solves every knot and makes one body of it; returns how far from proven they are, all together.
