@@ -28,9 +28,10 @@ use crate::units::{Bandwidth, Instant};
 
 pub use rehearsal::{Rehearsal, Rehearsed, Watched, rehearse};
 
-/// How closely is looked. Places are compared at a glance, because there are many.
+/// How closely is looked. Places are compared at a glance, because there are many, and those in a crowd by an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Care {
+    Estimate,
     Glance,
     Look,
 }
@@ -42,6 +43,7 @@ struct Effort {
     iterations: u64,
 }
 
+const NEVER: Effort = Effort { runs: 0, iterations: 0 };
 const ONCE: Effort = Effort { runs: 1, iterations: 24 };
 const SEVERAL_TIMES: Effort = Effort { runs: 3, iterations: 16 };
 
@@ -50,7 +52,11 @@ const FEW: usize = 4;
 
 impl Care {
     fn among(self, flows: usize) -> Effort {
-        if self == Self::Look && flows <= FEW { SEVERAL_TIMES } else { ONCE }
+        match self {
+            Self::Estimate => NEVER,
+            Self::Look if flows <= FEW => SEVERAL_TIMES,
+            Self::Glance | Self::Look => ONCE,
+        }
     }
 }
 
@@ -88,16 +94,15 @@ impl Foresight {
         if meeting.flows.len() < 2 {
             return vec![1.0; flows.len()];
         }
+        if care == Care::Estimate {
+            return meeting.by_place(&meeting.estimate(), flows.len());
+        }
         let signature = meeting.signature();
         if !self.known.contains_key(&signature) && self.known.len() >= MOST_REMEMBERED {
             self.known.clear();
         }
         let found = self.known.entry(signature).or_insert_with(|| meeting.look_ahead());
-        let mut slowdowns = vec![1.0; flows.len()];
-        for (slowdown, (place, ..)) in found.iter().zip(&meeting.flows) {
-            slowdowns[*place] = *slowdown;
-        }
-        slowdowns
+        meeting.by_place(found, flows.len())
     }
 }
 
@@ -107,9 +112,42 @@ struct Meeting<'f> {
     flows: Vec<(usize, &'f Flow, Lane)>,
     routes: Vec<Vec<(LinkId, f64)>>,
     rates: IdVec<LinkId, Bandwidth>,
-    /// Their numbers here, of the links that matter.
-    numbers: BTreeMap<LinkId, LinkId>,
+    numbers: Numbers,
     effort: Effort,
+}
+
+/// The numbers that links have here, of those that matter, in the order in which they come up.
+struct Numbers {
+    /// In order of id.
+    links: Vec<LinkId>,
+    given: Vec<Option<LinkId>>,
+}
+
+impl Numbers {
+    fn of(mut links: Vec<LinkId>) -> Self {
+        links.sort_unstable();
+        links.dedup();
+        Self { given: vec![None; links.len()], links }
+    }
+
+    fn get(&self, link: LinkId) -> Option<LinkId> {
+        self.given[self.links.binary_search(&link).ok()?]
+    }
+
+    /// The number of one of the links, which gets the next if it has none.
+    fn number(&mut self, link: LinkId, next: impl FnOnce() -> LinkId) -> LinkId {
+        let place = self.links.partition_point(|other| *other < link);
+        *self.given[place].get_or_insert_with(next)
+    }
+}
+
+/// Links that are crossed more than once, in order of id.
+fn crossed_again(mut crossed: Vec<LinkId>) -> Vec<LinkId> {
+    crossed.sort_unstable();
+    let mut again: Vec<LinkId> =
+        crossed.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+    again.dedup();
+    again
 }
 
 impl<'f> Meeting<'f> {
@@ -118,21 +156,29 @@ impl<'f> Meeting<'f> {
             asked.iter().enumerate().map(|(place, (flow, lane))| (place, *flow, *lane)).collect();
         flows.retain(|(_, flow, _)| !flow.is_stalled());
         flows.sort_by_key(|(place, flow, lane)| (flow.fingerprint, flow.route.links().len(), *lane, *place));
-        let mut users: BTreeMap<LinkId, u32> = BTreeMap::new();
-        for (link, _) in flows.iter().flat_map(|(_, flow, _)| flow.route.links()) {
-            *users.entry(*link).or_default() += 1;
-        }
-        let mut rates = IdVec::new();
-        let mut numbers: BTreeMap<LinkId, LinkId> = BTreeMap::new();
-        let mut number = |link: LinkId| *numbers.entry(link).or_insert_with(|| rates.push(rate(link)));
-        let mut routes = Vec::new();
-        for (_, flow, _) in &flows {
+        let crossed = flows.iter().flat_map(|(_, flow, _)| flow.route.links()).map(|(link, _)| *link);
+        let shared = crossed_again(crossed.collect());
+        let telling = |flow: &Flow| -> Vec<(LinkId, f64)> {
             let narrowest = narrowest(&flow.route, &rate);
-            let links = flow.route.links().iter();
-            let telling = links.filter(|(link, _)| users[link] > 1 || Some(*link) == narrowest);
-            routes.push(telling.map(|(link, load)| (number(*link), *load)).collect());
+            let tells = |link: LinkId| Some(link) == narrowest || shared.binary_search(&link).is_ok();
+            flow.route.links().iter().filter(|(link, _)| tells(*link)).copied().collect()
+        };
+        let mut routes: Vec<Vec<(LinkId, f64)>> = flows.iter().map(|(_, flow, _)| telling(flow)).collect();
+        let mut rates = IdVec::new();
+        let mut numbers = Numbers::of(routes.iter().flatten().map(|(link, _)| *link).collect());
+        for (link, _) in routes.iter_mut().flatten() {
+            *link = numbers.number(*link, || rates.push(rate(*link)));
         }
         Self { flows, routes, rates, numbers, effort }
+    }
+
+    /// What was found, in the order of those that were asked about; who is left out is not slowed down.
+    fn by_place(&self, found: &[f64], asked: usize) -> Vec<f64> {
+        let mut slowdowns = vec![1.0; asked];
+        for (slowdown, (place, ..)) in found.iter().zip(&self.flows) {
+            slowdowns[*place] = *slowdown;
+        }
+        slowdowns
     }
 
     fn signature(&self) -> Signature {

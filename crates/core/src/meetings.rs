@@ -22,6 +22,9 @@ use crate::wiring::{Placed, Wiring};
 /// How long an iteration takes that waits for a link which carries nothing.
 const FOR_EVER: Duration = Duration(u64::MAX);
 
+/// So many who meet are a crowd.
+pub const A_CROWD: usize = 24;
+
 /// A training loop at its place.
 #[derive(Clone, Debug)]
 pub struct Flow {
@@ -153,9 +156,9 @@ impl Meetings {
     }
 
     /// For each flow, how long an iteration takes among the others, over alone, if nothing is done about it.
-    pub fn slowdowns(&self, flows: &[&Flow]) -> Vec<f64> {
+    pub fn slowdowns(&self, flows: &[&Flow], care: Care) -> Vec<f64> {
         let fair: Vec<(&Flow, Lane)> = flows.iter().map(|flow| (*flow, Lane::default())).collect();
-        self.foresight.borrow_mut().slowdowns(&fair, Care::Glance, |link| self.wiring.rates()[link])
+        self.foresight.borrow_mut().slowdowns(&fair, care, |link| self.wiring.rates()[link])
     }
 
     /// The same at a closer look, if each keeps to its lane.
@@ -263,18 +266,26 @@ impl Meetings {
     /// Everybody who shares a link with such a route, directly or by way of others, with those thought away who are
     /// gone.
     pub fn met_on(&self, route: &Route, gone: impl Fn(JobId) -> bool) -> BTreeSet<JobId> {
+        self.met_while_fewer(usize::MAX, route, gone)
+    }
+
+    /// The same, but by way of others only while those are few: in a crowd, whoever shares no link with a route is
+    /// hardly touched by it.
+    pub fn met_nearby(&self, route: &Route, gone: impl Fn(JobId) -> bool) -> BTreeSet<JobId> {
+        self.met_while_fewer(A_CROWD, route, gone)
+    }
+
+    /// Ring by ring: who shares a link, who shares one with those, and so on.
+    fn met_while_fewer(&self, most: usize, route: &Route, gone: impl Fn(JobId) -> bool) -> BTreeSet<JobId> {
         let mut met: BTreeSet<JobId> = BTreeSet::new();
         let mut crossed: BTreeSet<LinkId> = BTreeSet::new();
-        let mut ahead: Vec<LinkId> = route.links().iter().map(|(link, _)| *link).collect();
-        while let Some(link) = ahead.pop() {
-            if !crossed.insert(link) {
-                continue;
-            }
-            for user in self.users[link].iter().filter(|user| !gone(**user)) {
-                if met.insert(*user) {
-                    ahead.extend(self.flows[user].route.links().iter().map(|(link, _)| *link));
-                }
-            }
+        let mut ring: Vec<LinkId> = route.links().iter().map(|(link, _)| *link).collect();
+        while !ring.is_empty() && met.len() < most {
+            ring.retain(|link| crossed.insert(*link));
+            let users = ring.iter().flat_map(|link| &self.users[*link]).filter(|user| !gone(**user));
+            let new: Vec<JobId> = users.filter(|user| met.insert(**user)).copied().collect();
+            let links = new.iter().flat_map(|user| self.flows[user].route.links());
+            ring = links.map(|(link, _)| *link).filter(|link| !crossed.contains(link)).collect();
         }
         met
     }

@@ -4,7 +4,7 @@ use crate::encounter::Encounter;
 use metronome_core::cluster::Name;
 use metronome_core::id::NodeId;
 use metronome_core::job::Priority;
-use metronome_core::reconfiguration::Why;
+use metronome_core::reconfiguration::{What, Why};
 use metronome_core::report::Reason;
 use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Share};
 
@@ -112,6 +112,30 @@ impl Reconfigured {
     }
 }
 
+/// Something that was changed for running jobs because of links, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    pub at: Instant,
+    pub because: Because,
+    pub what: What,
+    /// For whom.
+    pub jobs: Vec<Name>,
+    /// Training time that all are predicted to save together.
+    pub saves: Duration,
+}
+
+/// What had become other than it was, by name: see `metronome_core::reconfiguration::Why`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Because {
+    Arrival(Name),
+    Departure(Name),
+    Link { name: String, was: Bandwidth, is: Bandwidth },
+    Profile(Name),
+    Drift(Name),
+    Priorities,
+    Room,
+}
+
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub policy: String,
@@ -133,6 +157,8 @@ pub struct Outcome {
     pub encounter: Option<Encounter>,
     /// How often jobs were given other lanes.
     pub lane_changes: u64,
+    /// What was changed for running jobs because of links, in order of time. Empty where nobody kept it.
+    pub changes: Vec<Change>,
     pub events: u64,
     /// Plans that the engine's checker refused. Anything but zero is a bug.
     pub alarms: u64,
@@ -163,6 +189,7 @@ impl Outcome {
             bin: Duration::ZERO,
             encounter: None,
             lane_changes: 0,
+            changes: Vec::new(),
             events: 0,
             alarms: 0,
             last_alarm: None,

@@ -22,10 +22,11 @@ use metronome_core::job::{Gang, JobSpec};
 use metronome_core::journal::Journal;
 use metronome_core::plan::StepId;
 use metronome_core::policy::{Gangs, Policy};
+use metronome_core::reconfiguration::Why;
 use metronome_core::units::{Bandwidth, Duration, Gpus, Instant};
 
 use crate::model::TrainingModel;
-use crate::outcome::{Fate, Outcome};
+use crate::outcome::{Because, Change, Fate, Outcome};
 use crate::scenario::{Arrival, Departures, Fault, Scenario, profile};
 use agenda::{Agenda, Happening};
 use books::Books;
@@ -264,6 +265,7 @@ impl<'a> World<'a> {
             self.decision_nanos.push(u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX));
             let reasons = self.engine.state().reconfigured.iter().map(|made| made.why);
             self.watch.decided(self.now, reasons);
+            self.note_changes();
             self.keep_to_lanes();
         }
         for step in steps.into_inner() {
@@ -271,6 +273,30 @@ impl<'a> World<'a> {
         }
         for (index, job) in std::mem::take(&mut self.arrived) {
             self.trainings[index].wait_reason = self.engine.verdict(job);
+        }
+    }
+
+    /// Keeps for the report what was changed for running jobs because of links, by name.
+    fn note_changes(&mut self) {
+        if self.keep == Keep::Figures {
+            return;
+        }
+        let name = |job: JobId| self.arrivals[self.owners[job].training].spec.name.clone();
+        for made in &self.engine.state().reconfigured {
+            let because = match made.why {
+                Why::Arrival { job } => Because::Arrival(name(job)),
+                Why::Departure { job } => Because::Departure(name(job)),
+                Why::Link { link, was, is } => {
+                    Because::Link { name: self.wires.name(&self.scenario.cluster, link), was, is }
+                }
+                Why::Profile { job } => Because::Profile(name(job)),
+                Why::Drift { job } => Because::Drift(name(job)),
+                Why::Priorities => Because::Priorities,
+                Why::Room => Because::Room,
+            };
+            let jobs = made.jobs.iter().map(|job| name(*job)).collect();
+            let change = Change { at: self.now, because, what: made.what, jobs, saves: made.saves };
+            self.watch.changes.push(change);
         }
     }
 
@@ -439,6 +465,7 @@ impl<'a> World<'a> {
             decision_nanos: self.decision_nanos,
             link_answers: self.watch.answered,
             reconfigured: self.watch.reconfigured,
+            changes: self.watch.changes,
         }
     }
 

@@ -42,6 +42,23 @@ fn jobs_that_met_are_shown_as_they_share_fairly_and_as_was_decided() {
 }
 
 #[test]
+fn every_change_because_of_links_is_told_with_its_reason() {
+    let page = page();
+    assert!(page.contains("7 changes of running jobs because of links"));
+    for said in [
+        "job-1 has left",
+        "rack-0 up carries 75Gbps instead of 150Gbps",
+        "job-2 no longer does what it did",
+        "priorities came or went",
+        "a better place came free",
+        "was measured, and is not what was declared",
+        "job-0, job-1, job-2 and 4 more",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+}
+
+#[test]
 fn a_job_called_script_does_not_run() {
     let page = page();
     assert_eq!(page.matches("<script").count(), 1, "only our own");

@@ -3,6 +3,7 @@
 mod trial;
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ pub(super) struct Draft<'a> {
     pub(super) lanes: Vec<(JobId, Lane)>,
     pub(super) grounds: Vec<Ground>,
     /// How many jobs were looked at on links so far, each as often as it was.
-    pub(super) looks: u64,
+    pub(super) looks: Cell<u64>,
 }
 
 /// A point in the log to go back to.
@@ -111,7 +112,7 @@ impl<'a> Draft<'a> {
             standings: Vec::new(),
             lanes: Vec::new(),
             grounds: Vec::new(),
-            looks: 0,
+            looks: Cell::new(0),
         }
     }
 

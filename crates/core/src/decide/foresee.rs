@@ -16,9 +16,10 @@ use super::draft::Draft;
 use super::order::priority_share;
 use super::reserve::expected_end;
 use super::reserved;
+use crate::foresight::Care;
 use crate::id::JobId;
 use crate::job::Job;
-use crate::meetings::{Flow, pattern_of};
+use crate::meetings::{A_CROWD, Flow, pattern_of};
 use crate::plan::Assignment;
 use crate::policy::Slowdowns;
 use crate::report::Reason;
@@ -50,7 +51,7 @@ const MOST_LOOKS: u64 = 20_000;
 
 /// Whether this decision has not looked at links for long enough.
 pub(super) fn may_look(draft: &Draft<'_>) -> bool {
-    draft.looks < MOST_LOOKS
+    draft.looks.get() < MOST_LOOKS
 }
 
 /// What it costs that a job is at a place.
@@ -64,8 +65,6 @@ pub(super) struct Outlook {
     hurts_the_first: bool,
     /// Whether a link on its way is down.
     stalls: bool,
-    /// How many jobs were looked at for it.
-    looks: u64,
 }
 
 /// The place at which everybody loses least; an error where none is good enough to start at.
@@ -74,7 +73,6 @@ pub(super) fn choose<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) ->
     let places = rules.placer.alternatives(draft, job, rules.sizes)?;
     let look = |place| (outlook(rules.snapshot, draft, id, &place, &[]), place);
     let looked: Vec<(Outlook, Assignment)> = places.into_iter().map(look).collect();
-    draft.looks += looked.iter().map(|(outlook, _)| outlook.looks).sum::<u64>();
     let best = looked.into_iter().min_by(|(one, _), (other, _)| one.loss.total_cmp(&other.loss));
     let (outlook, place) = best.expect("there is a place, or a reason why not");
     if waits(rules, job, &outlook) {
@@ -126,14 +124,15 @@ pub(super) fn outlook(
     let meetings = &*draft.meetings;
     let flow = pattern_of(&job.spec).and_then(|pattern| meetings.flow_at(&job.spec, &pattern, place));
     let Some(flow) = flow else { return Outlook::default() };
-    let met = meetings.met_on(&flow.route, |other| other == id || gone.contains(&other));
+    let met = meetings.met_nearby(&flow.route, |other| other == id || gone.contains(&other));
     let met: Vec<JobId> = met.into_iter().collect();
     let others: Vec<&Flow> = met.iter().filter_map(|met| meetings.flow(*met)).collect();
-    let before = meetings.slowdowns(&others);
-    let after = meetings.slowdowns(&[&others[..], &[&flow]].concat());
+    let care = if others.len() < A_CROWD { Care::Glance } else { Care::Estimate };
+    let before = meetings.slowdowns(&others, care);
+    let after = meetings.slowdowns(&[&others[..], &[&flow]].concat(), care);
     let own = after.last().copied().unwrap_or(1.0);
-    let looks = 1 + met.len() as u64;
-    let mut outlook = Outlook { stalls: flow.is_stalled(), looks, ..Outlook::default() };
+    draft.looks.set(draft.looks.get() + 1 + met.len() as u64);
+    let mut outlook = Outlook { stalls: flow.is_stalled(), ..Outlook::default() };
     outlook.add(snapshot, job, stretch(job, &flow) * own - 1.0, own);
     for (at, other) in met.iter().map(|met| &snapshot.jobs[*met]).enumerate() {
         outlook.add(snapshot, other, after[at] - before[at], after[at]);

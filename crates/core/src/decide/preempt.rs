@@ -37,6 +37,9 @@ use field::Field;
 /// A cycle gives up after so many searches that found nobody: each looks at every node.
 const MOST_SEARCHES_IN_VAIN: usize = 100;
 
+/// And after so many places that were found and not worth taking: each took a whole search, and a look at links.
+const MOST_PLACES_REFUSED: usize = 16;
+
 /// How often victims are chosen anew because those chosen share a budget that allows fewer.
 const MOST_CHOICES: usize = 8;
 
@@ -61,6 +64,8 @@ pub(super) struct Victims<'a> {
     /// Who was found not to fit whoever left.
     failures: Vec<Failure>,
     in_vain: usize,
+    /// Places that were found and not worth taking.
+    refused: usize,
 }
 
 /// A job that would not fit if all who may make room for it left. Neither would one that asks for as many members of that
@@ -115,6 +120,7 @@ impl<'a> Victims<'a> {
             without_all: None,
             failures: Vec::new(),
             in_vain: 0,
+            refused: 0,
         }
     }
 
@@ -138,7 +144,7 @@ impl<'a> Victims<'a> {
         id: JobId,
         starting: Option<Resources>,
     ) -> bool {
-        if self.in_vain >= MOST_SEARCHES_IN_VAIN {
+        if self.in_vain >= MOST_SEARCHES_IN_VAIN || self.refused >= MOST_PLACES_REFUSED {
             return false;
         }
         let (job, now) = (&rules.snapshot.jobs[id], rules.snapshot.now);
@@ -177,6 +183,7 @@ impl<'a> Victims<'a> {
         let (victims, assignment) = self.choose(grounds, draft, job)?;
         let gone: Vec<JobId> = victims.iter().map(|victim| victim.id).collect();
         if is_not_worth_taking(rules, draft, id, &assignment, &gone) {
+            self.refused += 1;
             return None;
         }
         let (waiting, leaving): (Vec<_>, Vec<_>) =

@@ -42,7 +42,7 @@ pub fn rehearse(flows: &[(&Flow, Lane)], rate: impl Fn(LinkId) -> Bandwidth, wat
     let from = Instant(horizon.0 / 2);
     let mut network = meeting.network(0);
     network.run_until(from);
-    let sent = look(&mut network, meeting.numbers.get(&watched.link).copied(), from + watched.span);
+    let sent = look(&mut network, meeting.numbers.get(watched.link), from + watched.span);
     network.run_until(horizon.max(from + watched.span));
     let mut found = vec![Rehearsed::default(); flows.len()];
     for (key, (place, flow, _)) in meeting.flows.iter().enumerate() {

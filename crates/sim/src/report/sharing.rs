@@ -1,6 +1,7 @@
 //! How jobs share a link: for each policy one link at one moment of the run, with the jobs that met there. One round of
 //! the circle, how much slower than alone each job is and the load over time, shared fairly and as was decided.
 
+mod changes;
 mod table;
 
 use metronome_core::job::Priority;
@@ -152,7 +153,7 @@ fn meeting(shown: &Shown) -> Option<String> {
         legend::class(&shown.summary.policy, shown.index),
         escape(&shown.summary.policy),
         escape(&says(&cast)),
-        reconfigurations(shown),
+        changes::of(shown.outcome),
         figures(&cast),
         table::of(&cast),
     ))
@@ -170,16 +171,6 @@ fn says(cast: &Cast) -> String {
         time(at.as_secs_f64()),
         decided.unwrap_or_default(),
     )
-}
-
-/// What is known of how lanes changed in the run.
-fn reconfigurations(shown: &Shown) -> String {
-    match shown.outcome.lane_changes {
-        0 => String::new(),
-        changes => {
-            format!("<p class=\"says\">Lanes changed {} in this run.</p>\n", count(changes as f64, "time"))
-        }
-    }
 }
 
 fn figures(cast: &Cast) -> String {

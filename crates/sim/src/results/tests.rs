@@ -65,6 +65,7 @@ fn outcome(seed: u64, jobs: Vec<JobOutcome>, ended: u64) -> Outcome {
         bin: Duration::ZERO,
         encounter: None,
         lane_changes: 0,
+        changes: Vec::new(),
         events: 0,
         alarms: 0,
         last_alarm: None,

@@ -168,6 +168,13 @@ impl Wires {
         encounter::look(self.encounters.as_ref()?.best()?, &links)
     }
 
+    /// What a link of the fabric is called.
+    pub(super) fn name(&self, cluster: &Cluster, link: LinkId) -> String {
+        let fabric = self.wiring.fabric();
+        let name = |link: &Link| link_name(cluster, &fabric.elevations(), link);
+        fabric.links().get(link).map_or_else(|| "a link inside a node".to_owned(), name)
+    }
+
     /// How often lanes have changed.
     pub(super) fn lane_changes(&self) -> u64 {
         self.lane_changes

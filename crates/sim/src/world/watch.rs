@@ -9,7 +9,7 @@ use metronome_core::profile::Profile;
 use metronome_core::reconfiguration::Why;
 use metronome_core::units::{Duration, Instant};
 
-use crate::outcome::Reconfigured;
+use crate::outcome::{Change, Reconfigured};
 
 /// How long it takes until it is seen that a link has changed.
 pub(super) const LINK_SEEN_AFTER: Duration = Duration::SECOND;
@@ -26,6 +26,8 @@ pub(super) struct Watch {
     unanswered: Vec<Instant>,
     pub(super) answered: Vec<Duration>,
     pub(super) reconfigured: Reconfigured,
+    /// The same one by one, where somebody keeps it.
+    pub(super) changes: Vec<Change>,
 }
 
 impl Watch {

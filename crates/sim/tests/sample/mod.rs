@@ -5,10 +5,11 @@ use metronome_core::cluster::Name;
 use metronome_core::id::NodeId;
 use metronome_core::job::Priority;
 use metronome_core::lane::{Follows, Lane};
+use metronome_core::reconfiguration::What;
 use metronome_core::report::Reason;
 use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Resources, Share};
 use metronome_sim::encounter::{Circle, Course, Encounter, JobCourse, Sharer};
-use metronome_sim::outcome::{Fate, JobOutcome, LinkLoad, Outcome, Segment, Use};
+use metronome_sim::outcome::{Because, Change, Fate, JobOutcome, LinkLoad, Outcome, Segment, Use};
 
 /// A job with this name must not run.
 pub(crate) const HOSTILE: &str = "</title><script>document.title='owned'</script>\"'&";
@@ -138,6 +139,7 @@ fn finish(manner: Manner, jobs: Vec<JobOutcome>) -> Outcome {
         bin: Duration::from_secs(BIN),
         encounter: encounter(&jobs, manner),
         lane_changes: if manner.policy == "metronome" { 17 } else { 0 },
+        changes: if manner.policy == "metronome" { changes() } else { Vec::new() },
         events: 0,
         alarms: 0,
         last_alarm: None,
@@ -147,6 +149,32 @@ fn finish(manner: Manner, jobs: Vec<JobOutcome>) -> Outcome {
         decision_nanos: Vec::new(),
         jobs,
     }
+}
+
+/// One of each kind of reason, for jobs with and without names that look like code.
+fn changes() -> Vec<Change> {
+    let hostile = || Name::from(HOSTILE);
+    let became = [
+        Because::Arrival(hostile()),
+        Because::Departure(Name::from("job-1")),
+        Because::Link {
+            name: "rack-0 up".into(),
+            was: Bandwidth(150_000_000_000),
+            is: Bandwidth(75_000_000_000),
+        },
+        Because::Profile(hostile()),
+        Because::Drift(Name::from("job-2")),
+        Because::Priorities,
+        Because::Room,
+    ];
+    let change = |(at, because)| Change {
+        at: Instant::from_secs(600 * at),
+        because,
+        what: if at == 7 { What::Place } else { What::Lanes },
+        jobs: (0..at).map(|job| Name::from(format!("job-{job}"))).collect(),
+        saves: Duration::from_secs(90 * at),
+    };
+    (1..).zip(became).map(change).collect()
 }
 
 /// So many jobs meet on a link, if there are as many.
