@@ -12,7 +12,7 @@ use crate::id::LinkId;
 use crate::profile::Phase;
 use crate::turns::harmonise::{Beat, Harmony, Rhythm, Terms, harmonise};
 use crate::turns::validity::{Tempo, valid_for};
-use crate::turns::{Budget, Loop, Problem, solve};
+use crate::turns::{Budget, Loop, Problem, Turns, solve};
 use crate::units::{Bandwidth, Duration, Share};
 
 /// What a loop does that is by itself, and how much it counts.
@@ -42,15 +42,29 @@ const PHASES: usize = 6;
 /// On links all rates are parts of this.
 const WHOLE: Bandwidth = Bandwidth(1_000_000_000);
 
-/// Lanes in which everybody keeps its turn; nothing where periods have no circle in common, or it costs too much.
-pub fn paced(beating: &[Beating]) -> Option<Vec<Lane>> {
-    if beating.len() > MOST {
-        return None;
+/// Loops on the circle that they have in common, and the turns they take there.
+#[derive(Clone, Debug)]
+pub struct Round {
+    harmony: Harmony,
+    problem: Problem,
+    pub turns: Turns,
+}
+
+impl Round {
+    /// Nothing where periods have no circle in common, or to keep to it costs too much.
+    pub fn of(beating: &[Beating]) -> Option<Self> {
+        let rhythms: Vec<Rhythm> = beating.iter().map(rhythm).collect();
+        let harmony = harmonise(&rhythms, &Terms::default()).ok().filter(|_| beating.len() <= MOST)?;
+        let problem = problem(beating, &harmony)?;
+        let turns = solve(&problem, NODES);
+        Some(Self { harmony, problem, turns })
     }
-    let rhythms: Vec<Rhythm> = beating.iter().map(rhythm).collect();
-    let harmony = harmonise(&rhythms, &Terms::default()).ok()?;
-    let problem = problem(beating, &harmony)?;
-    let turns = solve(&problem, NODES).turns;
+}
+
+/// Lanes in which everybody keeps its turn; nothing where there is no round for all.
+pub fn paced(beating: &[Beating]) -> Option<Vec<Lane>> {
+    let Round { harmony, problem, turns } = Round::of(beating)?;
+    let turns = turns.turns;
     let tempos: Vec<Tempo> = beating.iter().map(tempo).collect();
     let holds_by_itself = valid_for(&problem, &turns, &tempos);
     let lane = |((turn, beat), one): ((&Duration, &Beat), &Beating)| {

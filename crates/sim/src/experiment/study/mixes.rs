@@ -29,8 +29,13 @@ pub struct MixesDefinition {
 }
 
 /// `won` is Σ gain / Σ gap over mixes and seeds; `best_gain` that of the mix whose use of the link rises most, as a share
-/// of it; `worst_over_fair` the most that the worst off of a mix loses against the worst off under fair sharing.
-pub(super) const FIGURES: [&str; 5] = ["won", "utilisation", "slowdown", "best_gain", "worst_over_fair"];
+/// of it; `worst_over_fair` the most that the worst off of a mix loses against the worst off under fair sharing;
+/// `with_a_circle` the part of all mixes whose periods have a circle in common that is worth keeping to, and
+/// `turns_proven` the part of those whose turns there are proven to be the best.
+pub(super) const FIGURES: [&str; 7] =
+    ["won", "utilisation", "slowdown", "best_gain", "worst_over_fair", "with_a_circle", "turns_proven"];
+
+const ABOUT_TURNS: [&str; 2] = ["with_a_circle", "turns_proven"];
 
 pub(super) const CELLS: [&str; 2] = [SAME, DIFFERENT];
 const SAME: &str = "same-model";
@@ -83,6 +88,8 @@ struct Mix {
     fair: Vec<Ran>,
     /// By policy, then seed.
     runs: Vec<Vec<Ran>>,
+    /// Whether turns on a common circle are proven to be the best, where there is one.
+    proven: Option<bool>,
 }
 
 impl Mix {
@@ -97,6 +104,7 @@ impl Mix {
             bound: flows.iter().map(duty).sum::<f64>().min(1.0),
             fair: run(Links::Shared),
             runs: ways.iter().map(|(_, links)| run(*links)).collect(),
+            proven: shared_link::turns_are_proven(flows, &mut foresight),
         }
     }
 
@@ -106,9 +114,12 @@ impl Mix {
 }
 
 fn summaries(cell: &str, mixes: &[&Mix], ways: &[(&str, Links)]) -> Vec<Cell> {
-    let summary = |(way, (policy, _)): (usize, &(&str, Links))| {
-        let values = FIGURES.map(|figure| (figure, figure_of(figure, mixes, way)));
-        Cell { scenario: cell.to_owned(), policy: (*policy).to_owned(), figures: values.to_vec() }
+    let summary = |(way, (policy, links)): (usize, &(&str, Links))| {
+        // Only those who choose lanes solve for turns.
+        let solves = *links == Links::Chosen;
+        let meant = FIGURES.into_iter().filter(|figure| solves || !ABOUT_TURNS.contains(figure));
+        let figures = meant.map(|figure| (figure, figure_of(figure, mixes, way))).collect();
+        Cell { scenario: cell.to_owned(), policy: (*policy).to_owned(), figures }
     };
     ways.iter().enumerate().map(summary).collect()
 }
@@ -128,6 +139,11 @@ fn figure_of(figure: &str, mixes: &[&Mix], way: usize) -> f64 {
         "slowdown" => mixes.iter().map(|mix| mean(&mix.runs[way], Ran::mean)).sum::<f64>() / count,
         "best_gain" => {
             mixes.iter().map(|mix| over_fair(mix, |ran| ran.utilisation) - 1.0).fold(0.0, f64::max)
+        }
+        "with_a_circle" => mixes.iter().filter(|mix| mix.proven.is_some()).count() as f64 / count,
+        "turns_proven" => {
+            let circles: Vec<bool> = mixes.iter().filter_map(|mix| mix.proven).collect();
+            circles.iter().filter(|proven| **proven).count() as f64 / circles.len().max(1) as f64
         }
         _ => mixes.iter().map(|mix| over_fair(mix, Ran::worst)).fold(0.0, f64::max),
     }

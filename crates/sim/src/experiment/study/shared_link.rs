@@ -5,7 +5,7 @@ use std::sync::Arc;
 use metronome_core::foresight::{Care, Foresight};
 use metronome_core::id::{IdVec, LinkId};
 use metronome_core::lane::choose::{Stake, choose_with};
-use metronome_core::lane::pace::{Beating, paced};
+use metronome_core::lane::pace::{Beating, Round, paced};
 use metronome_core::lane::{Follows, Lane, Turn};
 use metronome_core::meetings::Flow;
 use metronome_core::network::{Network, Pattern, Route, Sharing, Training, alone};
@@ -127,20 +127,30 @@ fn sent_alone(flow: &Flow) -> Vec<(Duration, Duration)> {
 
 fn chosen(flows: &[Flow], foresight: &mut Foresight) -> Vec<Lane> {
     let stakes = vec![Stake { counts: 1.0, tier: 0, is_first: false }; flows.len()];
-    let turns = |slowdowns: &[f64]| {
-        let beating = |(flow, slowdown): (&Flow, &f64)| Beating {
-            period: flow.alone,
-            sends: sent_alone(flow),
-            links: vec![(LINK, 1.0)],
-            tier: 0,
-            slowdown: *slowdown,
-        };
-        paced(&flows.iter().zip(slowdowns).map(beating).collect::<Vec<Beating>>())
+    let turns = |slowdowns: &[f64]| paced(&beating(flows, slowdowns));
+    choose_with(&stakes, turns, |lanes| predicted(flows, lanes, foresight))
+}
+
+/// Whether the turns that loops would take on a common circle are proven to be the best; nothing where they have none.
+pub(super) fn turns_are_proven(flows: &[Flow], foresight: &mut Foresight) -> Option<bool> {
+    let fair = predicted(flows, &vec![Lane::default(); flows.len()], foresight);
+    Round::of(&beating(flows, &fair)).map(|round| round.turns.is_proven())
+}
+
+fn predicted(flows: &[Flow], lanes: &[Lane], foresight: &mut Foresight) -> Vec<f64> {
+    let flows: Vec<(&Flow, Lane)> = flows.iter().zip(lanes.iter().copied()).collect();
+    foresight.slowdowns(&flows, Care::Look, |_| RATE)
+}
+
+fn beating(flows: &[Flow], slowdowns: &[f64]) -> Vec<Beating> {
+    let beating = |(flow, slowdown): (&Flow, &f64)| Beating {
+        period: flow.alone,
+        sends: sent_alone(flow),
+        links: vec![(LINK, 1.0)],
+        tier: 0,
+        slowdown: *slowdown,
     };
-    choose_with(&stakes, turns, |lanes| {
-        let flows: Vec<(&Flow, Lane)> = flows.iter().zip(lanes.iter().copied()).collect();
-        foresight.slowdowns(&flows, Care::Look, |_| RATE)
-    })
+    flows.iter().zip(slowdowns).map(beating).collect()
 }
 
 /// Positions on a circle, one loop after the other; nothing where periods have no circle in common.
