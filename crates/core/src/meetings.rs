@@ -23,7 +23,7 @@ use crate::wiring::{Placed, Wiring};
 const FOR_EVER: Duration = Duration(u64::MAX);
 
 /// So many who meet are a crowd.
-pub const A_CROWD: usize = 24;
+pub const A_CROWD: usize = 32;
 
 /// A training loop at its place.
 #[derive(Clone, Debug)]

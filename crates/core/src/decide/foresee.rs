@@ -39,6 +39,9 @@ const FIRST_AT_MOST: f64 = 1.1;
 /// The longest that a job waits for a better place, in its own lengths.
 const LENGTHS_OF_PATIENCE: u64 = 3;
 
+/// The same where nobody has a higher priority: those are to be slowed down least, and are served first anyhow.
+const LENGTHS_OF_PATIENCE_OF_THE_FIRST: u64 = 5;
+
 /// The highest priority counts for so many times the lowest, beside the lowest itself.
 const FIRST_COUNTS: f64 = 3.0;
 
@@ -76,7 +79,7 @@ pub(super) fn choose<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) ->
     let best = looked.into_iter().min_by(|(one, _), (other, _)| one.loss.total_cmp(&other.loss));
     let (outlook, place) = best.expect("there is a place, or a reason why not");
     if waits(rules, job, &outlook) {
-        return Err(Reason::BandwidthContended { patience: Some(patience(job)) });
+        return Err(Reason::BandwidthContended { patience: Some(patience(rules.snapshot, job)) });
     }
     Ok(place)
 }
@@ -107,7 +110,7 @@ pub(super) fn is_not_worth_taking(
 
 fn waits(rules: &Rules<'_>, job: &Job, outlook: &Outlook) -> bool {
     rules.slowdowns == Slowdowns::WaitedOut
-        && rules.snapshot.now < job.submitted + patience(job)
+        && rules.snapshot.now < job.submitted + patience(rules.snapshot, job)
         && is_worth_waiting(rules.snapshot, job, outlook)
 }
 
@@ -160,9 +163,11 @@ fn is_worth_waiting(snapshot: &Snapshot<'_>, job: &Job, outlook: &Outlook) -> bo
 }
 
 /// How long a job waits in all before it starts wherever it can.
-fn patience(job: &Job) -> Duration {
+fn patience(snapshot: &Snapshot<'_>, job: &Job) -> Duration {
     let length = job.spec.work.alone.unwrap_or(USUAL_LENGTH);
-    length.times(LENGTHS_OF_PATIENCE)
+    let lengths =
+        if is_first(snapshot, job) { LENGTHS_OF_PATIENCE_OF_THE_FIRST } else { LENGTHS_OF_PATIENCE };
+    length.times(lengths)
 }
 
 /// How much longer an iteration takes there than on the fewest nodes, without others.

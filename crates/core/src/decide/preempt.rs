@@ -37,8 +37,9 @@ use field::Field;
 /// A cycle gives up after so many searches that found nobody: each looks at every node.
 const MOST_SEARCHES_IN_VAIN: usize = 100;
 
-/// And after so many places that were found and not worth taking: each took a whole search, and a look at links.
-const MOST_PLACES_REFUSED: usize = 16;
+/// And when places were found and not worth taking, after looking at so many nodes for them, or so few places.
+const MOST_NODES_FOR_NOTHING: usize = 50_000;
+const FEW_PLACES_REFUSED: usize = 8;
 
 /// How often victims are chosen anew because those chosen share a budget that allows fewer.
 const MOST_CHOICES: usize = 8;
@@ -144,7 +145,9 @@ impl<'a> Victims<'a> {
         id: JobId,
         starting: Option<Resources>,
     ) -> bool {
-        if self.in_vain >= MOST_SEARCHES_IN_VAIN || self.refused >= MOST_PLACES_REFUSED {
+        let nodes = rules.snapshot.cluster.nodes().len().max(1);
+        let most_refused = (MOST_NODES_FOR_NOTHING / nodes).max(FEW_PLACES_REFUSED);
+        if self.in_vain >= MOST_SEARCHES_IN_VAIN || self.refused >= most_refused {
             return false;
         }
         let (job, now) = (&rules.snapshot.jobs[id], rules.snapshot.now);
