@@ -1,5 +1,6 @@
 //! What was asked: roles, gangs, priority, deadline; and the life of a job.
 
+mod deadline;
 mod gang;
 mod life;
 mod shape;
@@ -14,8 +15,10 @@ use crate::id::{BudgetId, ClassId, QueueId, ShapeId};
 use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::report::Failure;
+use crate::scaling::Scaling;
 use crate::units::{Duration, Gpus, Instant, Iterations, Resources, Share};
 
+pub use deadline::{Binding, Deadline, OnMiss};
 pub use gang::{Gang, GangError, Members};
 pub use life::{Exit, Held, Life};
 pub use shape::{Eligibility, Rule, Shape};
@@ -149,7 +152,10 @@ pub struct JobSpec {
     #[serde(default)]
     pub work: Work,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deadline: Option<Instant>,
+    pub deadline: Option<Deadline>,
+    /// The sizes it may have and how fast it is with each; in proportion to its members, if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<Arc<Scaling>>,
     #[serde(default)]
     pub topology: Topology,
     /// How its workers stand in groups, where they do.
@@ -194,6 +200,7 @@ impl JobSpec {
             roles: vec![Role { kind: RoleKind::Worker, gang, shape: Shape::of(each) }],
             work: Work::default(),
             deadline: None,
+            scaling: None,
             topology: Topology::Anywhere,
             teams: None,
             capabilities: Capabilities::START_ONLY,

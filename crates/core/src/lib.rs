@@ -26,6 +26,7 @@ pub mod queue;
 pub mod reconfiguration;
 pub mod report;
 pub mod room;
+pub mod scaling;
 pub mod snapshot;
 pub mod taken;
 pub mod turns;

@@ -141,6 +141,7 @@ impl Drawn {
             roles: roles.expect("sizes are checked against the cluster"),
             work: Work::default(),
             deadline: None,
+            scaling: None,
             topology: Topology::Anywhere,
             teams: None,
             capabilities: capabilities(self.checkpointing),

@@ -84,7 +84,7 @@ impl Training {
             priority: spec.priority,
             user: spec.user,
             submit: arrival.at,
-            deadline: spec.deadline,
+            deadline: spec.deadline.map(|deadline| deadline.at),
             alone: spec.work.alone.unwrap_or_default(),
             gpus: spec.gpus(),
             size: spec.members(),

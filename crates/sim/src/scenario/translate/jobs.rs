@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use metronome_core::cluster::{Cluster, Level, Name};
 use metronome_core::id::QueueId;
-use metronome_core::job::{Checkpointing, JobSpec, Members, Priority, Role, RoleKind, Teams, Topology, Work};
+use metronome_core::job::{
+    Checkpointing, Deadline, JobSpec, Members, Priority, Role, RoleKind, Teams, Topology, Work,
+};
 use metronome_core::units::{Duration, Instant};
 use serde_saphyr::Spanned;
 
@@ -54,7 +56,7 @@ fn requested(document: &Named<JobShape>, world: &World<'_>) -> Result<Request, P
 /// The same job, now with a time to be submitted.
 pub(super) fn arrival(request: Request, at: Instant) -> Arrival {
     let Request { mut spec, training, within } = request;
-    spec.deadline = within.map(|within| at + within);
+    spec.deadline = within.map(|within| Deadline::soft(at + within));
     Arrival { at, spec: Arc::new(spec), training }
 }
 
@@ -89,6 +91,7 @@ pub(super) fn spec(
         owner: user.map(Name::from),
         work: Work::default(),
         deadline: None,
+        scaling: None,
         topology: topology(shape.topology.as_ref(), world.cluster)?,
         teams: teams(shape.topology.as_ref(), &roles, world.cluster)?,
         roles,

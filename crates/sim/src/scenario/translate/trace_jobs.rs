@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use metronome_core::cluster::Name;
 use metronome_core::id::QueueId;
-use metronome_core::job::{Checkpointing, Gang, GangError, JobSpec, Role, Topology, Work};
+use metronome_core::job::{Checkpointing, Deadline, Gang, GangError, JobSpec, Role, Topology, Work};
 use metronome_core::units::{Duration, Gpus, Instant, Iterations};
 use rand_pcg::Pcg32;
 
@@ -102,7 +102,8 @@ fn job(row: &Row<'_>, settings: &mut Settings<'_>) -> Result<Arrival, Problem> {
         owner: row.user.map(Name::from),
         roles: size.roles.clone(),
         work: Work::default(),
-        deadline: row.deadline.map(|within| at + within),
+        deadline: row.deadline.map(|within| Deadline::soft(at + within)),
+        scaling: None,
         topology: Topology::Anywhere,
         teams: None,
         capabilities: capabilities(settings.checkpointing),
