@@ -4,6 +4,7 @@
 //! same instant, in a further round. A run ends when no event can change anything any more.
 
 mod agenda;
+mod asked;
 mod books;
 mod dice;
 mod encounters;
@@ -155,7 +156,7 @@ struct Owner {
 
 impl<'a> World<'a> {
     fn new(scenario: &'a Scenario, options: RunOptions) -> Self {
-        let arrivals = scenario.arrivals(options.seed);
+        let arrivals = scenario.arrivals(options.seed).into_iter().map(asked::as_asked).collect::<Vec<_>>();
         let settings = Settings {
             round: scenario.round,
             tick: scenario.tick,
@@ -188,7 +189,7 @@ impl<'a> World<'a> {
             dice: Dice::new(options.seed, &scenario.faults),
             wires,
             trainings: arrivals.iter().map(|arrival| Training::of(arrival, split)).collect(),
-            misjudged: options.estimates.factors(options.seed, arrivals.len()),
+            misjudged: options.estimates.or(scenario.estimates).factors(options.seed, arrivals.len()),
             arrivals,
             owners: IdVec::new(),
             books: Books::of(nodes),
@@ -365,7 +366,7 @@ impl<'a> World<'a> {
         let training = &mut self.trainings[index];
         if training.is_training() {
             let iterations = if training.model.is_some() { self.wires.stop(self.now, index) } else { 0 };
-            training.halt(self.now, iterations, keeping == Keeping::All);
+            training.halt(self.now, iterations, keeping);
         }
         self.note(index);
     }
@@ -480,6 +481,8 @@ enum Keeping {
     All,
     /// Only what was saved.
     Saved,
+    /// Nothing is stopped: it goes on at once, at another pace.
+    Running,
 }
 
 /// Every member as a job of its own, for schedulers that know no gangs.
