@@ -29,6 +29,7 @@ pub mod room;
 pub mod scaling;
 pub mod snapshot;
 pub mod taken;
+pub mod timetable;
 pub mod turns;
 pub mod units;
 pub mod wiring;
