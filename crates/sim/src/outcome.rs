@@ -36,6 +36,15 @@ pub struct Segment {
     pub nodes: Vec<NodeId>,
 }
 
+/// How a job with a deadline was taken on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Taken {
+    /// Something was booked for it, which might have gone to others.
+    Planned,
+    /// It was promised to be in time.
+    Promised,
+}
+
 /// The cores of a process, in core-seconds while it trained.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuUse {
@@ -73,6 +82,8 @@ pub struct JobOutcome {
     pub deadline: Option<Instant>,
     /// How much its deadline binds, where it has one.
     pub binding: Option<Binding>,
+    /// Whether it was ever taken on to be in time.
+    pub taken: Option<Taken>,
     /// What it used of its cores, where it is one process on several of them.
     pub cpu: Option<CpuUse>,
     pub gpus: Gpus,

@@ -125,6 +125,7 @@ mod tests {
             alone: Duration::MINUTE,
             deadline: None,
             binding: None,
+            taken: None,
             cpu: None,
             gpus: Gpus::whole(1),
             members: 1,

@@ -83,6 +83,7 @@ fn job(cells: &Cells<'_, 8>) -> Result<JobOutcome, String> {
         alone: time(duration, "duration")?,
         deadline: None,
         binding: None,
+        taken: None,
         cpu: None,
         gpus: gpus(num_gpu.unwrap_or_default())?.ok_or("num_gpu is 0")?,
         members: 1,

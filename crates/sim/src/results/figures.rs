@@ -111,6 +111,12 @@ pub struct Deadlines<C> {
     pub soft: Bound<C>,
     #[serde(default)]
     pub best_effort: Bound<C>,
+    /// Of jobs for which something was booked at some time.
+    #[serde(default)]
+    pub admitted: Bound<C>,
+    /// Of jobs that were promised to be in time.
+    #[serde(default)]
+    pub promised: Bound<C>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

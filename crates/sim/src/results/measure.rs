@@ -8,7 +8,7 @@ use super::figures::{
     Figures, JctSeconds, Jobs, LinkAnswerSeconds, QueueingSeconds, Reconfigurations, Slowdown, Utilisation,
 };
 use super::statistics::Sorted;
-use crate::outcome::{Fate, JobOutcome, Outcome, Reconfigured};
+use crate::outcome::{Fate, JobOutcome, Outcome, Reconfigured, Taken};
 
 pub(super) fn figures(outcome: &Outcome) -> Figures<u64> {
     let accepted = || outcome.jobs.iter().filter(|job| job.fate != Fate::Refused);
@@ -133,18 +133,21 @@ const NEARLY_PARALLEL: Share = Share(Share::WHOLE.0 / 100);
 
 fn deadlines(outcome: &Outcome) -> Deadlines<u64> {
     let all = bound(outcome, |_| true);
+    let bound_by = |binding| bound(outcome, move |job| job.binding.unwrap_or_default() == binding);
     Deadlines {
         share: (all.total > 0).then(|| all.met as f64 / all.total as f64),
         total: all.total,
         met: all.met,
-        strict: bound(outcome, |binding| binding == Binding::Strict),
-        soft: bound(outcome, |binding| binding == Binding::Soft),
-        best_effort: bound(outcome, |binding| binding == Binding::BestEffort),
+        strict: bound_by(Binding::Strict),
+        soft: bound_by(Binding::Soft),
+        best_effort: bound_by(Binding::BestEffort),
+        admitted: bound(outcome, |job| job.taken.is_some()),
+        promised: bound(outcome, |job| job.taken == Some(Taken::Promised)),
     }
 }
 
-fn bound(outcome: &Outcome, of: fn(Binding) -> bool) -> Bound<u64> {
-    let meant = |job: &&JobOutcome| job.deadline.is_some() && of(job.binding.unwrap_or_default());
+fn bound(outcome: &Outcome, of: impl Fn(&JobOutcome) -> bool) -> Bound<u64> {
+    let meant = |job: &&JobOutcome| job.deadline.is_some() && of(job);
     let total = outcome.jobs.iter().filter(meant).count() as u64;
     let met = outcome.jobs.iter().filter(meant).filter(|job| is_in_time(job)).count() as u64;
     Bound { total, met, missed: total - met }

@@ -7,9 +7,9 @@ use metronome_core::report::Reason;
 use metronome_core::units::Instant;
 
 use super::measure::is_in_time;
-use crate::outcome::{Fate, JobOutcome, Outcome};
+use crate::outcome::{Fate, JobOutcome, Outcome, Taken};
 
-const HEADER: [&str; 21] = [
+const HEADER: [&str; 22] = [
     "policy",
     "seed",
     "job",
@@ -27,6 +27,7 @@ const HEADER: [&str; 21] = [
     "user",
     "deadline_s",
     "binding",
+    "taken",
     "in_time",
     "resizes",
     "resizes_in_place",
@@ -65,11 +66,19 @@ fn row(outcome: &Outcome, job: &JobOutcome) -> [String; HEADER.len()] {
         job.user.as_f64().to_string(),
         seconds(job.deadline),
         job.deadline.map(|_| binding_name(job.binding.unwrap_or_default())).unwrap_or_default().to_owned(),
+        job.taken.map(taken_name).unwrap_or_default().to_owned(),
         job.deadline.map(|_| is_in_time(job).to_string()).unwrap_or_default(),
         job.resizes.to_string(),
         job.resizes_in_place.to_string(),
         job.cpu.filter(|cpu| cpu.held > 0.0).map(|cpu| (cpu.used / cpu.held).to_string()).unwrap_or_default(),
     ]
+}
+
+fn taken_name(taken: Taken) -> &'static str {
+    match taken {
+        Taken::Planned => "planned",
+        Taken::Promised => "promised",
+    }
 }
 
 fn binding_name(binding: Binding) -> &'static str {

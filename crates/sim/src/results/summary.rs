@@ -73,6 +73,8 @@ fn mean_figures(runs: &Runs) -> Figures<f64> {
             strict: bound(runs, |deadlines| &deadlines.strict),
             soft: bound(runs, |deadlines| &deadlines.soft),
             best_effort: bound(runs, |deadlines| &deadlines.best_effort),
+            admitted: bound(runs, |deadlines| &deadlines.admitted),
+            promised: bound(runs, |deadlines| &deadlines.promised),
         },
         best_effort: BestEffort {
             jobs: count(runs, |run| run.best_effort.jobs),

@@ -22,6 +22,7 @@ fn completed(name: &str, submit: u64, wait: u64, ran: u64) -> JobOutcome {
         alone: Duration::from_secs(ran),
         deadline: None,
         binding: None,
+        taken: None,
         cpu: None,
         gpus: Gpus::whole(2),
         members: 2,

@@ -12,7 +12,7 @@ use metronome_core::units::{Cpu, Duration, GpuTime, Gpus, Instant, Share};
 
 use super::Keeping;
 use crate::model::{Pattern, TrainingModel};
-use crate::outcome::{CpuUse, Fate, JobOutcome, Segment, Use};
+use crate::outcome::{CpuUse, Fate, JobOutcome, Segment, Taken, Use};
 use crate::scenario::Arrival;
 use crate::scenario::curve::time_with;
 
@@ -32,6 +32,7 @@ pub(super) struct Training {
     submit: Instant,
     deadline: Option<Instant>,
     binding: Option<Binding>,
+    pub(super) taken: Option<Taken>,
     alone: Duration,
     gpus: Gpus,
     size: u32,
@@ -95,6 +96,7 @@ impl Training {
             submit: arrival.at,
             deadline: spec.deadline.map(|deadline| deadline.at),
             binding: spec.deadline.map(|deadline| deadline.binding),
+            taken: None,
             alone: spec.work.alone.unwrap_or_default(),
             gpus: spec.gpus(),
             size: spec.members(),
@@ -322,6 +324,7 @@ impl Training {
             alone: self.alone,
             deadline: self.deadline,
             binding: self.binding,
+            taken: self.taken,
             cpu: self.cpu,
             gpus: self.gpus,
             members: self.size,

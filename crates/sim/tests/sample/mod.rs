@@ -108,6 +108,7 @@ fn job(
         alone: Duration::from_secs(alone),
         deadline: None,
         binding: None,
+        taken: None,
         cpu: None,
         gpus: Gpus::whole(4 * wide as u64),
         members: wide as u32,

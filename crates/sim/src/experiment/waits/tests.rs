@@ -19,6 +19,7 @@ fn job(user: Share, priority: Priority, members: u32, wait: u64) -> JobOutcome {
         alone: Duration::from_secs(10),
         deadline: None,
         binding: None,
+        taken: None,
         cpu: None,
         gpus: Gpus::whole(1),
         members,
