@@ -46,6 +46,14 @@ pub enum Reason {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         patience: Option<Duration>,
     },
+    /// It waits for the time from which its members are booked, and will be done so long before its deadline.
+    BookedFrom { from: Instant, members: u32, margin: Duration },
+    /// It cannot be in time beside those who were taken on; the earliest that it could be done.
+    DeadlineInfeasible {
+        deadline: Instant,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        earliest: Option<Instant>,
+    },
     /// There would be room, but it is kept for somebody ahead who is expected to start then.
     ReservedUntil { ahead: JobId, until: Instant },
     /// The line is served in order and somebody ahead is waiting.
@@ -82,6 +90,8 @@ impl Reason {
             Reason::SpreadUnsatisfied { .. } => "SpreadUnsatisfied",
             Reason::WaitingForVictims => "WaitingForVictims",
             Reason::BandwidthContended { .. } => "BandwidthContended",
+            Reason::BookedFrom { .. } => "BookedFrom",
+            Reason::DeadlineInfeasible { .. } => "DeadlineInfeasible",
             Reason::ReservedUntil { .. } => "ReservedUntil",
             Reason::BehindHigherPriority { .. } => "BehindHigherPriority",
             Reason::StartFailed { .. } => "StartFailed",

@@ -18,6 +18,7 @@ mod outlook;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use booking::Walk;
 pub use booking::{Booking, Segment};
 pub(crate) use contiguous::book_in_one_piece;
 pub use entry::{Entry, Pool, Timetable, Verdict};

@@ -23,6 +23,7 @@ use metronome_core::job::{Gang, JobSpec};
 use metronome_core::journal::Journal;
 use metronome_core::plan::StepId;
 use metronome_core::policy::{Gangs, Policy};
+use metronome_core::report::{Reason, State as JobState};
 use metronome_core::units::{Bandwidth, Duration, Gpus, Instant};
 
 use crate::model::TrainingModel;
@@ -272,6 +273,26 @@ impl<'a> World<'a> {
         }
         for (index, job) in std::mem::take(&mut self.arrived) {
             self.trainings[index].wait_reason = self.engine.verdict(job);
+        }
+        self.let_go_of_the_refused();
+    }
+
+    /// Jobs that were refused, or have failed, by what was just decided.
+    fn let_go_of_the_refused(&mut self) {
+        let over = self.engine.state().over.iter().rev().take_while(|(_, ended)| ended.ended == self.now);
+        let given_up = over.filter_map(|(job, ended)| match (ended.state, &ended.reason) {
+            (JobState::Refused, reason) => Some((*job, Fate::Refused, reason.clone())),
+            (JobState::Failed, reason @ Some(Reason::DeadlineInfeasible { .. })) => {
+                Some((*job, Fate::Failed, reason.clone()))
+            }
+            _ => None,
+        });
+        for (job, fate, reason) in given_up.collect::<Vec<_>>() {
+            let index = self.owners[job].training;
+            if !self.trainings[index].is_over() {
+                self.trainings[index].wait_reason = reason;
+                self.end(index, fate);
+            }
         }
     }
 

@@ -218,6 +218,20 @@ pub fn sentence(reason: &Reason, names: &impl Names) -> String {
         Reason::BandwidthContended { patience: None } => {
             "there is room for it, but others use the links there so much that too little is left for what it sends".into()
         }
+        Reason::BookedFrom { members, margin, .. } => format!(
+            "{} booked for it later, with which it will be done {margin} before its deadline",
+            match members {
+                1 => "one member is".into(),
+                members => format!("{members} members are"),
+            }
+        ),
+        Reason::DeadlineInfeasible { deadline, earliest: Some(earliest) } => format!(
+            "it cannot be done by its deadline beside those who were taken on before: at the earliest {} after it",
+            earliest.since(*deadline)
+        ),
+        Reason::DeadlineInfeasible { earliest: None, .. } => {
+            "it can no longer be done by its deadline".into()
+        }
         Reason::ReservedUntil { ahead, .. } => {
             format!(
                 "there is room for it, but that is kept for {}, which is ahead of it and has waited long",

@@ -91,6 +91,21 @@ fn every_reason_is_a_sentence() {
         ),
         (Reason::WaitingForVictims, "its place is chosen, and others have yet to leave it"),
         (
+            Reason::BookedFrom { from: Instant::from_secs(60), members: 4, margin: Duration::from_secs(600) },
+            "4 members are booked for it later, with which it will be done 10m before its deadline",
+        ),
+        (
+            Reason::DeadlineInfeasible {
+                deadline: Instant::from_secs(60),
+                earliest: Some(Instant::from_secs(90)),
+            },
+            "it cannot be done by its deadline beside those who were taken on before: at the earliest 30s after it",
+        ),
+        (
+            Reason::DeadlineInfeasible { deadline: Instant::from_secs(60), earliest: None },
+            "it can no longer be done by its deadline",
+        ),
+        (
             Reason::ReservedUntil { ahead: JobId(3), until: Instant::from_secs(60) },
             "there is room for it, but that is kept for `job-3`, which is ahead of it and has waited long",
         ),

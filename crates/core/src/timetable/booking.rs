@@ -59,32 +59,48 @@ impl Booking {
         Self { segments, ends }
     }
 
+    /// The same after a segment that ends when it begins.
+    pub(crate) fn after(mut self, first: Segment) -> Self {
+        self.segments.insert(0, first);
+        Self::of(self.segments, self.ends)
+    }
+
     /// When a job is done that keeps to it; `None` if its work is not done by the end.
     pub(crate) fn end_of(&self, need: &Need) -> Option<Instant> {
-        let mut walker = Walker::of(need);
+        let mut walk = Walk::of(need);
         for segment in &self.segments {
             let size = need.size(segment.members)?;
-            if let Some(end) = walker.run(size, segment.from, segment.to) {
+            if let Some(end) = walk.run(size, segment.from, segment.to) {
                 return Some(end);
             }
         }
         // A rounding is no delay.
-        (walker.left <= GUARD).then_some(self.segments.last().map_or(need.now, |last| last.to))
+        (walk.left <= GUARD).then_some(self.segments.last().map_or(need.now, |last| last.to))
     }
 }
 
 /// A job on its way through its segments: what is left to do, and what it costs to go on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Walker<'n> {
+pub(crate) struct Walk<'n> {
     need: &'n Need,
-    pub(super) left: Duration,
+    left: Duration,
     has: Has,
     until: Instant,
 }
 
-impl<'n> Walker<'n> {
-    pub(super) fn of(need: &'n Need) -> Self {
+impl<'n> Walk<'n> {
+    pub(crate) fn of(need: &'n Need) -> Self {
         Self { need, left: need.work, has: need.has, until: need.now }
+    }
+
+    /// What is left to do.
+    pub(crate) fn left(&self) -> Duration {
+        self.left
+    }
+
+    /// What it has by now.
+    pub(crate) fn has(&self) -> Has {
+        self.has
     }
 
     /// How long it does nothing when it goes on with a size at a time.
@@ -104,12 +120,12 @@ impl<'n> Walker<'n> {
     }
 
     /// Whether a time is too short to be worth the pause before it.
-    pub(super) fn is_too_short(&self, size: Size, from: Instant, to: Instant) -> bool {
+    pub(crate) fn is_too_short(&self, size: Size, from: Instant, to: Instant) -> bool {
         !self.goes_on(size, from) && to.since(from) <= self.pause(size, from)
     }
 
     /// Lets it have a size for a time; says when it is done, if that is before the end of it.
-    pub(super) fn run(&mut self, size: Size, from: Instant, to: Instant) -> Option<Instant> {
+    pub(crate) fn run(&mut self, size: Size, from: Instant, to: Instant) -> Option<Instant> {
         let (time, pause) = (to.since(from), self.pause(size, from));
         let useful = time - pause;
         let pace = Pace::at(size.speed);

@@ -1,7 +1,6 @@
 //! The smallest size that gets a job done in time, with what is free last used first.
 
-use super::booking::Walker;
-use super::{Booking, Grid, Need, Outlook, Piece, Segment};
+use super::{Booking, Grid, Need, Outlook, Piece, Segment, Walk};
 use crate::progress::Pace;
 use crate::units::{Duration, Instant};
 
@@ -54,18 +53,18 @@ impl Filling<'_> {
 
     /// From the front, with the largest size from a piece on and the size below before it.
     fn walk(&self, large_from: usize) -> Option<Booking> {
-        let mut walker = Walker::of(self.need);
+        let mut walk = Walk::of(self.need);
         let mut segments = Vec::new();
         for (at, piece) in self.pieces.iter().enumerate() {
             let most = if at >= large_from { Some(self.most) } else { self.most.checked_sub(1) };
             let size = most.and_then(|most| self.need.largest(piece.free, most));
             let Some(size) = size.map(|size| self.need.sizes[size]) else { continue };
             let to = piece.to.min(self.target);
-            if walker.is_too_short(size, piece.from, to) {
+            if walk.is_too_short(size, piece.from, to) {
                 continue;
             }
             let segment = Segment { from: piece.from, to: piece.to, members: size.members };
-            match walker.run(size, piece.from, to) {
+            match walk.run(size, piece.from, to) {
                 Some(end) => {
                     segments.push(Segment { to: self.grid.up(end).min(piece.to), ..segment });
                     return Some(Booking::of(segments, end));
@@ -80,16 +79,16 @@ impl Filling<'_> {
 /// A plan by which a job that cannot be in time is done as soon as it may be: the largest size that is free at each
 /// time. `None` if nothing is ever free for it.
 pub(crate) fn as_soon_as_may_be(outlook: &Outlook, need: &Need, grid: &Grid) -> Option<Booking> {
-    let mut walker = Walker::of(need);
+    let mut walk = Walk::of(need);
     let mut segments = Vec::new();
     for piece in outlook.between(need.now, Instant(u64::MAX)) {
         let Some(size) = need.largest(piece.free, need.sizes.len() - 1) else { continue };
         let size = need.sizes[size];
-        if walker.is_too_short(size, piece.from, piece.to) {
+        if walk.is_too_short(size, piece.from, piece.to) {
             continue;
         }
         let segment = Segment { from: piece.from, to: piece.to, members: size.members };
-        match walker.run(size, piece.from, piece.to) {
+        match walk.run(size, piece.from, piece.to) {
             Some(end) => {
                 segments.push(Segment { to: grid.up(end).min(piece.to), ..segment });
                 return Some(Booking::of(segments, end));

@@ -93,6 +93,7 @@ fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
             .as_ref()
             .map_or(Ok(base.slowdowns), |text| word(text, "word for slowdowns", &SLOWDOWNS))?,
         moving: moving.as_ref().map_or(Ok(base.moving), |text| word(text, "word for moving", &MOVING))?,
+        deadlines: base.deadlines,
     })
 }
 
