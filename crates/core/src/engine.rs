@@ -245,8 +245,8 @@ impl Engine {
                 let amendment = Checked::clone(&checked).into_inner();
                 let reconfigured = std::mem::take(&mut report.reconfigured);
                 self.state.reservations = reservations;
-                self.state.timetable = timetable;
                 self.adopt(checked, standings, report);
+                self.state.timetable = timetable;
                 self.keep_to_lanes(&lanes);
                 self.state.grounds = grounds;
                 self.state.reconfigured.clone_from(&reconfigured);

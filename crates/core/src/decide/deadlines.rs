@@ -35,6 +35,8 @@ pub(super) use settle::settle;
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     pub(super) timetable: Timetable,
+    /// Whether that was put into the plan already, as far as it could be.
+    pub(super) stands: bool,
     /// What is free beside that.
     pub(super) pools: Option<Pools>,
     /// Who will never run.
@@ -79,7 +81,7 @@ fn as_it_stands(mut books: Books<'_>) -> Schedule {
         }
     }
     let timetable = books.snapshot.timetable.clone();
-    Schedule { timetable, pools: Some(books.pools), ..Schedule::default() }
+    Schedule { timetable, pools: Some(books.pools), stands: true, ..Schedule::default() }
 }
 
 /// Whether what a job would take that cannot be stopped is free until it would be gone.

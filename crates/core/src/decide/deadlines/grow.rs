@@ -6,6 +6,7 @@
 
 use super::books::{Booked, Books};
 use super::need::{Stops, Timed};
+use crate::progress::Pace;
 use crate::timetable::{Booking, Need, Outlook, Segment, Size, Units, Walk, as_soon_as_may_be};
 use crate::units::{Duration, Instant};
 
@@ -27,9 +28,6 @@ const WELL_USED: u64 = 950_000;
 
 /// A size is given to a job that runs at most once in such a time.
 const REST: Duration = Duration(2 * Duration::MINUTE.0);
-
-/// What another size saves is more than so many times the pause for it.
-const TIMES_THE_PAUSE: u64 = 2;
 
 /// Work with a deadline goes ahead of work without if it takes no more than so many times as much.
 const TIMES_OTHERS: u128 = 10;
@@ -72,12 +70,18 @@ fn offer(books: &Books<'_>, growth: Growth, at: usize) -> Option<Offer> {
         return None;
     }
     outlook.cancel(&timed.need, booking);
-    let larger = with_size_now(books, timed, &mut outlook, growth, size)?;
+    let alone = timed.need.now + timed.need.pauses.more + Pace::at(size.speed).time(timed.need.work);
+    let until = outlook.first_change().unwrap_or(books.grid.up(timed.need.target().max(alone)));
+    if growth != Growth::Filled && !is_worth_it(timed, before, size, until) {
+        return None;
+    }
+    let larger = with_size_now(books, timed, &mut outlook, growth, size, until)?;
     let more = taken(&timed.need, &larger) - taken(&timed.need, booking);
-    let starts_sooner = booking.ends > larger.ends;
-    let worth_it = growth == Growth::Filled || starts_sooner && saves(timed, now, booking, &larger);
-    let dear = if now == 0 { i128::MIN } else { more / i128::from((size.units - units).max(1)) };
-    worth_it.then(|| Offer { dear, booked: Booked { booking: larger, node: *node } })
+    let dear = match growth {
+        Growth::Filled if now == 0 => i128::MIN,
+        _ => more / i128::from((size.units - units).max(1)),
+    };
+    Some(Offer { dear, booked: Booked { booking: larger, node: *node } })
 }
 
 /// The size it has, if any, and the next larger one.
@@ -100,11 +104,14 @@ fn may_grow(timed: &Timed<'_>, growth: Growth, now: u32, size: Size) -> bool {
     is_used_well && !resting && !leaves_it
 }
 
-/// Whether it is done so much earlier that it is worth the pause.
-fn saves(timed: &Timed<'_>, now: u32, before: &Booking, after: &Booking) -> bool {
-    let pauses = now > 0 && timed.need.has.members == now;
-    let pause = if pauses { timed.need.pauses.more } else { Duration::ZERO };
-    before.ends.since(after.ends) > pause.times(TIMES_THE_PAUSE)
+/// Whether more is done until then with a larger size, the pause for it counted once too often. Who is to have that size
+/// already pauses only if it does not get it.
+fn is_worth_it(timed: &Timed<'_>, before: Option<Size>, size: Size, until: Instant) -> bool {
+    let time = until.since(timed.need.now);
+    let work = |size: Size, time: Duration| Pace::at(size.speed).work(time);
+    let Some(before) = before.filter(|before| before.members == timed.need.has.members) else { return true };
+    let pause = timed.need.pauses.more;
+    work(size, time - pause) > work(before, time + pause)
 }
 
 /// A size until the next time at which more or less is free, and the least that does from then on.
@@ -114,6 +121,7 @@ fn with_size_now(
     outlook: &mut Outlook,
     growth: Growth,
     size: Size,
+    until: Instant,
 ) -> Option<Booking> {
     let need = &timed.need;
     if timed.stops == Stops::Never {
@@ -122,16 +130,15 @@ fn with_size_now(
             .fill_need(outlook, &alone, timed.stops)
             .filter(|booking| booking.members_at(need.now) > 0);
     }
-    let first = outlook.first_change().unwrap_or_else(|| books.grid.up(need.target()));
     let mut walk = Walk::of(need);
-    let all = Segment { from: need.now, to: first, members: size.members };
-    if let Some(end) = walk.run(size, need.now, first) {
-        let segment = Segment { to: books.grid.up(end).min(first), ..all };
+    let all = Segment { from: need.now, to: until, members: size.members };
+    if let Some(end) = walk.run(size, need.now, until) {
+        let segment = Segment { to: books.grid.up(end).min(until), ..all };
         let in_time = growth == Growth::Filled || end <= need.target();
         return in_time.then(|| Booking { segments: vec![segment], ends: end });
     }
-    outlook.take(need.now, first, size.units);
-    let rest = Need { work: walk.left(), now: first, has: walk.has(), ..need.clone() };
+    outlook.take(need.now, until, size.units);
+    let rest = Need { work: walk.left(), now: until, has: walk.has(), ..need.clone() };
     let mut later = books.fill_need(outlook, &rest, timed.stops);
     if growth == Growth::Filled {
         later = later.or_else(|| as_soon_as_may_be(outlook, &rest, &books.grid));

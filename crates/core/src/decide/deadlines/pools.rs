@@ -91,9 +91,9 @@ impl Pools {
         let untimed = snapshot.plan.iter().filter(|(id, _)| !snapshot.timed.contains(id));
         let jobs = untimed.map(|(id, held)| (&snapshot.jobs[id], held));
         for (job, held) in jobs.filter(|(job, _)| !makes_room(job)) {
-            let until = match job.spec.work.alone {
-                Some(_) => expected_end(job, snapshot.now),
-                None => Instant(u64::MAX),
+            let until = match (job.spec.work.alone, job.runs_since) {
+                (Some(_), Some(_)) => expected_end(job, snapshot.now),
+                _ => end_of(job, snapshot.now),
             };
             self.leave_to(snapshot, held, until);
         }

@@ -24,16 +24,15 @@ use crate::units::Resources;
 const MOST_LEAVING: usize = 1000;
 
 pub(in crate::decide) fn settle<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, schedule: Schedule) {
-    let Schedule { timetable, pools, refused, missed } = schedule;
+    let Schedule { timetable, stands, pools, refused, missed } = schedule;
     draft.pools = pools;
     draft.refused = refused;
     draft.missed = missed;
-    if timetable.entries.is_empty() {
-        draft.timetable = timetable;
-        return;
-    }
     draft.wake = draft.wake.into_iter().chain(timetable.next_change(rules.snapshot.now)).min();
     draft.timetable = timetable;
+    if stands || draft.timetable.entries.is_empty() {
+        return;
+    }
     let mut settling = Settling { rules, others: None };
     let jobs = timed(rules.snapshot, rules.deadlines);
     let wanted: Vec<(Timed<'a>, u32, Option<NodeId>)> =
