@@ -22,12 +22,13 @@ use metronome_core::id::{IdVec, JobId, LinkId, NodeId};
 use metronome_core::job::{Gang, JobSpec};
 use metronome_core::journal::Journal;
 use metronome_core::plan::StepId;
-use metronome_core::policy::{Gangs, Policy};
+use metronome_core::policy::{Deadlines, Gangs, Policy};
 use metronome_core::report::{Reason, State as JobState};
+use metronome_core::timetable::Verdict;
 use metronome_core::units::{Bandwidth, Duration, Gpus, Instant};
 
 use crate::model::TrainingModel;
-use crate::outcome::{Fate, Outcome};
+use crate::outcome::{Fate, Outcome, Taken};
 use crate::scenario::{Arrival, Departures, Fault, Scenario, profile};
 use agenda::{Agenda, Happening};
 use books::Books;
@@ -157,7 +158,10 @@ struct Owner {
 
 impl<'a> World<'a> {
     fn new(scenario: &'a Scenario, options: RunOptions) -> Self {
-        let arrivals = scenario.arrivals(options.seed).into_iter().map(asked::as_asked).collect::<Vec<_>>();
+        let mut arrivals = scenario.arrivals(options.seed);
+        if options.policy.deadlines == Deadlines::Ignored {
+            arrivals = arrivals.into_iter().map(asked::as_asked).collect();
+        }
         let settings = Settings {
             round: scenario.round,
             tick: scenario.tick,
@@ -266,6 +270,7 @@ impl<'a> World<'a> {
             self.decision_nanos.push(u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX));
             let reasons = self.engine.state().reconfigured.iter().map(|made| made.why);
             self.watch.decided(self.now, reasons);
+            self.note_who_is_taken_on();
             self.keep_to_lanes();
         }
         for step in steps.into_inner() {
@@ -275,6 +280,19 @@ impl<'a> World<'a> {
             self.trainings[index].wait_reason = self.engine.verdict(job);
         }
         self.let_go_of_the_refused();
+    }
+
+    /// Once taken on, a job counts among those who were, whatever becomes of it.
+    fn note_who_is_taken_on(&mut self) {
+        for (job, entry) in self.engine.state().timetable.iter() {
+            let taken = match entry.verdict {
+                Verdict::Promised => Some(Taken::Promised),
+                Verdict::Planned => Some(Taken::Planned),
+                Verdict::Pending => None,
+            };
+            let training = &mut self.trainings[self.owners[job].training];
+            training.taken = training.taken.max(taken);
+        }
     }
 
     /// Jobs that were refused, or have failed, by what was just decided.

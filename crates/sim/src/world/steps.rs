@@ -56,7 +56,8 @@ impl World<'_> {
                 Err(failure) => return self.fail(&step, failure),
             },
             Action::Move { from, to } | Action::Rescale { from, to } | Action::ResizeInPlace { from, to } => {
-                self.halt(owner.training, Keeping::All);
+                let in_place = matches!(step.action, Action::ResizeInPlace { .. });
+                self.halt(owner.training, if in_place { Keeping::Running } else { Keeping::All });
                 // Members that stay where they are need no second place.
                 let resizes = !matches!(step.action, Action::Move { .. });
                 let stays = resizes && to.covers(from);
@@ -137,6 +138,7 @@ impl World<'_> {
                 training.nodes = to.nodes().len() as u32;
                 match step.action {
                     Action::Move { .. } => training.moves += 1,
+                    Action::ResizeInPlace { .. } => training.resizes_in_place += 1,
                     _ => training.resizes += 1,
                 }
                 self.tell_work(owner.training);
