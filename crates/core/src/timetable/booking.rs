@@ -32,7 +32,7 @@ impl Booking {
     /// The next time after `now` at which another size begins, or the last one ends.
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         let edges = self.segments.iter().flat_map(|segment| [segment.from, segment.to]);
-        edges.filter(|edge| *edge > now).min()
+        edges.filter(|edge| *edge > now && *edge < Instant(u64::MAX)).min()
     }
 
     /// When it first has any members from `now` on.
