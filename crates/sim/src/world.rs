@@ -158,10 +158,8 @@ struct Owner {
 
 impl<'a> World<'a> {
     fn new(scenario: &'a Scenario, options: RunOptions) -> Self {
-        let mut arrivals = scenario.arrivals(options.seed);
-        if options.policy.deadlines == Deadlines::Ignored {
-            arrivals = arrivals.into_iter().map(asked::as_asked).collect();
-        }
+        let seen = |arrival| asked::seen_by(options.policy.deadlines, arrival);
+        let arrivals: Vec<Arrival> = scenario.arrivals(options.seed).into_iter().map(seen).collect();
         let (round, spacing) = rounds(scenario, options.policy.deadlines);
         let settings = Settings {
             round,
