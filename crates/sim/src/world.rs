@@ -22,14 +22,15 @@ use metronome_core::id::{IdVec, JobId, LinkId, NodeId};
 use metronome_core::job::{Gang, JobSpec};
 use metronome_core::journal::Journal;
 use metronome_core::plan::StepId;
-use metronome_core::policy::{Deadlines, Gangs, Policy};
+use metronome_core::policy::{Gangs, Policy};
+use metronome_core::progress::Sample;
 use metronome_core::report::{Reason, State as JobState};
 use metronome_core::timetable::Verdict;
 use metronome_core::units::{Bandwidth, Duration, Gpus, Instant};
 
 use crate::model::TrainingModel;
 use crate::outcome::{Fate, Outcome, Taken};
-use crate::scenario::{Arrival, Departures, Fault, Rounds, Scenario, profile};
+use crate::scenario::{Arrival, Departures, Fault, Scenario, profile};
 use agenda::{Agenda, Happening};
 use books::Books;
 use dice::Dice;
@@ -114,6 +115,9 @@ pub fn state_at(scenario: &Scenario, options: RunOptions, at: Instant) -> State 
     world.engine.state().clone()
 }
 
+/// Training code reports when it has run for so long where it is.
+const REPORTS_AFTER: Duration = Duration::MINUTE;
+
 const EVENTS_BETWEEN_REPORTS: u64 = 2000;
 
 /// An engine that wakes so often without anything happening in the world will do so for ever.
@@ -160,10 +164,8 @@ impl<'a> World<'a> {
     fn new(scenario: &'a Scenario, options: RunOptions) -> Self {
         let seen = |arrival| asked::seen_by(options.policy.deadlines, arrival);
         let arrivals: Vec<Arrival> = scenario.arrivals(options.seed).into_iter().map(seen).collect();
-        let (round, spacing) = rounds(scenario, options.policy.deadlines);
         let settings = Settings {
-            round,
-            spacing,
+            round: scenario.round,
             tick: scenario.tick,
             step_timeout: patience(scenario, &arrivals),
             full_check_every: options.full_check_every,
@@ -257,6 +259,7 @@ impl<'a> World<'a> {
                     self.engine.observe(self.now, Event::LinkChanged { link, rate });
                 }
                 Happening::LoopIsSeen { training, epoch } => self.loop_is_seen(training, epoch),
+                Happening::Reports { training, epoch } => self.reports(training, epoch),
                 Happening::Finishes { training, epoch } => self.finishes(training, epoch),
             }
         }
@@ -397,6 +400,9 @@ impl<'a> World<'a> {
             None => {
                 let (left, epoch) = (training.time_left(), training.epoch);
                 self.agenda.add(now + left, Happening::Finishes { training: index, epoch });
+                if self.misjudged[index] != 1.0 {
+                    self.agenda.add(now + REPORTS_AFTER, Happening::Reports { training: index, epoch });
+                }
             }
         }
     }
@@ -413,6 +419,18 @@ impl<'a> World<'a> {
     fn note(&mut self, index: usize) {
         if self.keep == Keep::Pictures {
             self.trainings[index].note(self.now);
+        }
+    }
+
+    /// Of a job that takes longer or shorter than was said, how many of its iterations are done.
+    fn reports(&mut self, index: usize, epoch: u64) {
+        let training = &self.trainings[index];
+        let all = self.arrivals[index].spec.work.iterations;
+        let Some(all) = all.filter(|_| training.epoch == epoch && !training.is_over()) else { return };
+        let iterations = training.iterations_of(all, self.now);
+        let sample = Sample { at: self.now, iterations, loss: None };
+        for job in training.members.iter().filter_map(|member| member.job) {
+            self.engine.observe(self.now, Event::Progress { job, sample });
         }
     }
 
@@ -537,14 +555,6 @@ fn members_of(spec: &JobSpec) -> Vec<Arc<JobSpec>> {
         }
     }
     members
-}
-
-/// Multiples on which decisions fall, and how far they are apart. Who books ahead books for multiples.
-fn rounds(scenario: &Scenario, deadlines: Deadlines) -> (Duration, Duration) {
-    match scenario.rounds {
-        Rounds::FromLastDecision if deadlines != Deadlines::Promised => (Duration::ZERO, scenario.round),
-        _ => (scenario.round, Duration::ZERO),
-    }
 }
 
 /// How long a step may take before it counts as lost: well beyond what any step here takes by itself.

@@ -8,7 +8,7 @@ use metronome_core::job::{Binding, Checkpointing, JobSpec, Priority};
 use metronome_core::plan::Assignment;
 use metronome_core::progress::Pace;
 use metronome_core::report::Reason;
-use metronome_core::units::{Cpu, Duration, GpuTime, Gpus, Instant, Share};
+use metronome_core::units::{Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Share};
 
 use super::Keeping;
 use crate::model::{Pattern, TrainingModel};
@@ -173,6 +173,12 @@ impl Training {
 
     fn share_of_work(&self, done: u64, of: u64) -> Duration {
         Duration((u128::from(self.alone.0) * u128::from(done) / u128::from(of.max(1))) as u64)
+    }
+
+    /// How many of so many iterations that is, where it sends nothing.
+    pub(super) fn iterations_of(&self, all: Iterations, now: Instant) -> Iterations {
+        let (done, alone) = (u128::from(self.executed(now).0), u128::from(self.alone.0.max(1)));
+        Iterations((u128::from(all.0) * done / alone).min(u128::from(all.0)) as u64)
     }
 
     /// How long it still takes where it runs, if it sends nothing.
