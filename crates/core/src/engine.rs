@@ -209,7 +209,7 @@ impl Engine {
     /// When `poll` has something to do even if no event comes.
     pub fn next_wake(&self) -> Option<Instant> {
         let due = self.state.dirty.then(|| self.earliest_cycle());
-        let woken = self.state.wake.map(|wake| wake.rounded_up(self.state.settings.round));
+        let woken = self.state.wake.map(|wake| self.on_a_round(wake));
         let timers = [due, woken, self.index.next_timer()];
         timers.into_iter().flatten().min()
     }
@@ -222,7 +222,16 @@ impl Engine {
     fn earliest_cycle(&self) -> Instant {
         let spaced = self.state.last_pass.map(|last| last + self.state.settings.spacing);
         let earliest = spaced.map_or(self.state.now, |spaced| spaced.max(self.state.now));
-        earliest.rounded_up(self.state.settings.round)
+        self.on_a_round(earliest)
+    }
+
+    /// The first time from then on at which decisions fall.
+    fn on_a_round(&self, at: Instant) -> Instant {
+        let round = self.state.settings.round;
+        match self.state.policy.deadlines.counts_rounds_from_the_last() {
+            true => self.state.last_pass.map_or(at, |last| at.max(last + round)),
+            false => at.rounded_up(round),
+        }
     }
 
     fn is_due(&self) -> bool {

@@ -49,12 +49,12 @@ pub(super) struct Schedule {
 pub(super) fn schedule<'a>(rules: &Rules<'a>) -> Schedule {
     let snapshot = rules.snapshot;
     if rules.deadlines == Deadlines::Ignored || snapshot.timed.is_empty() {
-        return Schedule::default();
+        return Schedule { timetable: snapshot.timetable.lessons(), ..Schedule::default() };
     }
     let jobs = need::timed(snapshot, rules.deadlines);
     let pools = Pools::of(snapshot, &jobs);
     let stands = stands(snapshot, &jobs, &pools);
-    let books = Books::new(snapshot, jobs, pools);
+    let books = Books::new(snapshot, rules.deadlines, jobs, pools);
     if stands {
         return as_it_stands(books);
     }

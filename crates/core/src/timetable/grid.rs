@@ -7,6 +7,8 @@ use crate::units::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grid {
     now: Instant,
+    /// Steps are counted from here.
+    origin: Instant,
     step: Duration,
     coarsens: Coarsening,
 }
@@ -30,15 +32,26 @@ impl Grid {
     /// For so many jobs where decisions fall on multiples of a round, if they do.
     pub(crate) fn of(now: Instant, round: Duration, jobs: usize) -> Self {
         let coarsens = if jobs < MANY_JOBS { Coarsening::Never } else { Coarsening::WithDistance };
-        Self { now, step: round.max(LEAST), coarsens }
+        Self { now, origin: Instant::START, step: round.max(LEAST), coarsens }
+    }
+
+    /// The same with steps counted from now.
+    pub(crate) fn from_now(self) -> Self {
+        Self { origin: self.now, ..self }
     }
 
     /// The first of these times that is no earlier.
     pub(crate) fn up(&self, at: Instant) -> Instant {
         let cells = at.since(self.now).0 / (self.step.0 * PARTS);
         match self.coarsens {
-            Coarsening::WithDistance if cells >= 2 => at.rounded_up(self.step.times(1 << cells.ilog2())),
-            _ => at.rounded_up(self.step),
+            Coarsening::WithDistance if cells >= 2 => {
+                self.rounded_up(at, self.step.times(1 << cells.ilog2()))
+            }
+            _ => self.rounded_up(at, self.step),
         }
+    }
+
+    fn rounded_up(&self, at: Instant, step: Duration) -> Instant {
+        self.origin + Duration(Instant(at.since(self.origin).0).rounded_up(step).0)
     }
 }

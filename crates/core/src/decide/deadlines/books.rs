@@ -6,6 +6,7 @@ use super::Schedule;
 use super::need::{Stops, Timed};
 use super::pools::Pools;
 use crate::id::NodeId;
+use crate::policy::Deadlines;
 use crate::snapshot::Snapshot;
 use crate::timetable::{Booking, Entry, Grid, Need, Outlook, Timetable, Verdict, book_in_one_piece, fill};
 
@@ -34,8 +35,14 @@ pub(super) struct Plan {
 }
 
 impl<'a> Books<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot<'a>, jobs: Vec<Timed<'a>>, pools: Pools) -> Self {
+    pub(super) fn new(
+        snapshot: &'a Snapshot<'a>,
+        deadlines: Deadlines,
+        jobs: Vec<Timed<'a>>,
+        pools: Pools,
+    ) -> Self {
         let grid = Grid::of(snapshot.now, snapshot.round, jobs.len());
+        let grid = if deadlines.counts_rounds_from_the_last() { grid.from_now() } else { grid };
         Self { snapshot, jobs, pools, grid, booked: BTreeMap::new() }
     }
 
