@@ -329,12 +329,6 @@ pub enum Deadlines {
 }
 
 impl Deadlines {
-    /// Whether rounds begin when something happens, at least one after the last decision, as was published; else they fall
-    /// on multiples, so that bookings change when something can be done about it.
-    pub const fn counts_rounds_from_the_last(self) -> bool {
-        matches!(self, Self::Earliest | Self::Filled)
-    }
-
     /// For serde: what is left out means this.
     fn are_ignored(&self) -> bool {
         *self == Self::Ignored

@@ -29,7 +29,7 @@ use metronome_core::units::{Bandwidth, Duration, Gpus, Instant};
 
 use crate::model::TrainingModel;
 use crate::outcome::{Fate, Outcome, Taken};
-use crate::scenario::{Arrival, Departures, Fault, Scenario, profile};
+use crate::scenario::{Arrival, Departures, Fault, Rounds, Scenario, profile};
 use agenda::{Agenda, Happening};
 use books::Books;
 use dice::Dice;
@@ -162,8 +162,10 @@ impl<'a> World<'a> {
         if options.policy.deadlines == Deadlines::Ignored {
             arrivals = arrivals.into_iter().map(asked::as_asked).collect();
         }
+        let (round, spacing) = rounds(scenario, options.policy.deadlines);
         let settings = Settings {
-            round: scenario.round,
+            round,
+            spacing,
             tick: scenario.tick,
             step_timeout: patience(scenario, &arrivals),
             full_check_every: options.full_check_every,
@@ -537,6 +539,14 @@ fn members_of(spec: &JobSpec) -> Vec<Arc<JobSpec>> {
         }
     }
     members
+}
+
+/// Multiples on which decisions fall, and how far they are apart. Who books ahead books for multiples.
+fn rounds(scenario: &Scenario, deadlines: Deadlines) -> (Duration, Duration) {
+    match scenario.rounds {
+        Rounds::FromLastDecision if deadlines != Deadlines::Promised => (Duration::ZERO, scenario.round),
+        _ => (scenario.round, Duration::ZERO),
+    }
 }
 
 /// How long a step may take before it counts as lost: well beyond what any step here takes by itself.

@@ -58,7 +58,10 @@ fn work_is_iterations_at_the_speed_of_the_table() {
     assert_eq!(sizes, [1, 2], "the hole is no size, and a batch of four is not split in eight");
     assert_eq!(job.spec.work.alone, Some(Duration::from_secs(300)), "600 iterations at 2 a second");
     assert_eq!(job.asks.unwrap().members, 2);
-    assert_eq!((scenario.round, scenario.cluster.capacity().gpus), (Duration::from_secs(240), Gpus::whole(16)));
+    assert_eq!(
+        (scenario.round, scenario.cluster.capacity().gpus),
+        (Duration::from_secs(240), Gpus::whole(16))
+    );
 }
 
 #[test]
@@ -81,12 +84,16 @@ fn rows_that_make_no_sense_are_named() {
 
 #[test]
 fn elasticflow_traces_are_read_back_as_they_were() {
-    for (file, jobs) in [("195job.csv", 195), ("generated_100jobs_1500lam_seed1.csv", 100), ("cluster02.csv.gz", 5778)] {
+    for (file, jobs) in
+        [("195job.csv", 195), ("generated_100jobs_1500lam_seed1.csv", 100), ("cluster02.csv.gz", 5778)]
+    {
         let Some(path) = data(&format!("elasticflow/{file}")) else { return };
         let imported = import::elasticflow(&path, options(16, 8), &ElasticflowOptions::published()).unwrap();
         let scenario = read_back(&imported);
         assert_eq!(scenario.job_count(), jobs, "{file}");
-        assert!(scenario.arrivals(1).iter().all(|job| job.spec.deadline.is_some() && job.spec.scaling.is_some()));
+        assert!(
+            scenario.arrivals(1).iter().all(|job| job.spec.deadline.is_some() && job.spec.scaling.is_some())
+        );
     }
 }
 
@@ -96,7 +103,8 @@ fn chronus_jobs_are_strict_or_best_effort_and_of_one_size() {
     let imported = import::chronus(&path, options(120, 8), import::CHRONUS_ROUND).unwrap();
     let scenario = read_back(&imported);
     let arrivals = scenario.arrivals(1);
-    let strict = arrivals.iter().filter(|job| job.spec.deadline.is_some_and(|of| of.binding == Binding::Strict));
+    let strict =
+        arrivals.iter().filter(|job| job.spec.deadline.is_some_and(|of| of.binding == Binding::Strict));
     assert_eq!((arrivals.len(), strict.count()), (30_756, 21_600));
     assert!(arrivals.iter().all(|job| job.spec.roles.iter().all(|role| !role.gang.is_elastic())));
 }

@@ -17,7 +17,9 @@ spec: {nodes: [{count: 4, cpu: 32, gpus: 4}], links: {node: 100Gbps}}
 ";
 
 fn document(kind: &str, name: &str, spec: &str) -> String {
-    format!("---\napiVersion: metronome.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {spec}\n")
+    format!(
+        "---\napiVersion: metronome.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {spec}\n"
+    )
 }
 
 fn read(documents: &str) -> Result<Scenario, InputError> {
@@ -175,20 +177,44 @@ fn a_workload_of_processes_says_what_is_drawn() {
     }
     let gaps = arrivals.last().unwrap().at.as_secs_f64() / 40.0;
     let offered = 600.0 * 4.0 / 128.0;
-    assert!((0.5..2.0).contains(&(gaps / offered)), "one job of 4 cores and ten minutes every {offered} s: {gaps}");
+    assert!(
+        (0.5..2.0).contains(&(gaps / offered)),
+        "one job of 4 cores and ten minutes every {offered} s: {gaps}"
+    );
 
     let wrong = |fields: &str, expected: &str| {
         assert_eq!(workload(fields).expect_err(fields).message(), expected, "{fields}");
     };
     let lasting = "duration: {mean: 10m}";
-    wrong(&format!("cpus: {{max: 64, asks: 64}}, {lasting}"), "jobs of 64 cores can never run: such a job needs 64 CPU within one node, and none is that large");
-    wrong(&format!("cpus: {{max: 8}}, gpus: {{from: 1, to: 2}}, {lasting}"), "`gpus` and `cpus` are both given");
-    wrong(&format!("gpus: {{from: 1, to: 2}}, serial: {{from: 0, to: 1}}, {lasting}"), "`serial` is for `cpus`");
-    wrong(&format!("cpus: {{max: 8}}, models: all, {lasting}"), "`models` are trained on GPUs, and jobs take `cpus`");
-    wrong(&format!("cpus: {{max: 8}}, deadlines: {{from: 0, to: 1}}, {lasting}"), "a deadline lies after submission");
-    wrong("cpus: {max: 8}, duration: {median: 1m, mean: 1m}", "durations are one of {median, sigma, atMost}, {mean, atLeast, atMost} and {from, to}");
+    wrong(
+        &format!("cpus: {{max: 64, asks: 64}}, {lasting}"),
+        "jobs of 64 cores can never run: such a job needs 64 CPU within one node, and none is that large",
+    );
+    wrong(
+        &format!("cpus: {{max: 8}}, gpus: {{from: 1, to: 2}}, {lasting}"),
+        "`gpus` and `cpus` are both given",
+    );
+    wrong(
+        &format!("gpus: {{from: 1, to: 2}}, serial: {{from: 0, to: 1}}, {lasting}"),
+        "`serial` is for `cpus`",
+    );
+    wrong(
+        &format!("cpus: {{max: 8}}, models: all, {lasting}"),
+        "`models` are trained on GPUs, and jobs take `cpus`",
+    );
+    wrong(
+        &format!("cpus: {{max: 8}}, deadlines: {{from: 0, to: 1}}, {lasting}"),
+        "a deadline lies after submission",
+    );
+    wrong(
+        "cpus: {max: 8}, duration: {median: 1m, mean: 1m}",
+        "durations are one of {median, sigma, atMost}, {mean, atLeast, atMost} and {from, to}",
+    );
     wrong("cpus: {max: 8}, duration: {from: 2m, to: 1m}", "`from`, 2m, is above `to`, 1m");
-    wrong(&format!("cpus: {{max: 8}}, estimates: {{error: 1}}, {lasting}"), "an error is less than the whole: nothing takes no time");
+    wrong(
+        &format!("cpus: {{max: 8}}, estimates: {{error: 1}}, {lasting}"),
+        "an error is less than the whole: nothing takes no time",
+    );
 }
 
 #[test]
@@ -210,6 +236,7 @@ fn lengths_are_misjudged_as_the_scenario_says() {
     let spec = "{jobs: 5, arrivals: {poisson: {load: 1}}, gpus: {from: 1, to: 1}, duration: {mean: 10m}, estimates: {error: 30%}}";
     let scenario = read(&document("Workload", "drawn", spec)).unwrap();
     assert_eq!(scenario.estimates, Estimates::Uniform { error: Share(300_000) });
-    let state = world::state_at(&scenario, RunOptions::new(Policy::named("fifo").unwrap()), Instant(u64::MAX / 4));
+    let state =
+        world::state_at(&scenario, RunOptions::new(Policy::named("fifo").unwrap()), Instant(u64::MAX / 4));
     assert_eq!(state.jobs.iter().count(), 0, "all are done, however long they were believed to be");
 }

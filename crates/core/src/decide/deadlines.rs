@@ -54,7 +54,7 @@ pub(super) fn schedule<'a>(rules: &Rules<'a>) -> Schedule {
     let jobs = need::timed(snapshot, rules.deadlines);
     let pools = Pools::of(snapshot, &jobs);
     let stands = stands(snapshot, &jobs, &pools);
-    let books = Books::new(snapshot, rules.deadlines, jobs, pools);
+    let books = Books::new(snapshot, jobs, pools);
     if stands {
         return as_it_stands(books);
     }

@@ -12,8 +12,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 
 use crate::import::{
-    self, Batch, ElasticflowOptions, Fill, ImportOptions, Imported, Lingjun, MuriOptions, Openb, OpenbOptions,
-    PolluxOptions, TimeFrom, WriteError,
+    self, Batch, ElasticflowOptions, Fill, ImportOptions, Imported, Lingjun, MuriOptions, Openb,
+    OpenbOptions, PolluxOptions, TimeFrom, WriteError,
 };
 use crate::scenario::{Departures, InputError};
 

@@ -6,9 +6,10 @@ use super::Schedule;
 use super::need::{Stops, Timed};
 use super::pools::Pools;
 use crate::id::NodeId;
-use crate::policy::Deadlines;
 use crate::snapshot::Snapshot;
-use crate::timetable::{Booking, Entry, Grid, Need, Outlook, Timetable, Verdict, book_in_one_piece, fill};
+use crate::timetable::{
+    Booking, Entry, Grid, Need, Outlook, Rounds, Timetable, Verdict, book_in_one_piece, fill,
+};
 
 pub(super) struct Books<'a> {
     pub(super) snapshot: &'a Snapshot<'a>,
@@ -35,14 +36,12 @@ pub(super) struct Plan {
 }
 
 impl<'a> Books<'a> {
-    pub(super) fn new(
-        snapshot: &'a Snapshot<'a>,
-        deadlines: Deadlines,
-        jobs: Vec<Timed<'a>>,
-        pools: Pools,
-    ) -> Self {
-        let grid = Grid::of(snapshot.now, snapshot.round, jobs.len());
-        let grid = if deadlines.counts_rounds_from_the_last() { grid.from_now() } else { grid };
+    pub(super) fn new(snapshot: &'a Snapshot<'a>, jobs: Vec<Timed<'a>>, pools: Pools) -> Self {
+        let grid = Grid::of(
+            snapshot.now,
+            Rounds { multiples_of: snapshot.round, apart: snapshot.spacing },
+            jobs.len(),
+        );
         Self { snapshot, jobs, pools, grid, booked: BTreeMap::new() }
     }
 

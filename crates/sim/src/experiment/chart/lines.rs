@@ -20,10 +20,15 @@ pub(super) fn draw(title: &str, along: &Along, groups: &[(&str, Vec<Bar>)], note
     draw_values(&mut svg, up);
     draw_points(&mut svg, along, across);
     for policy in &policies {
-        let points: Vec<(f64, f64)> = along.at.iter().zip(groups).filter_map(|(x, (_, bars))| {
-            let bar = bars.iter().find(|bar| bar.policy == *policy)?;
-            Some((across.at(*x), up.at(bar.mean)))
-        }).collect();
+        let points: Vec<(f64, f64)> = along
+            .at
+            .iter()
+            .zip(groups)
+            .filter_map(|(x, (_, bars))| {
+                let bar = bars.iter().find(|bar| bar.policy == *policy)?;
+                Some((across.at(*x), up.at(bar.mean)))
+            })
+            .collect();
         draw_line(&mut svg, &look(policy, &policies), &points);
     }
     svg.text("mark", (8.0, FRAME.y + FRAME.height + 56.0), Anchor::Start, note);

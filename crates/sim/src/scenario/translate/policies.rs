@@ -1,8 +1,8 @@
 //! Policies: changes to one that is built in.
 
 use metronome_core::policy::{
-    Deadlines, Gangs, Links, Moving, Order, Parts, Placement, Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns,
-    Weights,
+    Deadlines, Gangs, Links, Moving, Order, Parts, Placement, Policy, Preemption, Queueing, Sharing, Sizing,
+    Slowdowns, Weights,
 };
 use metronome_core::units::{GpuTime, Share};
 use serde_saphyr::Spanned;
