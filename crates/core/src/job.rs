@@ -269,6 +269,15 @@ impl Job {
         self.spec.work.alone.map(|alone| alone - self.progress.executed(now))
     }
 
+    /// The same as far as can be told by now: by how far its iterations have come, if it reports them, else as declared.
+    pub fn foreseen(&self, now: Instant) -> Option<Duration> {
+        let judged = self.spec.work.iterations.and_then(|all| self.progress.judged(all));
+        match judged.filter(|judged| !judged.is_zero()) {
+            Some(judged) => Some(judged - self.progress.executed(now)),
+            None => self.remaining(now),
+        }
+    }
+
     /// How long it still takes at the size it runs with, or asks for; unknown where the work is.
     pub fn time_left(&self, now: Instant) -> Option<Duration> {
         self.remaining(now).map(|work| self.progress.pace().time(work))

@@ -92,6 +92,9 @@ pub struct Progress {
     /// The newest report, if the job reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest: Option<Sample>,
+    /// The work that was believed to be done when that came.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    believed: Duration,
 }
 
 /// For serde: what is left out means this.
@@ -106,6 +109,13 @@ impl Progress {
             Some((since, _)) => self.executed + self.pace.work(now.since(since)),
             None => self.executed,
         }
+    }
+
+    /// How much work all its iterations are, judged by those that are done; unknown before the first report.
+    pub fn judged(&self, all: Iterations) -> Option<Duration> {
+        let done = self.latest.map(|sample| sample.iterations).filter(|done| done.0 > 0)?;
+        let work = u128::from(self.believed.0) * u128::from(all.0) / u128::from(done.0);
+        Some(Duration(u64::try_from(work).unwrap_or(u64::MAX)))
     }
 
     /// The time that took, as far as it was not in vain.
@@ -164,6 +174,7 @@ impl Progress {
             self.latest.is_none_or(|latest| sample.at >= latest.at && sample.iterations >= latest.iterations);
         if newer {
             let loss = sample.loss.filter(|loss| loss.is_finite());
+            self.believed = self.executed(sample.at);
             self.latest = Some(Sample { loss, ..sample });
         }
     }

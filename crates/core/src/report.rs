@@ -7,7 +7,8 @@ use crate::id::{ClassId, JobId, NodeId, QueueId};
 use crate::job::Priority;
 use crate::plan::Assignment;
 use crate::reconfiguration::Reconfiguration;
-use crate::units::{Duration, Instant, Resources};
+use crate::timetable::Verdict;
+use crate::units::{Duration, Instant, Resources, Share};
 
 /// The one vocabulary of verdicts. Each is something a user can act on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -170,6 +171,27 @@ pub struct Explanation {
     /// Where it runs, or shall run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Assignment>,
+    /// How it stands to its deadline, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Due>,
+}
+
+/// Whether a job will be in time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Due {
+    pub deadline: Instant,
+    /// How sure that is; nothing where nobody looks at deadlines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// When it will be done by its booking; without one, when it would be at its fastest from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<Instant>,
+    /// The least members with which it would be in time from now on, if any are enough: what would save it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enough: Option<u32>,
+    /// What nine in ten predictions were not off by.
+    pub error: Share,
 }
 
 /// Somebody who stands further ahead in the line, with what puts it there.

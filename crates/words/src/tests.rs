@@ -8,7 +8,7 @@ use metronome_core::cluster::{Level, Name};
 use metronome_core::id::{JobId, NodeId, QueueId};
 use metronome_core::job::{Gang, JobSpec, Priority};
 use metronome_core::plan::{Assignment, Part};
-use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources};
+use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources, Share};
 
 use super::*;
 
@@ -150,6 +150,7 @@ fn waiting() -> Explanation {
         ahead: vec![ahead("a", Priority::HIGH), ahead("b", Priority::NORMAL), ahead("c", Priority(7))],
         best: Some(Best { level: Level(0), domain: Arc::from("rack-1"), fit: 2, members: 4 }),
         assignment: None,
+        due: None,
     }
 }
 
@@ -243,4 +244,28 @@ fn one_line_says_need_free_and_who_is_ahead() {
         line.contains("; need ") && line.contains(", free now ") && line.contains("behind a, b, c"),
         "{line}"
     );
+}
+
+#[test]
+fn a_job_hears_whether_it_will_be_in_time_and_what_would_save_it() {
+    let due = Due {
+        deadline: Instant::from_secs(3600),
+        verdict: Some(Verdict::Promised),
+        ends: Some(Instant::from_secs(3000)),
+        enough: Some(2),
+        error: Share(80_000),
+    };
+    let said = |due: &Due| {
+        let text = lines(&Explanation { due: Some(due.clone()), ..waiting() }, &Numbered);
+        text.lines().find_map(|line| line.strip_prefix("deadline   ")).unwrap().to_owned()
+    };
+    assert_eq!(said(&due), "promised: done 10m before it, whoever comes; predictions were off by up to 8 %");
+    let planned = Due { verdict: Some(Verdict::Planned), error: Share::NONE, ..due.clone() };
+    assert_eq!(said(&planned), "planned: done 10m before it, unless others need its place");
+    let pending = Due { verdict: Some(Verdict::Pending), error: Share::NONE, ..due.clone() };
+    assert_eq!(said(&pending), "nothing is booked for it: in time with 2 members from now on");
+    let late = Due { ends: Some(Instant::from_secs(3660)), enough: None, ..pending };
+    assert_eq!(said(&late), "nothing is booked for it: at its fastest done 1m after it");
+    let unseen = Due { verdict: None, ..late };
+    assert_eq!(said(&unseen), "nobody sees to it: at its fastest done 1m after it");
 }

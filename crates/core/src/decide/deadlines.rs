@@ -49,7 +49,7 @@ pub(super) struct Schedule {
 pub(super) fn schedule<'a>(rules: &Rules<'a>) -> Schedule {
     let snapshot = rules.snapshot;
     if rules.deadlines == Deadlines::Ignored || snapshot.timed.is_empty() {
-        return Schedule::default();
+        return Schedule { timetable: snapshot.timetable.lessons(), ..Schedule::default() };
     }
     let jobs = need::timed(snapshot, rules.deadlines);
     let pools = Pools::of(snapshot, &jobs);

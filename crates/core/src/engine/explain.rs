@@ -67,6 +67,7 @@ impl Engine {
             ahead: ahead.iter().map(|id| self.ahead(&self.state.jobs[*id])).collect(),
             best: None,
             assignment: self.state.plan.get(id).map(|assignment| (**assignment).clone()),
+            due: self.due(id),
         })
     }
 
@@ -172,6 +173,7 @@ impl Engine {
             ahead: Vec::new(),
             best: None,
             assignment: None,
+            due: None,
         })
     }
 

@@ -115,6 +115,7 @@ impl Engine {
 
     pub(super) fn ended(&mut self, id: JobId, how: Ending) {
         if self.state.jobs.get(id).is_some() {
+            self.judge_prediction(id, how);
             let life = match how {
                 Ending::Completed | Ending::Withdrawn => Life::Done,
                 Ending::Failed => Life::Failed(Reason::TrainingFailed),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Booking, Cost};
 use crate::id::{GpuTypeId, JobId, NodeId};
-use crate::units::Instant;
+use crate::units::{Duration, Instant, Share};
 
 /// What jobs of a kind share. Who takes from a part takes from the whole, too, where others take from that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -59,18 +59,25 @@ pub struct Timetable {
     /// What jobs that came lately would take at least, the newest last: what is dear is told by that.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub(crate) recent: VecDeque<Cost>,
+    /// By how much jobs with deadlines that ended lately took longer or shorter than was said, in millionths; the newest
+    /// last.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub(crate) errors: VecDeque<u32>,
 }
 
 /// So many newcomers are remembered.
 const REMEMBERED: usize = 500;
 
-/// Before so many have come, nothing is dear.
+/// Predictions are judged by so many jobs.
+const JUDGED_BY: usize = 100;
+
+/// Before so many have come, nothing is dear, and predictions are believed.
 const FEW: usize = 20;
 
 impl Timetable {
     /// For serde: nothing is booked, and nobody has come.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.recent.is_empty()
+        self.entries.is_empty() && self.recent.is_empty() && self.errors.is_empty()
     }
 
     pub fn get(&self, job: JobId) -> Option<&Entry> {
@@ -84,6 +91,29 @@ impl Timetable {
     /// Whether a job's size is a matter of the timetable.
     pub fn governs(&self, job: JobId) -> bool {
         self.entries.get(&job).is_some_and(|entry| entry.verdict != Verdict::Pending)
+    }
+
+    /// What outlasts those who are booked.
+    pub(crate) fn lessons(&self) -> Self {
+        Self { recent: self.recent.clone(), errors: self.errors.clone(), ..Self::default() }
+    }
+
+    /// A job was done that was to take so long, and took as long as that.
+    pub(crate) fn note_error(&mut self, said: Duration, took: Duration) {
+        let off =
+            u128::from(said.0.abs_diff(took.0)) * u128::from(Share::WHOLE.0) / u128::from(said.0.max(1));
+        self.errors.push_back(u32::try_from(off).unwrap_or(u32::MAX));
+        if self.errors.len() > JUDGED_BY {
+            self.errors.pop_front();
+        }
+    }
+
+    /// What nine in ten of the last jobs were not off by; nothing before some are known.
+    pub fn error(&self) -> Share {
+        let mut sorted: Vec<u32> = self.errors.iter().copied().collect();
+        sorted.sort_unstable();
+        let ninth = sorted.len().checked_sub(1).map(|last| last * 9 / 10);
+        Share(ninth.filter(|_| sorted.len() >= FEW).map_or(0, |ninth| sorted[ninth]))
     }
 
     pub(crate) fn forget(&mut self, job: JobId) {

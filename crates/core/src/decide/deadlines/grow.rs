@@ -4,6 +4,8 @@
 //! efficient: whoever adds least to that for each unit goes first. The rest of its booking is made anew, as small as it may
 //! be, so what it has beyond that is given back as soon as others need it.
 
+use std::collections::BTreeMap;
+
 use super::books::{Booked, Books};
 use super::need::{Stops, Timed};
 use crate::progress::Pace;
@@ -32,19 +34,33 @@ const REST: Duration = Duration(2 * Duration::MINUTE.0);
 /// Work with a deadline goes ahead of work without if it takes no more than so many times as much.
 const TIMES_OTHERS: u128 = 10;
 
+/// So many are compared with each other at a time, those who are due first before others.
+const COMPARED: usize = 500;
+
+/// So many are looked at in one decision at most.
+const LOOKED_AT: usize = 2 * COMPARED;
+
 pub(super) fn grow(books: &mut Books<'_>, growth: Growth) {
-    let mut offers: Vec<Option<Offer>> = (0..books.jobs.len()).map(|at| offer(books, growth, at)).collect();
+    let booked: Vec<usize> = books.booked.keys().copied().take(LOOKED_AT).collect();
+    for some in booked.chunks(COMPARED) {
+        grow_some(books, growth, some);
+    }
+}
+
+fn grow_some(books: &mut Books<'_>, growth: Growth, some: &[usize]) {
+    let mut offers: BTreeMap<usize, Option<Offer>> =
+        some.iter().map(|at| (*at, offer(books, growth, *at))).collect();
     loop {
-        let made = offers.iter().enumerate().filter_map(|(at, offer)| Some((offer.as_ref()?.dear, at)));
+        let made = offers.iter().filter_map(|(at, offer)| Some((offer.as_ref()?.dear, *at)));
         let Some((_, at)) = made.min() else { return };
         // Others have taken of what is free since it was made.
         match offer(books, growth, at) {
             Some(fresh) => {
                 books.cancel(at);
                 books.book(at, fresh.booked);
-                offers[at] = offer(books, growth, at);
+                offers.insert(at, offer(books, growth, at));
             }
-            None => offers[at] = None,
+            None => drop(offers.insert(at, None)),
         }
     }
 }
@@ -65,10 +81,11 @@ fn offer(books: &Books<'_>, growth: Growth, at: usize) -> Option<Offer> {
     if !may_grow(timed, growth, now, size) {
         return None;
     }
-    let mut outlook = books.pools.outlook(timed.kind, *node)?.into_owned();
+    let outlook = books.pools.outlook(timed.kind, *node)?;
     if size.units - units > outlook.free_now() {
         return None;
     }
+    let mut outlook = outlook.into_owned();
     outlook.cancel(&timed.need, booking);
     let alone = timed.need.now + timed.need.pauses.more + Pace::at(size.speed).time(timed.need.work);
     let until = outlook.first_change().unwrap_or(books.grid.up(timed.need.target().max(alone)));

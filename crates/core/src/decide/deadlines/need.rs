@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::decide::size::Extras;
 use crate::id::{GpuTypeId, JobId};
-use crate::job::{Checkpointing, Job, Life};
+use crate::job::{Binding, Checkpointing, Job, Life};
 use crate::plan::Assignment;
 use crate::policy::Deadlines;
 use crate::scaling::Speed;
 use crate::snapshot::Snapshot;
 use crate::timetable::{Has, Need, Pauses, Size, Units};
-use crate::units::{Duration, Instant, Resources};
+use crate::units::{Duration, Instant, Resources, Share};
 
 /// A job whose deadline counts.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ impl<'a> Timed<'a> {
         }
         let kind = Kind::of(job);
         let need = Need {
-            work: job.remaining(snapshot.now)?.max(Duration(1)),
+            work: with_margin(snapshot, deadlines, job)?.max(Duration(1)),
             sizes: sizes(id, job, kind, deadlines),
             now: snapshot.now,
             until: job.spec.deadline?.at,
@@ -134,6 +134,19 @@ impl<'a> Timed<'a> {
     pub(super) fn is_in_place(&self) -> bool {
         self.kind == Kind::CoresInPlace
     }
+}
+
+/// What is left to do. What is promised whoever comes is planned with what predictions were off by lately; of others more
+/// can be in time without.
+fn with_margin(snapshot: &Snapshot<'_>, deadlines: Deadlines, job: &Job) -> Option<Duration> {
+    let left = job.foreseen(snapshot.now)?;
+    let strict = job.spec.deadline.is_some_and(|deadline| deadline.binding == Binding::Strict);
+    let margin = match deadlines {
+        Deadlines::Promised if strict => snapshot.timetable.error(),
+        _ => Share::NONE,
+    };
+    let more = u128::from(left.0) * u128::from(margin.0) / u128::from(Share::WHOLE.0);
+    Some(left + Duration(u64::try_from(more).unwrap_or(u64::MAX)))
 }
 
 /// Who changes its size in place loses nothing by it. Others save their work and go on from there, and who comes to have

@@ -24,6 +24,9 @@ use crate::timetable::{Booking, Cost, GUARD, Timetable, Verdict};
 /// So many of those without a booking are looked at again in one decision, beside those who have come.
 const LOOKED_AT_AGAIN: usize = 10;
 
+/// So many bookings are made in one decision before nobody is booked anew any more for the sake of others.
+const MOST_BOOKINGS: usize = 12_000;
+
 pub(super) fn schedule(books: Books<'_>) -> Schedule {
     let mut making = Making::of(books);
     making.leave_room_for_the_unbooked();
@@ -47,6 +50,8 @@ struct Making<'a> {
     table: Timetable,
     /// Without bookings, as far as others may take: the pools that new plans are made in.
     bare: Pools,
+    /// How many bookings were made.
+    made: usize,
 }
 
 impl<'a> Making<'a> {
@@ -56,11 +61,10 @@ impl<'a> Making<'a> {
         let all = 0..books.jobs.len();
         let kept = all.clone().filter(|at| verdicts(*at).is_some_and(|verdict| verdict != Verdict::Pending));
         let promised = all.filter(|at| verdicts(*at) == Some(Verdict::Promised));
-        let (kept, promised) = (kept.collect(), promised.collect());
-        let recent = books.snapshot.timetable.recent.clone();
-        let table = Timetable { recent, ..Timetable::default() };
+        let (kept, promised): (BTreeSet<usize>, BTreeSet<usize>) = (kept.collect(), promised.collect());
+        let table = books.snapshot.timetable.lessons();
         let bare = books.pools.clone();
-        Self { costs, promised, kept, table, bare, books }
+        Self { made: kept.len(), costs, promised, kept, table, bare, books }
     }
 
     /// Who runs without a booking and cannot be stopped keeps what it has until it is done.
@@ -167,6 +171,10 @@ impl<'a> Making<'a> {
         }
         let mut with_it: BTreeSet<usize> = self.books.booked.keys().copied().collect();
         with_it.insert(at);
+        self.made += with_it.len();
+        if self.made > MOST_BOOKINGS {
+            return;
+        }
         match self.books.plan(self.bare.clone(), with_it.iter().copied()) {
             Ok(plan) => {
                 self.books.adopt(plan);
@@ -184,6 +192,7 @@ impl<'a> Making<'a> {
             return;
         }
         who.remove(&other);
+        self.made += who.len();
         if let Ok(plan) = self.books.plan(self.bare.clone(), who.iter().copied()) {
             self.books.adopt(plan);
             self.kept.remove(&other);
