@@ -49,10 +49,12 @@ fn submitted(comparison: &Comparison) -> String {
 const NOT_MEASURED: &str = "-";
 
 /// The figures in the table, as they are called above their column.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 19] = [
     "done",
     "refused",
     "dead-\nlocked",
+    "in\ntime",
+    "share\nin time",
     "mean\nJCT",
     "median\nJCT",
     "p99\nJCT",
@@ -61,8 +63,11 @@ const NAMES: [&str; 14] = [
     "slow-\ndown",
     "GPU\nuse",
     "link\nuse",
+    "CPU\nused",
     "preemp-\ntions",
     "moves",
+    "resizes",
+    "in\nplace",
     "decisions\np99 ms",
 ];
 
@@ -71,6 +76,8 @@ fn values(figures: &Figures<f64>) -> [String; NAMES.len()] {
         count(figures.jobs.completed),
         count(figures.jobs.refused),
         count(figures.jobs.deadlocked),
+        figures.deadlines.share.map_or(NOT_MEASURED.into(), |_| count(figures.deadlines.met)),
+        percent(figures.deadlines.share),
         fixed(figures.jct_s.mean),
         seconds(figures.jct_s.median),
         seconds(figures.jct_s.p99),
@@ -79,10 +86,18 @@ fn values(figures: &Figures<f64>) -> [String; NAMES.len()] {
         fixed(figures.slowdown.mean),
         percent(figures.gpu_utilisation.mean),
         percent(figures.link_utilisation.mean),
+        percent(figures.cpu_allocated_utilisation.mean),
         count(figures.preemptions),
         count(figures.moves),
+        some(figures.resizes),
+        some(figures.resizes_in_place),
         fixed(figures.decisions.p99_ms),
     ]
+}
+
+/// What hardly ever happens has no column where it never does.
+fn some(number: f64) -> String {
+    if number > 0.0 { count(number) } else { NOT_MEASURED.into() }
 }
 
 /// A figure that no policy measured has no column.

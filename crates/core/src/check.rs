@@ -404,8 +404,9 @@ fn is_to_run(id: JobId, job: &Job) -> Result<(), Violation> {
 
 /// Whoever waits may be planned anew; whoever has nodes must allow to be taken off them.
 fn may_be_disturbed(id: JobId, job: &Job, change: Option<&Arc<Assignment>>) -> Result<(), Violation> {
-    let Capabilities { suspend, relocate, evict, rescale, .. } = job.spec.capabilities;
-    let may = suspend || relocate || evict || rescale && change.is_some_and(|new| is_resized(job, new));
+    let Capabilities { suspend, relocate, evict, rescale, resize_in_place, .. } = job.spec.capabilities;
+    let resized = (rescale || resize_in_place) && change.is_some_and(|new| is_resized(job, new));
+    let may = suspend || relocate || evict || resized;
     if job.life.is_waiting() || may { Ok(()) } else { Err(Violation::NotToBeDisturbed(id)) }
 }
 

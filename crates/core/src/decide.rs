@@ -3,6 +3,7 @@
 mod admit;
 mod compatible;
 mod counts;
+mod deadlines;
 mod draft;
 mod fits;
 mod foresee;
@@ -19,13 +20,14 @@ pub(crate) mod share;
 mod size;
 
 use crate::id::{JobId, NodeId};
-use crate::job::{Job, Standing};
+use crate::job::{Job, OnMiss, Standing};
 use crate::lane::Lane;
 use crate::plan::{Amendment, Reservation};
 use crate::policy::Policy;
 use crate::reconfiguration::Ground;
-use crate::report::Report;
+use crate::report::{Reason, Report};
 use crate::snapshot::Snapshot;
+use crate::timetable::Timetable;
 use crate::units::Instant;
 
 pub use order::Line;
@@ -44,18 +46,32 @@ pub struct Decision {
     pub grounds: Vec<Ground>,
     /// Who waits for a time at which there is room.
     pub reservations: Vec<Reservation>,
+    /// What is booked for jobs with deadlines.
+    pub timetable: Timetable,
+    /// Who will never run, and why.
+    pub refused: Vec<(JobId, Reason)>,
+    /// Who can no longer be in time, and what is to become of it.
+    pub missed: Vec<Missed>,
     /// When to decide again even if nothing happens.
     pub wake: Option<Instant>,
+}
+
+/// A job that can no longer be in time and does not want to go on as if nothing had happened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Missed {
+    pub job: JobId,
+    pub then: OnMiss,
+    pub deadline: Instant,
 }
 
 /// Decides. The same snapshot and policy give the same bytes, and deciding again on what was decided gives no
 /// change.
 pub fn decide(snapshot: &Snapshot<'_>, policy: &Policy) -> Decision {
     let ranker = order::order(snapshot, policy);
-    let sizes = size::fixed();
     let placer = place::placer(policy.placement);
-    let rules = admit::Rules::of(snapshot, policy, sizes, placer);
-    let mut draft = admit::admit(&rules, &ranker);
+    let rules = admit::Rules::of(snapshot, policy, size::Sizes::Least, placer);
+    let schedule = deadlines::schedule(&rules);
+    let mut draft = admit::admit(&rules, &ranker, schedule);
     migrate::migrate(&rules, policy, &mut draft);
     foresee::look_again(&mut draft);
     // Last, as it is about the places that everybody has in the end.
@@ -65,5 +81,5 @@ pub fn decide(snapshot: &Snapshot<'_>, policy: &Policy) -> Decision {
 
 /// The nodes on which a job of one member could be placed beside the plan; none for a gang.
 pub(crate) fn feasible(snapshot: &Snapshot<'_>, policy: &Policy, job: &Job) -> Vec<NodeId> {
-    place::placer(policy.placement).feasible(snapshot, job, size::fixed())
+    place::placer(policy.placement).feasible(snapshot, job, size::Sizes::Least)
 }

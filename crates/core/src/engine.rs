@@ -3,6 +3,7 @@
 
 mod adopt;
 mod changes;
+mod deadlines;
 mod event;
 mod explain;
 mod groups;
@@ -232,8 +233,9 @@ impl Engine {
     /// One decision: snapshot, decide, check, adopt. A plan that breaks a rule is thrown away, and the previous one
     /// stays.
     fn cycle(&mut self) -> Decided {
-        let Decision { amendment, mut report, standings, lanes, grounds, reservations, wake } =
-            decide(&self.snapshot(), &self.state.policy);
+        let decision = decide(&self.snapshot(), &self.state.policy);
+        let Decision { amendment, mut report, standings, lanes, grounds, reservations, .. } = decision;
+        let Decision { timetable, refused, missed, wake, .. } = decision;
         self.state.cycles += 1;
         self.state.dirty = report.cut_short;
         self.state.wake = wake;
@@ -244,9 +246,12 @@ impl Engine {
                 let reconfigured = std::mem::take(&mut report.reconfigured);
                 self.state.reservations = reservations;
                 self.adopt(checked, standings, report);
+                self.state.timetable = timetable;
                 self.keep_to_lanes(&lanes);
                 self.state.grounds = grounds;
                 self.state.reconfigured.clone_from(&reconfigured);
+                self.turn_away(refused);
+                self.let_miss(missed);
                 self.check_all_at_times();
                 Decided { amendment, lanes, reconfigured, blocked_by, refused: None }
             }
@@ -280,10 +285,13 @@ impl Engine {
             lanes: &self.state.lanes,
             grounds: &self.state.grounds,
             reservations: &self.state.reservations,
+            timetable: &self.state.timetable,
+            timed: &self.index.timed,
             priorities: &self.index.priorities,
             pass: self.state.pass,
             last_pass: self.state.last_pass,
             tick: self.state.settings.tick,
+            round: self.state.settings.round,
             min_run: self.state.settings.min_run,
             keeps_hopeless: self.state.settings.keeps_hopeless,
         }

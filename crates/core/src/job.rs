@@ -1,5 +1,6 @@
 //! What was asked: roles, gangs, priority, deadline; and the life of a job.
 
+mod deadline;
 mod gang;
 mod life;
 mod shape;
@@ -14,8 +15,10 @@ use crate::id::{BudgetId, ClassId, QueueId, ShapeId};
 use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::report::Failure;
+use crate::scaling::Scaling;
 use crate::units::{Duration, Gpus, Instant, Iterations, Resources, Share};
 
+pub use deadline::{Binding, Deadline, OnMiss};
 pub use gang::{Gang, GangError, Members};
 pub use life::{Exit, Held, Life};
 pub use shape::{Eligibility, Rule, Shape};
@@ -149,7 +152,10 @@ pub struct JobSpec {
     #[serde(default)]
     pub work: Work,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deadline: Option<Instant>,
+    pub deadline: Option<Deadline>,
+    /// The sizes it may have and how fast it is with each; in proportion to its members, if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<Arc<Scaling>>,
     #[serde(default)]
     pub topology: Topology,
     /// How its workers stand in groups, where they do.
@@ -194,6 +200,7 @@ impl JobSpec {
             roles: vec![Role { kind: RoleKind::Worker, gang, shape: Shape::of(each) }],
             work: Work::default(),
             deadline: None,
+            scaling: None,
             topology: Topology::Anywhere,
             teams: None,
             capabilities: Capabilities::START_ONLY,
@@ -260,6 +267,15 @@ impl Job {
     /// What is left to do, as time alone; unknown where the work is.
     pub fn remaining(&self, now: Instant) -> Option<Duration> {
         self.spec.work.alone.map(|alone| alone - self.progress.executed(now))
+    }
+
+    /// The same as far as can be told by now: by how far its iterations have come, if it reports them, else as declared.
+    pub fn foreseen(&self, now: Instant) -> Option<Duration> {
+        let judged = self.spec.work.iterations.and_then(|all| self.progress.judged(all));
+        match judged.filter(|judged| !judged.is_zero()) {
+            Some(judged) => Some(judged - self.progress.executed(now)),
+            None => self.remaining(now),
+        }
     }
 
     /// How long it still takes at the size it runs with, or asks for; unknown where the work is.

@@ -260,7 +260,13 @@ pub enum Action {
         from: Arc<Assignment>,
         to: Arc<Assignment>,
     },
+    /// Saves its work and goes on from there with more members or fewer.
     Rescale {
+        from: Arc<Assignment>,
+        to: Arc<Assignment>,
+    },
+    /// Gives it more or less of its node while it runs.
+    ResizeInPlace {
         from: Arc<Assignment>,
         to: Arc<Assignment>,
     },
@@ -270,8 +276,9 @@ impl Action {
     /// Where the job will be whose place this takes care of, if it takes anything there that it does not hold yet.
     pub fn takes(&self) -> Option<&Arc<Assignment>> {
         match self {
-            Self::Rescale { from, to } if from.covers(to) => None,
-            Self::Start(to) | Self::Move { to, .. } | Self::Rescale { to, .. } => Some(to),
+            Self::Rescale { from, to } | Self::ResizeInPlace { from, to } if from.covers(to) => None,
+            Self::Start(to) | Self::Move { to, .. } => Some(to),
+            Self::Rescale { to, .. } | Self::ResizeInPlace { to, .. } => Some(to),
             Self::Stop | Self::Suspend | Self::Preempt { .. } => None,
         }
     }
@@ -292,8 +299,11 @@ pub(crate) fn action_towards(
         (Life::Running(_), None) => Some(Action::Preempt { beneficiary }),
         (Life::Running(from), Some(to)) if from != to => {
             let (from, to) = (from.clone(), to.clone());
-            let rescales = from.members() != to.members() && may.rescale;
-            if rescales && (from.covers(&to) || has_room(&to, Some(&from))) {
+            let in_place = may.resize_in_place && is_same_node(&from, &to);
+            let rescales = from.members() != to.members() && (may.rescale || in_place);
+            if rescales && in_place && (from.covers(&to) || has_room(&to, Some(&from))) {
+                Some(Action::ResizeInPlace { from, to })
+            } else if rescales && (from.covers(&to) || has_room(&to, Some(&from))) {
                 Some(Action::Rescale { from, to })
             } else if rescales && to.covers(&from) {
                 None
@@ -305,4 +315,9 @@ pub(crate) fn action_towards(
         }
         _ => None,
     }
+}
+
+/// Whether somebody is on one node and stays there.
+fn is_same_node(from: &Assignment, to: &Assignment) -> bool {
+    from.nodes().len() == 1 && from.nodes().eq(to.nodes())
 }

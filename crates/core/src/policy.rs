@@ -22,6 +22,8 @@ pub struct Policy {
     pub slowdowns: Slowdowns,
     #[serde(default)]
     pub moving: Moving,
+    #[serde(default, skip_serializing_if = "Deadlines::are_ignored")]
+    pub deadlines: Deadlines,
 }
 
 /// Who goes first.
@@ -310,6 +312,29 @@ pub enum Moving {
     ForGain,
 }
 
+/// What is done so that jobs are in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Deadlines {
+    /// Nothing: a deadline is noted, and that is all.
+    #[default]
+    Ignored,
+    /// Whoever is due first has as many members as it can use, and takes them from whoever is due later.
+    Earliest,
+    /// Who comes is taken on if everybody can be in time, and never runs if not: ElasticFlow's admission and scaling.
+    Filled,
+    /// Who is taken on has what it needs booked ahead, and promised if it is strict or takes no more than most; who is not
+    /// runs on what is left, and is looked at again.
+    Promised,
+}
+
+impl Deadlines {
+    /// For serde: what is left out means this.
+    fn are_ignored(&self) -> bool {
+        *self == Self::Ignored
+    }
+}
+
 impl Policy {
     /// Names of all policies, in the order in which they are listed to users.
     pub fn names() -> impl Iterator<Item = &'static str> {
@@ -354,6 +379,7 @@ fn kube() -> Policy {
         links: Links::Shared,
         slowdowns: Slowdowns::Unseen,
         moving: Moving::Never,
+        deadlines: Deadlines::Ignored,
     }
 }
 
@@ -371,6 +397,7 @@ fn ours() -> Policy {
         links: Links::Shared,
         slowdowns: Slowdowns::Unseen,
         moving: Moving::Never,
+        deadlines: Deadlines::Promised,
     }
 }
 
@@ -389,7 +416,7 @@ type Row = (&'static str, fn() -> Policy);
 
 #[rustfmt::skip]
 const TABLE: &[Row] = {
-    use {Gangs::MemberByMember, Links::{Chosen, Classes, Cushioned, Ideal, Rotated, Shift, Weighted}, Moving::ForGain, Placement::*, Queueing::*, Sharing::Fair, Slowdowns::*};
+    use {Deadlines::{Earliest, Filled}, Gangs::MemberByMember, Links::{Chosen, Classes, Cushioned, Ideal, Rotated, Shift, Weighted}, Moving::ForGain, Placement::*, Queueing::*, Sharing::Fair, Slowdowns::*};
     &[
         ("metronome",    || Policy { links: Chosen, slowdowns: WaitedOut, moving: ForGain, ..ours() }),
         ("kubernetes",   || Policy { gangs: MemberByMember, ..kube() }),
@@ -400,6 +427,8 @@ const TABLE: &[Row] = {
         ("srtf",         || ranked(Order::Srtf)),
         ("srsf",         || ranked(Order::Srsf)),
         ("tiresias",     || ranked(tiresias_levels())),
+        ("edf",          || Policy { order: Order::Fifo, placement: Pack, deadlines: Earliest, ..kube() }),
+        ("elasticflow",  || Policy { order: Order::Fifo, placement: Pack, deadlines: Filled, ..kube() }),
         ("fair",         || Policy { placement: Topology, ..kube() }),
         ("shift",        || Policy { placement: Topology, links: Shift, ..kube() }),
         ("weighted",     || Policy { placement: Topology, links: Weighted, ..kube() }),

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job::JobSpec;
 use crate::plan::Assignment;
+use crate::scaling::Speed;
 use crate::units::{Duration, GpuTime, Gpus, Instant, Iterations};
 
 /// One report from training code.
@@ -15,11 +16,14 @@ pub struct Sample {
     pub loss: Option<f64>,
 }
 
-/// How fast a gang works: so many members where so few were asked for. It is taken to speed up in proportion.
+/// How fast a gang works: so much is done where so much would be at the size asked for. Unless it is known how it scales,
+/// that is in proportion to its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pace {
-    members: u32,
-    least: u32,
+    #[serde(alias = "members")]
+    does: u64,
+    #[serde(alias = "least")]
+    of: u64,
 }
 
 impl Default for Pace {
@@ -30,27 +34,38 @@ impl Default for Pace {
 
 impl Pace {
     /// At the size asked for.
-    pub const PLAIN: Self = Self { members: 1, least: 1 };
+    pub const PLAIN: Self = Self { does: 1, of: 1 };
 
     /// That of a job where it is: only roles that may have more members than they ask for count.
     pub fn of(spec: &JobSpec, held: &Assignment) -> Self {
         let elastic = |role: u8| spec.roles.get(usize::from(role)).is_some_and(|role| role.gang.is_elastic());
-        let members = held.parts().iter().filter(|part| elastic(part.role)).map(|part| part.members).sum();
-        let least = spec.roles.iter().filter(|role| role.gang.is_elastic()).map(|role| role.gang.min()).sum();
-        if members == 0 || members == least { Self::PLAIN } else { Self { members, least } }
+        let members: u32 =
+            held.parts().iter().filter(|part| elastic(part.role)).map(|part| part.members).sum();
+        let least: u32 =
+            spec.roles.iter().filter(|role| role.gang.is_elastic()).map(|role| role.gang.min()).sum();
+        match &spec.scaling {
+            _ if members == 0 || members == least => Self::PLAIN,
+            Some(scaling) => Self::at(scaling.speed(members)),
+            None => Self { does: u64::from(members), of: u64::from(least) },
+        }
+    }
+
+    /// So many times as fast as at the size asked for.
+    pub fn at(speed: Speed) -> Self {
+        if speed == Speed::PLAIN { Self::PLAIN } else { Self { does: speed.0, of: Speed::PLAIN.0 } }
     }
 
     /// What is done in a time, as time at the size asked for.
     pub fn work(self, time: Duration) -> Duration {
-        self.scaled(time, self.members, self.least, u128::div_euclid)
+        self.scaled(time, self.does, self.of, u128::div_euclid)
     }
 
     /// How long that takes which takes so long at the size asked for.
     pub fn time(self, work: Duration) -> Duration {
-        self.scaled(work, self.least, self.members, u128::div_ceil)
+        self.scaled(work, self.of, self.does, u128::div_ceil)
     }
 
-    fn scaled(self, time: Duration, by: u32, of: u32, divide: fn(u128, u128) -> u128) -> Duration {
+    fn scaled(self, time: Duration, by: u64, of: u64, divide: fn(u128, u128) -> u128) -> Duration {
         let scaled = divide(u128::from(time.0) * u128::from(by), u128::from(of.max(1)));
         Duration(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
@@ -77,6 +92,9 @@ pub struct Progress {
     /// The newest report, if the job reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest: Option<Sample>,
+    /// The work that was believed to be done when that came.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    believed: Duration,
 }
 
 /// For serde: what is left out means this.
@@ -91,6 +109,13 @@ impl Progress {
             Some((since, _)) => self.executed + self.pace.work(now.since(since)),
             None => self.executed,
         }
+    }
+
+    /// How much work all its iterations are, judged by those that are done; unknown before the first report.
+    pub fn judged(&self, all: Iterations) -> Option<Duration> {
+        let done = self.latest.map(|sample| sample.iterations).filter(|done| done.0 > 0)?;
+        let work = u128::from(self.believed.0) * u128::from(all.0) / u128::from(done.0);
+        Some(Duration(u64::try_from(work).unwrap_or(u64::MAX)))
     }
 
     /// The time that took, as far as it was not in vain.
@@ -149,6 +174,7 @@ impl Progress {
             self.latest.is_none_or(|latest| sample.at >= latest.at && sample.iterations >= latest.iterations);
         if newer {
             let loss = sample.loss.filter(|loss| loss.is_finite());
+            self.believed = self.executed(sample.at);
             self.latest = Some(Sample { loss, ..sample });
         }
     }
@@ -171,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_larger_gang_does_more_in_the_same_time() {
-        let pace = Pace { members: 5, least: 2 };
+        let pace = Pace { does: 5, of: 2 };
         let mut progress = Progress::default();
         progress.starts(Instant::START, Gpus::whole(5), pace);
         let now = Instant::from_secs(10);

@@ -7,7 +7,8 @@ use crate::id::{ClassId, JobId, NodeId, QueueId};
 use crate::job::Priority;
 use crate::plan::Assignment;
 use crate::reconfiguration::Reconfiguration;
-use crate::units::{Duration, Instant, Resources};
+use crate::timetable::Verdict;
+use crate::units::{Duration, Instant, Resources, Share};
 
 /// The one vocabulary of verdicts. Each is something a user can act on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,6 +47,14 @@ pub enum Reason {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         patience: Option<Duration>,
     },
+    /// It waits for the time from which its members are booked, and will be done so long before its deadline.
+    BookedFrom { from: Instant, members: u32, margin: Duration },
+    /// It cannot be in time beside those who were taken on; the earliest that it could be done.
+    DeadlineInfeasible {
+        deadline: Instant,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        earliest: Option<Instant>,
+    },
     /// There would be room, but it is kept for somebody ahead who is expected to start then.
     ReservedUntil { ahead: JobId, until: Instant },
     /// The line is served in order and somebody ahead is waiting.
@@ -82,6 +91,8 @@ impl Reason {
             Reason::SpreadUnsatisfied { .. } => "SpreadUnsatisfied",
             Reason::WaitingForVictims => "WaitingForVictims",
             Reason::BandwidthContended { .. } => "BandwidthContended",
+            Reason::BookedFrom { .. } => "BookedFrom",
+            Reason::DeadlineInfeasible { .. } => "DeadlineInfeasible",
             Reason::ReservedUntil { .. } => "ReservedUntil",
             Reason::BehindHigherPriority { .. } => "BehindHigherPriority",
             Reason::StartFailed { .. } => "StartFailed",
@@ -160,6 +171,27 @@ pub struct Explanation {
     /// Where it runs, or shall run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Assignment>,
+    /// How it stands to its deadline, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Due>,
+}
+
+/// Whether a job will be in time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Due {
+    pub deadline: Instant,
+    /// How sure that is; nothing where nobody looks at deadlines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// When it will be done by its booking; without one, when it would be at its fastest from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<Instant>,
+    /// The least members with which it would be in time from now on, if any are enough: what would save it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enough: Option<u32>,
+    /// What nine in ten predictions were not off by.
+    pub error: Share,
 }
 
 /// Somebody who stands further ahead in the line, with what puts it there.

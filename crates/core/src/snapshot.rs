@@ -15,6 +15,7 @@ use crate::queue::{Holdings, Pasts, Queue};
 use crate::reconfiguration::Ground;
 use crate::report::Reason;
 use crate::room::Room;
+use crate::timetable::Timetable;
 use crate::units::{Duration, Instant, Share};
 
 /// Borrowed: taking one costs nothing. Steps under way are counted as done, so `plan` is what the next decision
@@ -50,13 +51,17 @@ pub struct Snapshot<'a> {
     pub grounds: &'a [Ground],
     /// Who waits for a time at which there is room.
     pub reservations: &'a [Reservation],
+    /// What is booked for jobs with deadlines, and who has a deadline that counts.
+    pub timetable: &'a Timetable,
+    pub timed: &'a BTreeSet<JobId>,
     /// Priorities present, with the number of jobs of each.
     pub priorities: &'a BTreeMap<Priority, usize>,
     /// The number of this pass over the jobs, and when the last one was.
     pub pass: i64,
     pub last_pass: Option<Instant>,
-    /// Wake-ups fall on multiples of this.
+    /// Wake-ups fall on multiples of this, and decisions on multiples of that.
     pub tick: Duration,
+    pub round: Duration,
     /// A job is left alone until it has run for so long.
     pub min_run: Duration,
     /// Whether those wait that would not fit if every node were well and free.
@@ -86,6 +91,8 @@ pub struct ClassKey {
     pub length: u8,
     /// What it sends, where the policy looks at that.
     pub sends: u64,
+    /// Itself, where it has a deadline that the policy looks at: what it gets is its own matter.
+    pub due: Option<JobId>,
     pub roles: Vec<(RoleKind, ShapeId, Gang)>,
 }
 

@@ -59,6 +59,7 @@ mod tests {
             tick: Duration::ZERO,
             costs: Costs::default(),
             departures: Departures::default(),
+            estimates: world::Estimates::Exact,
             faults: Vec::new(),
         }
     }

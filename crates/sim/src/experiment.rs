@@ -15,7 +15,7 @@ mod write;
 use crate::results::Comparison;
 
 pub use beside::{Beside, Spread, beside};
-pub use definition::{Bar, Chart, Definition, DefinitionError};
+pub use definition::{Across, Along, Bar, Chart, Definition, DefinitionError};
 pub use judge::{Verdict, judge};
 pub use part::{Import, Observed, Part, Varied};
 pub use study::{Cells, Kind, Study, StudyError};

@@ -2,13 +2,18 @@
 //!
 //! Preemption is free, and jobs keep their progress. `Rules` says what else a source has of its own: whole seconds, or
 //! rounds and starts that take time. On one node the GPUs are one pool; on more, a job is made of members no larger
-//! than a node. openb brings its own nodes, and jobs that share GPUs; lingjun brings nodes and links, and no jobs.
+//! than a node. Where deadlines are met by changing sizes (elasticflow, pollux) members have one GPU, and tables say how
+//! fast each size is. openb brings its own nodes, and jobs that share GPUs; lingjun brings nodes and links, and no jobs.
 
+mod chronus;
+mod elasticflow;
 mod lingjun;
 mod muri;
 mod openb;
 mod philly;
+mod pollux;
 mod testbed;
+mod throughputs;
 mod tiresias;
 mod write;
 
@@ -17,18 +22,23 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
+use metronome_core::job::Binding;
 use metronome_core::units::{Duration, Gpus};
 
 use crate::scenario::InputError;
+use crate::scenario::curve::Curve;
 use crate::scenario::error::{Position, Problem, quoted};
 use crate::scenario::values::MOST_NODES;
 use crate::trace::parse_gpus;
 use crate::trace::table::{Cells, Column, Strangers, Table};
 
+pub use chronus::{CHRONUS_ROUND, chronus};
+pub use elasticflow::{ElasticflowOptions, elasticflow};
 pub use lingjun::{Lingjun, lingjun, write_lingjun};
 pub use muri::{MuriOptions, TimeFrom, muri};
 pub use openb::{Fill, Openb, OpenbOptions, openb, write_openb};
 pub use philly::philly;
+pub use pollux::{Batch, PolluxOptions, pollux};
 pub use testbed::testbed;
 pub use tiresias::tiresias;
 pub use write::{WriteError, write};
@@ -101,6 +111,8 @@ pub struct Imported {
     source: PathBuf,
     options: ImportOptions,
     rules: Rules,
+    /// Tables that jobs name.
+    scalings: Vec<(String, Curve)>,
     jobs: Vec<ImportedJob>,
 }
 
@@ -113,10 +125,22 @@ struct Rules {
     tick: Duration,
     /// From a start to the first iteration.
     start: Duration,
+    /// What going on from saved work costs.
+    restart: Duration,
+    /// GPUs of a member; as many as a node has, if none is said.
+    per_member: Option<NonZeroU32>,
 }
 
 impl Rules {
-    const WHOLE_SECONDS: Self = Self { round: Duration::ZERO, tick: Duration::SECOND, start: Duration::ZERO };
+    /// At any time, and free.
+    const FREE: Self = Self {
+        round: Duration::ZERO,
+        tick: Duration::ZERO,
+        start: Duration::ZERO,
+        restart: Duration::ZERO,
+        per_member: None,
+    };
+    const WHOLE_SECONDS: Self = Self { tick: Duration::SECOND, ..Self::FREE };
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,6 +151,33 @@ struct ImportedJob {
     duration: Duration,
     iterations: Option<u64>,
     model: Option<String>,
+    /// Counted from submission.
+    deadline: Option<Duration>,
+    binding: Option<Binding>,
+    /// The table that says how fast it is at each size.
+    scaling: Option<String>,
+}
+
+impl ImportedJob {
+    /// Nothing but its name and when it comes.
+    fn new(name: &str, submit: Duration) -> Self {
+        Self {
+            name: name.to_owned(),
+            submit,
+            gpus: Gpus::ZERO,
+            duration: Duration::ZERO,
+            iterations: None,
+            model: None,
+            deadline: None,
+            binding: None,
+            scaling: None,
+        }
+    }
+}
+
+/// So many seconds; at least something.
+fn nanoseconds(seconds: f64) -> Duration {
+    Duration((seconds * Duration::SECOND.0 as f64).round() as u64).max(Duration(1))
 }
 
 impl Imported {
@@ -151,7 +202,15 @@ impl Imported {
         jobs.truncate(kept);
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("trace");
         let name = name.trim_end_matches(".gz").trim_end_matches(".csv").to_owned();
-        Ok(Self { report, name, source: path.to_owned(), options, rules: Rules::WHOLE_SECONDS, jobs })
+        Ok(Self {
+            report,
+            name,
+            source: path.to_owned(),
+            options,
+            rules: Rules::WHOLE_SECONDS,
+            scalings: Vec::new(),
+            jobs,
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::encounter::Encounter;
 use metronome_core::cluster::Name;
 use metronome_core::id::NodeId;
-use metronome_core::job::Priority;
+use metronome_core::job::{Binding, Priority};
 use metronome_core::reconfiguration::{What, Why};
 use metronome_core::report::Reason;
 use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Share};
@@ -36,6 +36,32 @@ pub struct Segment {
     pub nodes: Vec<NodeId>,
 }
 
+/// How a job with a deadline was taken on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Taken {
+    /// Something was booked for it, which might have gone to others.
+    Planned,
+    /// It was promised to be in time.
+    Promised,
+}
+
+/// The cores of a process, in core-seconds while it trained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CpuUse {
+    /// The part of its work that one core does while the others are idle.
+    pub serial: Share,
+    /// In which cores computed.
+    pub used: f64,
+    /// In which it had them.
+    pub held: f64,
+}
+
+impl CpuUse {
+    pub fn none(serial: Share) -> Self {
+        Self { serial, used: 0.0, held: 0.0 }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct JobOutcome {
     pub name: Name,
@@ -54,6 +80,12 @@ pub struct JobOutcome {
     /// The time its work takes alone, at the size it asked for.
     pub alone: Duration,
     pub deadline: Option<Instant>,
+    /// How much its deadline binds, where it has one.
+    pub binding: Option<Binding>,
+    /// Whether it was ever taken on to be in time.
+    pub taken: Option<Taken>,
+    /// What it used of its cores, where it is one process on several of them.
+    pub cpu: Option<CpuUse>,
     pub gpus: Gpus,
     pub members: u32,
     /// The nodes of its last assignment.
@@ -61,7 +93,10 @@ pub struct JobOutcome {
     pub fate: Fate,
     pub preemptions: u32,
     pub moves: u32,
+    /// Changes of size by saving and starting again.
     pub resizes: u32,
+    /// Changes of size while it ran.
+    pub resizes_in_place: u32,
     /// Why it last waited.
     pub wait_reason: Option<Reason>,
     /// Its mean iteration time over that of running alone at the same placement and size, where the network is

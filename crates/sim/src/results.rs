@@ -17,6 +17,12 @@
 //! - `gpu_utilisation` is GPU-time spent training over capacity, from the first start to the last end.
 //! - `gpu_allocated.peak` is the most GPUs that jobs held at once, over capacity. Where nobody leaves it is what the
 //!   cluster holds when it is full.
+//! - `cpu_allocated_utilisation` is, over jobs of one process, core-time in which cores computed over core-time in which
+//!   the job had them while it trained: while one core does its part alone, the others are idle. `nearly_parallel` is
+//!   the same over those of which one core does at most a hundredth.
+//! - `deadlines` counts jobs that have one: met means completed by then; one that was refused, or failed, is missed.
+//! - `best_effort` is about jobs without a deadline, or with one that binds nobody.
+//! - `resizes` counts changes of size by saving and starting again, `resizes_in_place` those of jobs that went on.
 //! - `reconfigurations` counts what was changed for running jobs because of links, lanes and places, by what had become
 //!   other than it was.
 //! - `link_answer_s` runs from the change of a link to the first decision that knew of it, whatever it decided: `null`
@@ -34,8 +40,8 @@ use serde::{Deserialize, Serialize};
 use crate::outcome::Outcome;
 
 pub use figures::{
-    Allocated, ByPriority, Class, Deadlines, Decisions, ExchangeSeconds, Figures, JctSeconds, Jobs,
-    LinkAnswerSeconds, QueueingSeconds, Reconfigurations, Slowdown, Utilisation,
+    Allocated, BestEffort, Bound, ByPriority, Class, CpuUtilisation, Deadlines, Decisions, ExchangeSeconds,
+    Figures, JctSeconds, Jobs, LinkAnswerSeconds, QueueingSeconds, Reconfigurations, Slowdown, Utilisation,
 };
 pub(crate) use measure::queueing_time;
 pub use per_job::per_job_csv;

@@ -1,5 +1,7 @@
 //! A scenario: a cluster, queues, policies and the jobs that arrive, as YAML documents say them.
 
+mod cores;
+pub(crate) mod curve;
 mod documents;
 mod draw;
 pub(crate) mod error;
@@ -25,6 +27,7 @@ use metronome_core::queue::Queue;
 use metronome_core::units::{Bandwidth, Duration, Instant, Share};
 
 use crate::model::TrainingModel;
+use crate::world::Estimates;
 
 pub use draw::Drawn;
 pub(crate) use draw::gaussian;
@@ -44,12 +47,14 @@ pub struct Scenario {
     pub sources: Vec<Source>,
     /// The rate at which the GPUs of one node talk to each other; free, if none is said.
     pub within_node: Option<Bandwidth>,
-    /// Decisions fall on multiples of this; zero for none.
+    /// Decisions fall on multiples of this; zero for none. `edf` and `elasticflow` count from the decision before.
     pub round: Duration,
     /// When the order of jobs asks to be looked at again falls on multiples of this; zero for none.
     pub tick: Duration,
     pub costs: Costs,
     pub departures: Departures,
+    /// How well the scheduler knows how long jobs take, unless a run says otherwise.
+    pub estimates: Estimates,
     pub faults: Vec<Fault>,
 }
 
@@ -129,6 +134,17 @@ pub struct Arrival {
     pub spec: Arc<JobSpec>,
     /// What it computes and sends. Without it the job works for `spec.work.alone` and sends nothing.
     pub training: Option<Arc<TrainingModel>>,
+    /// What its owner asked for, where the scheduler may choose.
+    pub asks: Option<Asks>,
+}
+
+/// What the owner of a job asks for that may have other sizes, too: whoever ignores deadlines gives it that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asks {
+    /// Members of the role that may have more or fewer.
+    pub members: u32,
+    /// The part of an iteration that one core does, where members are the cores of one process.
+    pub serial: Option<Share>,
 }
 
 /// What the world itself takes, whatever the job.

@@ -1,7 +1,7 @@
 //! Traces: jobs as rows of a CSV, read one by one.
 //!
 //! The header is `job,submit_s,gpus,duration_s` and optionally `model,iterations,priority,user,queue,deadline_s,
-//! min_gpus,max_gpus,cpu,memory,gpu_types`, in any order. The name of a model that is not known is accepted and not used.
+//! min_gpus,max_gpus,cpu,memory,gpu_types,binding,value,scaling`, in any order. The name of a model that is not known is accepted and not used.
 
 mod guard;
 pub(crate) mod table;
@@ -9,7 +9,7 @@ pub(crate) mod table;
 use std::path::Path;
 use std::str::FromStr;
 
-use metronome_core::job::Priority;
+use metronome_core::job::{Binding, Priority};
 use metronome_core::units::{Cpu, Duration, Gpus, Iterations, Memory, QuantityError};
 
 use crate::scenario::InputError;
@@ -17,7 +17,7 @@ use crate::scenario::error::{Position, Problem, quoted};
 use crate::scenario::values::{check_name, whole_number};
 use table::{Cells, Column, Strangers, Table};
 
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column; 18] = [
     Column::required("job"),
     Column::required("submit_s"),
     Column::required("gpus"),
@@ -33,6 +33,9 @@ const COLUMNS: [Column; 15] = [
     Column::optional("cpu"),
     Column::optional("memory"),
     Column::optional("gpu_types"),
+    Column::optional("binding"),
+    Column::optional("value"),
+    Column::optional("scaling"),
 ];
 
 /// One job, as its row says it; names are not yet looked up.
@@ -57,12 +60,17 @@ pub struct Row<'a> {
     pub memory: Option<Memory>,
     /// Any of these, with `|` between them.
     pub gpu_types: Option<&'a str>,
+    /// How much the deadline binds, and what meeting it is worth.
+    pub binding: Option<Binding>,
+    pub value: Option<u32>,
+    /// The table that says how fast it is at each size.
+    pub scaling: Option<&'a str>,
 }
 
 /// A trace that is being read.
 #[derive(Debug)]
 pub struct Trace {
-    table: Table<15>,
+    table: Table<18>,
 }
 
 impl Trace {
@@ -88,7 +96,7 @@ impl Trace {
     }
 }
 
-fn row<'a>(cells: &Cells<'a, 15>) -> Result<Row<'a>, String> {
+fn row<'a>(cells: &Cells<'a, 18>) -> Result<Row<'a>, String> {
     let [
         job,
         submit,
@@ -104,7 +112,7 @@ fn row<'a>(cells: &Cells<'a, 15>) -> Result<Row<'a>, String> {
         max,
         beside @ ..,
     ] = cells.values;
-    let [cpu, memory, gpu_types] = beside;
+    let [cpu, memory, gpu_types, binding, value, scaling] = beside;
     let job = job.unwrap_or_default();
     check_name(job)?;
     let duration = seconds(duration, "duration_s")?;
@@ -128,13 +136,26 @@ fn row<'a>(cells: &Cells<'a, 15>) -> Result<Row<'a>, String> {
         priority: priority.map(priority_of).transpose()?,
         user,
         queue,
-        deadline: seconds(deadline, "deadline_s")?,
+        deadline: deadline_of(deadline)?,
         min_gpus: gpu_count(min, "min_gpus")?,
         max_gpus: gpu_count(max, "max_gpus")?,
         cpu: amount(cpu, "cpu")?,
         memory: amount(memory, "memory")?,
         gpu_types,
+        binding: binding.map(binding_of).transpose()?,
+        value: value
+            .map(|text| named("value", whole_number(text, 1..=1_000_000)))
+            .transpose()?
+            .map(|value| value as u32),
+        scaling,
     })
+}
+
+fn deadline_of(text: Option<&str>) -> Result<Option<Duration>, String> {
+    match seconds(text, "deadline_s")? {
+        Some(Duration::ZERO) => Err("deadline_s: the deadline is over when the job is submitted".into()),
+        deadline => Ok(deadline),
+    }
 }
 
 fn named<T>(column: &str, result: Result<T, String>) -> Result<T, String> {
@@ -153,6 +174,11 @@ pub(crate) fn parse_seconds(text: &str) -> Result<Duration, QuantityError> {
 /// The same in thousandths of a second.
 pub(crate) fn parse_millis(text: &str) -> Result<Duration, QuantityError> {
     parse_time(text, "ms")
+}
+
+/// The same in minutes.
+pub(crate) fn parse_minutes(text: &str) -> Result<Duration, QuantityError> {
+    parse_time(text, "m")
 }
 
 fn parse_time(text: &str, unit: &str) -> Result<Duration, QuantityError> {
@@ -189,6 +215,15 @@ pub(crate) fn parse_gpus(text: &str) -> Result<Gpus, String> {
         return Err(format!("{} is more than {MOST} GPUs", quoted(text)));
     }
     Ok(gpus)
+}
+
+fn binding_of(text: &str) -> Result<Binding, String> {
+    match text {
+        "strict" => Ok(Binding::Strict),
+        "soft" => Ok(Binding::Soft),
+        "bestEffort" => Ok(Binding::BestEffort),
+        other => Err(format!("binding: {} is none of strict, soft, bestEffort", quoted(other))),
+    }
 }
 
 fn priority_of(text: &str) -> Result<Priority, String> {

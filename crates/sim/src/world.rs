@@ -4,6 +4,7 @@
 //! same instant, in a further round. A run ends when no event can change anything any more.
 
 mod agenda;
+mod asked;
 mod books;
 mod dice;
 mod encounters;
@@ -22,11 +23,14 @@ use metronome_core::job::{Gang, JobSpec};
 use metronome_core::journal::Journal;
 use metronome_core::plan::StepId;
 use metronome_core::policy::{Gangs, Policy};
+use metronome_core::progress::Sample;
 use metronome_core::reconfiguration::Why;
+use metronome_core::report::{Reason, State as JobState};
+use metronome_core::timetable::Verdict;
 use metronome_core::units::{Bandwidth, Duration, Gpus, Instant};
 
 use crate::model::TrainingModel;
-use crate::outcome::{Because, Change, Fate, Outcome};
+use crate::outcome::{Because, Change, Fate, Outcome, Taken};
 use crate::scenario::{Arrival, Departures, Fault, Scenario, profile};
 use agenda::{Agenda, Happening};
 use books::Books;
@@ -112,6 +116,9 @@ pub fn state_at(scenario: &Scenario, options: RunOptions, at: Instant) -> State 
     world.engine.state().clone()
 }
 
+/// Training code reports when it has run for so long where it is.
+const REPORTS_AFTER: Duration = Duration::MINUTE;
+
 const EVENTS_BETWEEN_REPORTS: u64 = 2000;
 
 /// An engine that wakes so often without anything happening in the world will do so for ever.
@@ -156,7 +163,8 @@ struct Owner {
 
 impl<'a> World<'a> {
     fn new(scenario: &'a Scenario, options: RunOptions) -> Self {
-        let arrivals = scenario.arrivals(options.seed);
+        let seen = |arrival| asked::seen_by(options.policy.deadlines, arrival);
+        let arrivals: Vec<Arrival> = scenario.arrivals(options.seed).into_iter().map(seen).collect();
         let settings = Settings {
             round: scenario.round,
             tick: scenario.tick,
@@ -189,7 +197,7 @@ impl<'a> World<'a> {
             dice: Dice::new(options.seed, &scenario.faults),
             wires,
             trainings: arrivals.iter().map(|arrival| Training::of(arrival, split)).collect(),
-            misjudged: options.estimates.factors(options.seed, arrivals.len()),
+            misjudged: options.estimates.or(scenario.estimates).factors(options.seed, arrivals.len()),
             arrivals,
             owners: IdVec::new(),
             books: Books::of(nodes),
@@ -252,6 +260,7 @@ impl<'a> World<'a> {
                     self.engine.observe(self.now, Event::LinkChanged { link, rate });
                 }
                 Happening::LoopIsSeen { training, epoch } => self.loop_is_seen(training, epoch),
+                Happening::Reports { training, epoch } => self.reports(training, epoch),
                 Happening::Finishes { training, epoch } => self.finishes(training, epoch),
             }
         }
@@ -266,6 +275,7 @@ impl<'a> World<'a> {
             let reasons = self.engine.state().reconfigured.iter().map(|made| made.why);
             self.watch.decided(self.now, reasons);
             self.note_changes();
+            self.note_who_is_taken_on();
             self.keep_to_lanes();
         }
         for step in steps.into_inner() {
@@ -273,6 +283,39 @@ impl<'a> World<'a> {
         }
         for (index, job) in std::mem::take(&mut self.arrived) {
             self.trainings[index].wait_reason = self.engine.verdict(job);
+        }
+        self.let_go_of_the_refused();
+    }
+
+    /// Once taken on, a job counts among those who were, whatever becomes of it.
+    fn note_who_is_taken_on(&mut self) {
+        for (job, entry) in self.engine.state().timetable.iter() {
+            let taken = match entry.verdict {
+                Verdict::Promised => Some(Taken::Promised),
+                Verdict::Planned => Some(Taken::Planned),
+                Verdict::Pending => None,
+            };
+            let training = &mut self.trainings[self.owners[job].training];
+            training.taken = training.taken.max(taken);
+        }
+    }
+
+    /// Jobs that were refused, or have failed, by what was just decided.
+    fn let_go_of_the_refused(&mut self) {
+        let over = self.engine.state().over.iter().rev().take_while(|(_, ended)| ended.ended == self.now);
+        let given_up = over.filter_map(|(job, ended)| match (ended.state, &ended.reason) {
+            (JobState::Refused, reason) => Some((*job, Fate::Refused, reason.clone())),
+            (JobState::Failed, reason @ Some(Reason::DeadlineInfeasible { .. })) => {
+                Some((*job, Fate::Failed, reason.clone()))
+            }
+            _ => None,
+        });
+        for (job, fate, reason) in given_up.collect::<Vec<_>>() {
+            let index = self.owners[job].training;
+            if !self.trainings[index].is_over() {
+                self.trainings[index].wait_reason = reason;
+                self.end(index, fate);
+            }
         }
     }
 
@@ -383,6 +426,9 @@ impl<'a> World<'a> {
             None => {
                 let (left, epoch) = (training.time_left(), training.epoch);
                 self.agenda.add(now + left, Happening::Finishes { training: index, epoch });
+                if self.misjudged[index] != 1.0 {
+                    self.agenda.add(now + REPORTS_AFTER, Happening::Reports { training: index, epoch });
+                }
             }
         }
     }
@@ -391,7 +437,7 @@ impl<'a> World<'a> {
         let training = &mut self.trainings[index];
         if training.is_training() {
             let iterations = if training.model.is_some() { self.wires.stop(self.now, index) } else { 0 };
-            training.halt(self.now, iterations, keeping == Keeping::All);
+            training.halt(self.now, iterations, keeping);
         }
         self.note(index);
     }
@@ -399,6 +445,18 @@ impl<'a> World<'a> {
     fn note(&mut self, index: usize) {
         if self.keep == Keep::Pictures {
             self.trainings[index].note(self.now);
+        }
+    }
+
+    /// Of a job that takes longer or shorter than was said, how many of its iterations are done.
+    fn reports(&mut self, index: usize, epoch: u64) {
+        let training = &self.trainings[index];
+        let all = self.arrivals[index].spec.work.iterations;
+        let Some(all) = all.filter(|_| training.epoch == epoch && !training.is_over()) else { return };
+        let iterations = training.iterations_of(all, self.now);
+        let sample = Sample { at: self.now, iterations, loss: None };
+        for job in training.members.iter().filter_map(|member| member.job) {
+            self.engine.observe(self.now, Event::Progress { job, sample });
         }
     }
 
@@ -507,6 +565,8 @@ enum Keeping {
     All,
     /// Only what was saved.
     Saved,
+    /// Nothing is stopped: it goes on at once, at another pace.
+    Running,
 }
 
 /// Every member as a job of its own, for schedulers that know no gangs.

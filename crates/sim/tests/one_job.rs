@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use metronome_core::job::Deadline;
 use metronome_core::units::{Duration, Instant};
 use metronome_sim::scenario::{Arrival, InputError, Scenario, Setting};
 
@@ -40,7 +41,11 @@ fn a_job_knows_the_queues_and_users_of_the_world_it_comes_to() {
     assert_eq!(&*world.queues[job.spec.queue].name, "research");
     assert_eq!(job.spec.user, world.queues[job.spec.queue].users[0].priority);
     assert_eq!(job.at, Instant::from_secs(600));
-    assert_eq!(job.spec.deadline, Some(job.at + Duration::HOUR), "a deadline counts from submission");
+    assert_eq!(
+        job.spec.deadline,
+        Some(Deadline::soft(job.at + Duration::HOUR)),
+        "a deadline counts from submission"
+    );
 }
 
 #[test]

@@ -267,8 +267,8 @@ fn a_job_says_what_can_be_done() {
         ),
         (
             job("  {work: {duration: 1s}, onMiss: Fail}"),
-            ":11:34: `onMiss: Fail` is not simulated by this version",
-            None,
+            ":11:34: `onMiss: Fail` is for a job with a deadline",
+            Some("add deadline: {after: 6h}"),
         ),
     ]);
 }
@@ -663,7 +663,7 @@ fn a_workload_says_all_that_is_drawn_and_nothing_else() {
         (
             workload("  {jobs: 5, arrivals: {poisson: {load: 0.8}}}"),
             ":11:40: missing field `gpus` beside `arrivals.poisson`",
-            Some("say how large: gpus: {from: 2, to: 32}"),
+            Some("say how large: gpus: {from: 2, to: 32}, or cpus: {max: 32, asks: 4}"),
         ),
         (
             workload("  {jobs: 5, arrivals: {poisson: {load: 0.8}}, gpus: {from: 1, to: 2}}"),

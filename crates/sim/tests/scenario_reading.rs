@@ -5,7 +5,7 @@ use std::path::Path;
 
 use metronome_core::cluster::{Level, Vertex};
 use metronome_core::id::{NodeId, QueueId};
-use metronome_core::job::{Capabilities, Gang, Priority, RoleKind, Topology};
+use metronome_core::job::{Capabilities, Deadline, Gang, Priority, RoleKind, Topology};
 use metronome_core::policy::{
     Gangs, Links, Moving, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns, Weights,
 };
@@ -74,7 +74,7 @@ fn a_training_job_is_read_with_everything_it_says() {
     let arrival = jobs.iter().find(|job| &*job.spec.name == "team-a/bert").unwrap();
     let spec = &arrival.spec;
     assert_eq!(arrival.at, Instant::from_secs(10));
-    assert_eq!(spec.deadline, Some(Instant::from_secs(10 + 6 * 3600)));
+    assert_eq!(spec.deadline, Some(Deadline::soft(Instant::from_secs(10 + 6 * 3600))));
     assert_eq!((spec.queue, spec.priority, spec.user), (QueueId(2), Priority::HIGH, Share(500_000)));
     assert_eq!(spec.roles[0].kind, RoleKind::Ps);
     assert_eq!(spec.roles[1].gang, Gang::elastic(4, 16).unwrap());

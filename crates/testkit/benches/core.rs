@@ -3,6 +3,9 @@
 //! case, then a table; how cost grows is read off the ratios. Names of cases, as in `metronome-10000x5000-200-queues`,
 //! select those.
 
+#[path = "core/deadlines.rs"]
+mod deadlines;
+
 use std::sync::Arc;
 use std::time::{Duration as WallTime, Instant as WallClock};
 
@@ -85,7 +88,12 @@ fn main() {
     let cases = policies.into_iter().chain(queues).chain(nodes).chain(jobs).chain(unalike).chain(links);
     let wanted: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with("--")).collect();
     let cases = cases.filter(|case| wanted.is_empty() || wanted.contains(&case.name()));
-    let rows: Vec<serde_json::Value> = cases.map(|case| measure(&case)).collect();
+    let mut rows: Vec<serde_json::Value> = cases.map(|case| measure(&case)).collect();
+    if wanted.is_empty() || wanted.iter().any(|name| name == deadlines::NAME) {
+        let row = deadlines::measure();
+        println!("{row}");
+        rows.push(row);
+    }
     print_table(&rows);
 }
 

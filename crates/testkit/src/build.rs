@@ -14,7 +14,7 @@ use metronome_sim::model::{self, Pattern, TrainingModel};
 use metronome_sim::noise::Noise;
 use metronome_sim::outcome::Outcome;
 use metronome_sim::scenario::{Arrival, Costs, Departures, Fault, Scenario, Source};
-use metronome_sim::world::{self, RunOptions};
+use metronome_sim::world::{self, Estimates, RunOptions};
 
 pub fn gpus(count: u64) -> Resources {
     Resources { gpus: Gpus::whole(count), ..Resources::NONE }
@@ -74,7 +74,8 @@ pub fn policy(name: &str) -> Policy {
 }
 
 pub fn scenario(cluster: Cluster, jobs: impl IntoIterator<Item = (u64, JobSpec)>) -> Scenario {
-    let arrival = |(at, spec)| Arrival { at: Instant::from_secs(at), spec: Arc::new(spec), training: None };
+    let arrival =
+        |(at, spec)| Arrival { at: Instant::from_secs(at), spec: Arc::new(spec), training: None, asks: None };
     with_arrivals(cluster, jobs.into_iter().map(arrival).collect())
 }
 
@@ -87,6 +88,7 @@ pub fn training_scenario(
         at: Instant::from_secs(at),
         spec: Arc::new(spec),
         training: Some(Arc::new(model)),
+        asks: None,
     };
     with_arrivals(cluster, jobs.into_iter().map(arrival).collect())
 }
@@ -103,6 +105,7 @@ fn with_arrivals(cluster: Cluster, arrivals: Vec<Arrival>) -> Scenario {
         tick: Duration::SECOND,
         costs: Costs::default(),
         departures: Departures::default(),
+        estimates: Estimates::Exact,
         faults: Vec::new(),
     }
 }

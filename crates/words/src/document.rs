@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-use metronome_core::report::{Ahead, Best, Explanation, Reason};
-use metronome_core::units::{Duration, Resources};
+use metronome_core::report::{Ahead, Best, Due, Explanation, Reason};
+use metronome_core::timetable::Verdict;
+use metronome_core::units::{Duration, Instant, Resources};
 
 use super::{members_by_node, sentence, state_name};
 use crate::forecast::Foreseen;
@@ -25,7 +26,19 @@ pub struct Document<'a> {
     ahead: Vec<&'a str>,
     ahead_because: Vec<Because>,
     nodes: Vec<OnNode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<DeadlineText>,
     forecast: Option<ForecastDocument>,
+}
+
+/// How a job stands to its deadline.
+#[derive(Debug, Serialize)]
+struct DeadlineText {
+    at_s: f64,
+    verdict: Option<&'static str>,
+    end_s: Option<f64>,
+    members_enough: Option<u32>,
+    error: f64,
 }
 
 /// What is foreseen of one job.
@@ -97,6 +110,7 @@ pub fn document<'a>(explanation: &'a Explanation, names: &impl Names) -> Documen
         ahead: explanation.ahead.iter().map(|ahead| &*ahead.job).collect(),
         ahead_because: explanation.ahead.iter().map(because).collect(),
         nodes: nodes(explanation, names),
+        deadline: explanation.due.as_ref().map(deadline),
         forecast: None,
     }
 }
@@ -108,6 +122,20 @@ pub fn document_foreseeing<'a>(
     foreseen: &Foreseen<'_>,
 ) -> Document<'a> {
     Document { forecast: Some(foreseen.document()), ..document(explanation, names) }
+}
+
+fn deadline(due: &Due) -> DeadlineText {
+    DeadlineText {
+        at_s: due.deadline.as_secs_f64(),
+        verdict: due.verdict.map(|verdict| match verdict {
+            Verdict::Promised => "promised",
+            Verdict::Planned => "planned",
+            Verdict::Pending => "pending",
+        }),
+        end_s: due.ends.map(Instant::as_secs_f64),
+        members_enough: due.enough,
+        error: due.error.as_f64(),
+    }
 }
 
 fn best_text(best: &Best, names: &impl Names) -> BestText {

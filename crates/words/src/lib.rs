@@ -13,7 +13,8 @@ use std::fmt::Write;
 use metronome_core::id::{JobId, NodeId};
 use metronome_core::job::Priority;
 use metronome_core::plan::Assignment;
-use metronome_core::report::{Ahead, Best, Explanation, Failure, Reason, State};
+use metronome_core::report::{Ahead, Best, Due, Explanation, Failure, Reason, State};
+use metronome_core::timetable::Verdict;
 use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources};
 
 pub use document::{Document, ForecastDocument, document, document_foreseeing};
@@ -76,6 +77,9 @@ fn told(explanation: &Explanation, names: &impl Names, submitted: Option<String>
         let ahead: Vec<String> = explanation.ahead.iter().map(with_its_claim).collect();
         fact("line", place_in_line(position, Some(explanation.priority), &ahead));
     }
+    if let Some(due) = explanation.due.as_ref().filter(|_| !over) {
+        fact("deadline", will_be_in_time(due));
+    }
     if let Some(assignment) = &explanation.assignment {
         fact("nodes", nodes(assignment, names));
     }
@@ -120,6 +124,29 @@ pub fn priority_name(priority: Priority) -> String {
         Priority::NORMAL => "normal".into(),
         Priority::LOW => "low".into(),
         Priority(number) => number.to_string(),
+    }
+}
+
+/// Whether a job will be in time, by how much, and how sure that is.
+fn will_be_in_time(due: &Due) -> String {
+    let Due { deadline, verdict, ends, enough, error } = due;
+    let end = ends.map(|ends| match ends <= *deadline {
+        true => format!("done {} before it", deadline.since(ends)),
+        false => format!("done {} after it", ends.since(*deadline)),
+    });
+    let off = match error.0 {
+        0 => String::new(),
+        _ => format!("; predictions were off by up to {:.0} %", error.as_f64() * 100.0),
+    };
+    let saved = || match enough {
+        Some(members) => format!("in time with {} from now on", count(*members, "member")),
+        None => format!("at its fastest {}", end.clone().unwrap_or_else(|| "nobody knows when".into())),
+    };
+    match (verdict, &end) {
+        (Some(Verdict::Promised), Some(end)) => format!("promised: {end}, whoever comes{off}"),
+        (Some(Verdict::Planned), Some(end)) => format!("planned: {end}, unless others need its place{off}"),
+        (Some(_), _) => format!("nothing is booked for it: {}{off}", saved()),
+        (None, _) => format!("nobody sees to it: {}", saved()),
     }
 }
 
@@ -217,6 +244,20 @@ pub fn sentence(reason: &Reason, names: &impl Names) -> String {
         ),
         Reason::BandwidthContended { patience: None } => {
             "there is room for it, but others use the links there so much that too little is left for what it sends".into()
+        }
+        Reason::BookedFrom { members, margin, .. } => format!(
+            "{} booked for it later, with which it will be done {margin} before its deadline",
+            match members {
+                1 => "one member is".into(),
+                members => format!("{members} members are"),
+            }
+        ),
+        Reason::DeadlineInfeasible { deadline, earliest: Some(earliest) } => format!(
+            "it cannot be done by its deadline beside those who were taken on before: at the earliest {} after it",
+            earliest.since(*deadline)
+        ),
+        Reason::DeadlineInfeasible { earliest: None, .. } => {
+            "it can no longer be done by its deadline".into()
         }
         Reason::ReservedUntil { ahead, .. } => {
             format!(

@@ -8,7 +8,7 @@ use metronome_core::cluster::{Level, Name};
 use metronome_core::id::{JobId, NodeId, QueueId};
 use metronome_core::job::{Gang, JobSpec, Priority};
 use metronome_core::plan::{Assignment, Part};
-use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources};
+use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources, Share};
 
 use super::*;
 
@@ -91,6 +91,21 @@ fn every_reason_is_a_sentence() {
         ),
         (Reason::WaitingForVictims, "its place is chosen, and others have yet to leave it"),
         (
+            Reason::BookedFrom { from: Instant::from_secs(60), members: 4, margin: Duration::from_secs(600) },
+            "4 members are booked for it later, with which it will be done 10m before its deadline",
+        ),
+        (
+            Reason::DeadlineInfeasible {
+                deadline: Instant::from_secs(60),
+                earliest: Some(Instant::from_secs(90)),
+            },
+            "it cannot be done by its deadline beside those who were taken on before: at the earliest 30s after it",
+        ),
+        (
+            Reason::DeadlineInfeasible { deadline: Instant::from_secs(60), earliest: None },
+            "it can no longer be done by its deadline",
+        ),
+        (
             Reason::ReservedUntil { ahead: JobId(3), until: Instant::from_secs(60) },
             "there is room for it, but that is kept for `job-3`, which is ahead of it and has waited long",
         ),
@@ -135,6 +150,7 @@ fn waiting() -> Explanation {
         ahead: vec![ahead("a", Priority::HIGH), ahead("b", Priority::NORMAL), ahead("c", Priority(7))],
         best: Some(Best { level: Level(0), domain: Arc::from("rack-1"), fit: 2, members: 4 }),
         assignment: None,
+        due: None,
     }
 }
 
@@ -228,4 +244,28 @@ fn one_line_says_need_free_and_who_is_ahead() {
         line.contains("; need ") && line.contains(", free now ") && line.contains("behind a, b, c"),
         "{line}"
     );
+}
+
+#[test]
+fn a_job_hears_whether_it_will_be_in_time_and_what_would_save_it() {
+    let due = Due {
+        deadline: Instant::from_secs(3600),
+        verdict: Some(Verdict::Promised),
+        ends: Some(Instant::from_secs(3000)),
+        enough: Some(2),
+        error: Share(80_000),
+    };
+    let said = |due: &Due| {
+        let text = lines(&Explanation { due: Some(due.clone()), ..waiting() }, &Numbered);
+        text.lines().find_map(|line| line.strip_prefix("deadline   ")).unwrap().to_owned()
+    };
+    assert_eq!(said(&due), "promised: done 10m before it, whoever comes; predictions were off by up to 8 %");
+    let planned = Due { verdict: Some(Verdict::Planned), error: Share::NONE, ..due.clone() };
+    assert_eq!(said(&planned), "planned: done 10m before it, unless others need its place");
+    let pending = Due { verdict: Some(Verdict::Pending), error: Share::NONE, ..due.clone() };
+    assert_eq!(said(&pending), "nothing is booked for it: in time with 2 members from now on");
+    let late = Due { ends: Some(Instant::from_secs(3660)), enough: None, ..pending };
+    assert_eq!(said(&late), "nothing is booked for it: at its fastest done 1m after it");
+    let unseen = Due { verdict: None, ..late };
+    assert_eq!(said(&unseen), "nobody sees to it: at its fastest done 1m after it");
 }

@@ -16,7 +16,7 @@ use metronome_sim::import;
 use metronome_sim::outcome::Outcome;
 use metronome_sim::results::Comparison;
 use metronome_sim::scenario::Scenario;
-use metronome_sim::world::Keep;
+use metronome_sim::world::{Estimates, Keep};
 
 use crate::commands::sim_compare::watched;
 use crate::exit::Exit;
@@ -122,11 +122,14 @@ fn read_scenarios<'a>(
             left_out.push(format!("left out {}: {why}", part.name));
             continue;
         }
-        let scenario = match (&part.import, &part.varied) {
+        let mut scenario = match (&part.import, &part.varied) {
             (Some(trace), _) => imported(trace, part, args)?,
             (None, Some(varied)) => Scenario::read_varied(&args.folder.join(&varied.file), &varied.with)?,
             (None, None) => Scenario::read(&args.folder.join(&part.name))?,
         };
+        if let Some(error) = part.misjudged {
+            scenario.estimates = Estimates::Uniform { error };
+        }
         policies::find_all(definition.policies_of(part), &scenario)?;
         let observed = read_observed(part, &scenario, args)?;
         ready.push(Ready { part, scenario, observed });

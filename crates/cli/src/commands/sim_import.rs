@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use metronome_core::job::Binding;
 use metronome_core::units::Duration;
 use metronome_sim::import::{
-    self, Fill, ImportOptions, ImportReport, Imported, MuriOptions, OpenbOptions, TimeFrom,
+    self, Batch, ElasticflowOptions, Fill, ImportOptions, ImportReport, Imported, MuriOptions, OpenbOptions,
+    PolluxOptions, TimeFrom,
 };
 use metronome_sim::scenario::Departures;
 
@@ -24,18 +26,30 @@ pub(crate) struct SimImport {
     /// Where to write the scenario
     #[arg(short, long, value_name = "SCENARIO")]
     out: PathBuf,
-    /// Nodes of the cluster; 16 if not given, 8 for muri; openb has its own
+    /// Nodes of the cluster; 16 if not given, 8 for muri, 120 for chronus; openb has its own
     #[arg(long, value_name = "N")]
     nodes: Option<NonZeroU32>,
-    /// GPUs on each node; openb has its own
-    #[arg(long, value_name = "G", default_value = "8")]
-    gpus_per_node: NonZeroU32,
+    /// GPUs on each node; 8 if not given, 4 for pollux; openb has its own
+    #[arg(long, value_name = "G")]
+    gpus_per_node: Option<NonZeroU32>,
     /// Take the first N jobs only
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// muri: decide at multiples of TIME only; 360s if not given, 0s for at any time
+    /// muri, elasticflow, chronus, pollux: decide at multiples of TIME only; 360s, 240s, 60s and 60s if not given, 0s for at any time
     #[arg(long, value_name = "TIME")]
     round: Option<Duration>,
+    /// elasticflow: the type of GPU whose throughputs lie beside the trace, or a folder of throughputs; A100 if not given
+    #[arg(long, value_name = "TYPE")]
+    scaling: Option<String>,
+    /// elasticflow: how much deadlines bind; soft if not given
+    #[arg(long, value_enum, value_name = "BINDING")]
+    binding: Option<Bound>,
+    /// pollux: the folder of measurements; traces beside that of the workload, if not given
+    #[arg(long, value_name = "FOLDER")]
+    traces: Option<PathBuf>,
+    /// pollux: the batch size of jobs; given if not given
+    #[arg(long, value_enum, value_name = "RULE")]
+    batch: Option<BatchRule>,
     /// muri: which columns say how long a job takes; duration if not given
     #[arg(long, value_enum, value_name = "COLUMNS")]
     time: Option<Time>,
@@ -61,6 +75,12 @@ enum TraceFormat {
     Philly,
     /// The CSV of Muri's simulator and testbed: rounds of 360 s, 30 s for every start, free preemption
     Muri,
+    /// ElasticFlow's traces: deadlines, sizes by tables of throughput, rounds of 240 s, 10 s for a change of size
+    Elasticflow,
+    /// Chronus' traces of Philly: deadlines that bind strictly or not at all, in minutes
+    Chronus,
+    /// Pollux' workloads: goodput by size, rounds of 60 s, 30 s for a change of size
+    Pollux,
     /// Alibaba's openb: nodes and pods with CPU, memory and shares of GPUs
     Openb,
     /// Alibaba's Lingjun: the hosts and switches of a training cluster, without jobs
@@ -75,6 +95,22 @@ enum Time {
     Iterations,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Bound {
+    /// Whoever is taken on is kept
+    Strict,
+    /// Whoever is taken on may give way to others of whom more can be in time
+    Soft,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum BatchRule {
+    /// What the workload says
+    Given,
+    /// In each epoch the one of the best goodput
+    Adaptive,
+}
+
 pub(crate) fn run(args: &SimImport) -> Result<Reply, Failure> {
     refuse_options_elsewhere(args)?;
     let options = args.options();
@@ -82,6 +118,14 @@ pub(crate) fn run(args: &SimImport) -> Result<Reply, Failure> {
         TraceFormat::Tiresias => written(&import::tiresias(&args.file, options)?, args)?,
         TraceFormat::Philly => written(&import::philly(&args.file, options)?, args)?,
         TraceFormat::Muri => written(&import::muri(&args.file, options, args.muri())?, args)?,
+        TraceFormat::Elasticflow => {
+            written(&import::elasticflow(&args.file, options, &args.elasticflow())?, args)?
+        }
+        TraceFormat::Chronus => {
+            let round = args.round.unwrap_or(import::CHRONUS_ROUND);
+            written(&import::chronus(&args.file, options, round)?, args)?
+        }
+        TraceFormat::Pollux => written(&import::pollux(&args.file, options, &args.pollux())?, args)?,
         TraceFormat::Openb => openb(args)?,
         TraceFormat::Lingjun => return lingjun(args),
     };
@@ -117,9 +161,39 @@ fn lingjun(args: &SimImport) -> Result<Reply, Failure> {
 
 impl SimImport {
     fn options(&self) -> ImportOptions {
-        let usual = NonZeroU32::new(if self.format == TraceFormat::Muri { 8 } else { 16 });
-        let nodes = self.nodes.or(usual).unwrap_or(NonZeroU32::MIN);
-        ImportOptions { nodes, gpus_per_node: self.gpus_per_node, limit: self.limit }
+        let (nodes, gpus) = match self.format {
+            TraceFormat::Muri => (8, 8),
+            TraceFormat::Chronus => (120, 8),
+            TraceFormat::Pollux => (16, 4),
+            _ => (16, 8),
+        };
+        let usual = |count| NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN);
+        ImportOptions {
+            nodes: self.nodes.unwrap_or(usual(nodes)),
+            gpus_per_node: self.gpus_per_node.unwrap_or(usual(gpus)),
+            limit: self.limit,
+        }
+    }
+
+    fn elasticflow(&self) -> ElasticflowOptions {
+        let published = ElasticflowOptions::published();
+        ElasticflowOptions {
+            scaling: self.scaling.clone().unwrap_or(published.scaling),
+            round: self.round.unwrap_or(published.round),
+            binding: match self.binding {
+                Some(Bound::Strict) => Binding::Strict,
+                Some(Bound::Soft) | None => published.binding,
+            },
+        }
+    }
+
+    fn pollux(&self) -> PolluxOptions {
+        let batch = match self.batch {
+            Some(BatchRule::Adaptive) => Batch::Adaptive,
+            Some(BatchRule::Given) | None => Batch::Given,
+        };
+        let round = self.round.unwrap_or(PolluxOptions::PUBLISHED.round);
+        PolluxOptions { traces: self.traces.clone(), batch, round }
     }
 
     fn muri(&self) -> MuriOptions {
@@ -133,15 +207,20 @@ impl SimImport {
 
 /// Options that would do nothing are a misunderstanding.
 fn refuse_options_elsewhere(args: &SimImport) -> Result<(), Failure> {
-    use TraceFormat::{Lingjun, Muri, Openb};
+    use TraceFormat::{Chronus, Elasticflow, Lingjun, Muri, Openb, Pollux};
+    let rounds: &[TraceFormat] = &[Muri, Elasticflow, Chronus, Pollux];
     let given = [
-        ("--round", args.round.is_some(), Muri, "muri"),
-        ("--time", args.time.is_some(), Muri, "muri"),
-        ("--fill", args.fill.is_some(), Openb, "openb"),
-        ("--no-departures", args.no_departures, Openb, "openb"),
-        ("--jobs", args.jobs.is_some(), Lingjun, "lingjun"),
+        ("--round", args.round.is_some(), rounds, "muri, elasticflow, chronus or pollux"),
+        ("--time", args.time.is_some(), &[Muri], "muri"),
+        ("--scaling", args.scaling.is_some(), &[Elasticflow], "elasticflow"),
+        ("--binding", args.binding.is_some(), &[Elasticflow], "elasticflow"),
+        ("--traces", args.traces.is_some(), &[Pollux], "pollux"),
+        ("--batch", args.batch.is_some(), &[Pollux], "pollux"),
+        ("--fill", args.fill.is_some(), &[Openb], "openb"),
+        ("--no-departures", args.no_departures, &[Openb], "openb"),
+        ("--jobs", args.jobs.is_some(), &[Lingjun], "lingjun"),
     ];
-    let lost = given.into_iter().find(|(_, given, format, _)| *given && args.format != *format);
+    let lost = given.into_iter().find(|(_, given, formats, _)| *given && !formats.contains(&args.format));
     lost.map_or(Ok(()), |(option, _, _, format)| {
         Err(Failure::input(format!("use `{option}` here: it is for traces of {format}")))
     })

@@ -41,6 +41,8 @@ vocabulary! {
     SpreadUnsatisfied => Some(scenes::spread_unsatisfied),
     WaitingForVictims => Some(scenes::waiting_for_victims),
     BandwidthContended => Some(scenes::bandwidth_contended),
+    BookedFrom => Some(scenes::booked_from),
+    DeadlineInfeasible => Some(scenes::deadline_infeasible),
     ReservedUntil => Some(scenes::reserved_until),
     BehindHigherPriority => Some(scenes::behind_higher_priority),
     StartFailed => Some(scenes::start_failed),

@@ -6,11 +6,11 @@ use metronome_core::cluster::Level;
 use metronome_core::engine::{Ending, Event, Settings};
 use metronome_core::groups::Domain;
 use metronome_core::id::{GroupId, NodeId};
-use metronome_core::job::{Capabilities, Checkpointing, JobSpec, Priority, Rule, Topology};
+use metronome_core::job::{Capabilities, Checkpointing, Deadline, JobSpec, Priority, Rule, Topology};
 use metronome_core::policy::Policy;
 use metronome_core::profile::{Bucket, Iteration, Profile};
 use metronome_core::report::Failure;
-use metronome_core::units::{Bytes, Duration};
+use metronome_core::units::{Bytes, Duration, Instant};
 
 use crate::stage::{SMALL, Stage, gang};
 
@@ -132,6 +132,30 @@ pub(crate) fn reserved_until() -> Stage {
     stage.wait(60);
     stage.submit(taking(Duration::from_secs(7200), gang("narrow", 1)));
     stage.asking("narrow")
+}
+
+/// All there is, for an hour, and then for another.
+pub(crate) fn booked_from() -> Stage {
+    let mut stage = Stage::new("metronome");
+    stage.submit(due(4000, taking(Duration::HOUR, gang("first", 16))));
+    stage.submit(due(8000, taking(Duration::HOUR, gang("second", 16))));
+    stage.wait(60);
+    stage.asking("second")
+}
+
+pub(crate) fn deadline_infeasible() -> Stage {
+    let mut stage = Stage::new("elasticflow");
+    stage.submit(due(4000, taking(Duration::HOUR, gang("first", 16))));
+    stage.wait(60);
+    stage.submit(due(4000, taking(Duration::HOUR, gang("second", 16))));
+    stage.wait(1);
+    stage.asking("second")
+}
+
+/// To be done by then.
+fn due(seconds: u64, mut spec: JobSpec) -> JobSpec {
+    spec.deadline = Some(Deadline::soft(Instant::from_secs(seconds)));
+    spec
 }
 
 /// Two jobs send most of the time; what is left free lies on a node of each.

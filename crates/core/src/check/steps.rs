@@ -28,7 +28,8 @@ pub fn check_steps<'a>(
     let mut on_devices = Shares::new();
     for step in &steps {
         let to = match &step.action {
-            Action::Start(to) | Action::Move { to, .. } | Action::Rescale { to, .. } => to,
+            Action::Start(to) | Action::Move { to, .. } => to,
+            Action::Rescale { to, .. } | Action::ResizeInPlace { to, .. } => to,
             Action::Stop | Action::Suspend | Action::Preempt { .. } => continue,
         };
         let spec = jobs(step.job).ok_or(Violation::NotToRun(step.job))?;

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use super::deadlines::{self, Schedule};
 use super::draft::{Draft, Reach};
 use super::hopeless::hopeless;
 use super::order::{Line, Rank, Ranker};
@@ -15,16 +16,16 @@ use crate::cluster::Name;
 use crate::id::{IdVec, JobId, QueueId};
 use crate::job::{Job, JobSpec};
 use crate::plan::Assignment;
-use crate::policy::{Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns};
+use crate::policy::{Deadlines, Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns};
 use crate::queue::{Holdings, Queue, lineage};
 use crate::report::Reason;
 use crate::snapshot::Snapshot;
 use crate::units::Resources;
 
-pub(super) fn admit<'a>(rules: &Rules<'a>, ranker: &'a Ranker<'a>) -> Draft<'a> {
+pub(super) fn admit<'a>(rules: &Rules<'a>, ranker: &'a Ranker<'a>, schedule: Schedule) -> Draft<'a> {
     match rules.preemption {
         Preemption::Never | Preemption::ByPriority | Preemption::ByGain => {
-            pass::fill_what_is_free(rules, ranker)
+            pass::fill_what_is_free(rules, ranker, schedule)
         }
         Preemption::ByRank => rules.share_out_by_rank(ranker),
     }
@@ -38,16 +39,17 @@ pub(super) struct Rules<'a> {
     pub(super) sizes: Sizes,
     pub(super) placer: Placer,
     pub(super) slowdowns: Slowdowns,
+    pub(super) deadlines: Deadlines,
     /// Queues that keep something for themselves, where that counts.
     keeping: Vec<QueueId>,
 }
 
 impl<'a> Rules<'a> {
     pub(super) fn of(snapshot: &'a Snapshot<'a>, policy: &Policy, sizes: Sizes, placer: Placer) -> Self {
-        let Policy { queueing, sharing, sizing, preemption, slowdowns, .. } = *policy;
+        let Policy { queueing, sharing, sizing, preemption, slowdowns, deadlines, .. } = *policy;
         let keeping = snapshot.queues.iter().filter(|(_, queue)| queue.keeps().is_some());
         let keeping = keeping.map(|(id, _)| id).filter(|_| sharing == Sharing::Fair).collect();
-        Self { snapshot, queueing, sizing, preemption, sizes, placer, slowdowns, keeping }
+        Self { snapshot, queueing, sizing, preemption, sizes, placer, slowdowns, deadlines, keeping }
     }
 
     /// Ranks everybody together, those in the plan and those that wait, and hands the room out down the list. Who is
@@ -126,6 +128,7 @@ impl<'a> Rules<'a> {
         let job = &self.snapshot.jobs[id];
         self.quota_allows(draft, job)?;
         self.room_is_lent(draft, job)?;
+        deadlines::leaves_what_is_booked(self, draft, id)?;
         if reach == Reach::Unclaimed && self.weighs_links(draft, job) {
             let chosen = self.choose_by_links(draft, id).map_err(|reason| self.or_hopeless(job, reason))?;
             draft.settle(id, job, chosen);

@@ -7,8 +7,9 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Decision;
 use super::counts::{Counts, RuleKind};
+use super::deadlines::Pools;
+use super::{Decision, Missed};
 use crate::cluster::NodeState;
 use crate::devices::Devices;
 use crate::id::{GroupId, IdVec, JobId, NodeId, QueueId, ShapeId};
@@ -18,9 +19,10 @@ use crate::meetings::Meetings;
 use crate::plan::{Amendment, Assignment, Generation, Part, Reservation};
 use crate::queue::{Holdings, Queue};
 use crate::reconfiguration::Ground;
-use crate::report::Report;
+use crate::report::{Reason, Report};
 use crate::snapshot::{Class, Snapshot};
 use crate::taken::{Taken, fit};
+use crate::timetable::Timetable;
 use crate::units::{Instant, Resources};
 
 #[derive(Debug)]
@@ -51,6 +53,11 @@ pub(super) struct Draft<'a> {
     pub(super) standings: Vec<(JobId, Standing)>,
     pub(super) lanes: Vec<(JobId, Lane)>,
     pub(super) grounds: Vec<Ground>,
+    /// What is booked for jobs with deadlines, and what is free beside that.
+    pub(super) timetable: Timetable,
+    pub(super) pools: Option<Pools>,
+    pub(super) refused: Vec<(JobId, Reason)>,
+    pub(super) missed: Vec<Missed>,
     /// How many jobs were looked at on links so far, each as often as it was.
     pub(super) looks: Cell<u64>,
 }
@@ -112,6 +119,10 @@ impl<'a> Draft<'a> {
             standings: Vec::new(),
             lanes: Vec::new(),
             grounds: Vec::new(),
+            timetable: Timetable::default(),
+            pools: None,
+            refused: Vec::new(),
+            missed: Vec::new(),
             looks: Cell::new(0),
         }
     }
@@ -411,6 +422,9 @@ impl<'a> Draft<'a> {
             lanes: self.lanes,
             grounds: self.grounds,
             reservations: self.reservations,
+            timetable: self.timetable,
+            refused: self.refused,
+            missed: self.missed,
             wake,
         }
     }

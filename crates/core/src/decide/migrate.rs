@@ -49,7 +49,7 @@ fn longest_first<'a>(rules: &Rules<'a>, draft: &Draft<'a>) -> Vec<JobId> {
     let (jobs, now) = (rules.snapshot.jobs, rules.snapshot.now);
     let flows = draft.meetings.flows().filter(|(id, flow)| draft.assigned(*id).is_none() && !flow.is_local());
     let mut movable: Vec<(Reverse<Duration>, JobId)> = flows
-        .filter(|(id, _)| !draft.is_leaving(*id) && is_movable(rules, *id))
+        .filter(|(id, _)| !draft.is_leaving(*id) && !draft.timetable.governs(*id) && is_movable(rules, *id))
         .filter_map(|(id, _)| Some((Reverse(jobs[id].remaining(now).filter(|left| !left.is_zero())?), id)))
         .collect();
     movable.sort_unstable();

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::admit::Rules;
+use super::deadlines::{Schedule, book_start, settle};
 use super::draft::{Draft, Reach};
 use super::fits::Fits;
 use super::order::{Line, Rank, Ranker};
@@ -30,8 +31,13 @@ const MOST_BENEFICIARIES_PER_CYCLE: usize = 16;
 /// Up to so many who lack room ask around before all who run are sorted for it.
 const FEW_WHO_ASK: usize = 4;
 
-pub(super) fn fill_what_is_free<'a>(rules: &Rules<'a>, ranker: &'a Ranker<'a>) -> Draft<'a> {
+pub(super) fn fill_what_is_free<'a>(
+    rules: &Rules<'a>,
+    ranker: &'a Ranker<'a>,
+    schedule: Schedule,
+) -> Draft<'a> {
     let mut pass = Pass::new(rules, ranker);
+    settle(rules, &mut pass.draft, schedule);
     let mut line = Line::empty(ranker);
     pass.line_up(&mut line);
     loop {
@@ -117,6 +123,11 @@ impl<'a, 'r> Pass<'a, 'r> {
         draft
     }
 
+    /// Whether a class is that of a job with a booking: what it gets is settled.
+    fn is_booked(&self, class: &Class) -> bool {
+        class.key.due.is_some_and(|job| self.draft.timetable.governs(job))
+    }
+
     fn in_order(&self) -> bool {
         self.rules.queueing == Queueing::HeadBlocks
     }
@@ -153,6 +164,7 @@ impl<'a, 'r> Pass<'a, 'r> {
     fn line_up(&mut self, line: &mut Line<'a>) {
         let snapshot = self.rules.snapshot;
         let open = snapshot.waiting.classes().filter(|(_, class)| self.may_be_served(class));
+        let open = open.filter(|(_, class)| !self.is_booked(class));
         let open: Vec<(ClassId, JobId)> =
             open.filter_map(|(id, class)| Some((id, class.line.first()?.job))).collect();
         for (class, job) in open {
@@ -204,6 +216,7 @@ impl<'a, 'r> Pass<'a, 'r> {
         match self.admit_beside_reservations(job, class) {
             Ok(()) => {
                 self.starts += 1;
+                book_start(self.rules, &mut self.draft, job);
                 self.note_start(job, class);
                 self.note_holdings();
             }
@@ -338,7 +351,8 @@ impl<'a, 'r> Pass<'a, 'r> {
         let Snapshot { jobs, now, waiting, .. } = self.rules.snapshot;
         let reserves = self.rules.queueing == Queueing::Reserve;
         let classes = waiting.classes().filter(|_| reserves);
-        let firsts = classes.filter_map(|(_, class)| class.line.first());
+        let unbooked = classes.filter(|(_, class)| !self.is_booked(class));
+        let firsts = unbooked.filter_map(|(_, class)| class.line.first());
         let due = firsts.map(|place| owed_from(&jobs[place.job], self.ranker, *now));
         due.filter(|at| at > now).min()
     }
@@ -358,6 +372,7 @@ impl<'a, 'r> Pass<'a, 'r> {
         }
         if self.draft.has_changed_for_others() || self.rights.is_some() {
             let unseen = snapshot.waiting.classes().filter(|(id, _)| !self.looked[id.index()]);
+            let unseen = unseen.filter(|(_, class)| !self.is_booked(class));
             let open = unseen.filter(|(id, class)| self.stamp(*id) != 0 || self.has_new_rights(class));
             let open: Vec<(ClassId, JobId)> =
                 open.filter_map(|(id, class)| Some((id, class.line.first()?.job))).collect();
@@ -543,7 +558,8 @@ impl<'a, 'r> Pass<'a, 'r> {
     }
 
     fn finish(mut self) -> Draft<'a> {
-        self.draft.wake = self.next_owed().into_iter().chain(self.end_of_patience()).min();
+        let wakes = self.next_owed().into_iter().chain(self.end_of_patience());
+        self.draft.wake = wakes.chain(self.draft.wake).min();
         let refused = self.refused.into_iter().map(|refused| (refused.class, refused.reason));
         self.draft.report.waiting.extend(refused);
         grow(self.rules, &mut self.draft);

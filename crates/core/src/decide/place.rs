@@ -95,7 +95,7 @@ impl Placer {
     /// The nodes beside the plan that take the one member of a job; none for a gang.
     pub(super) fn feasible(self, snapshot: &Snapshot<'_>, job: &Job, sizes: Sizes) -> Vec<NodeId> {
         let [role] = &job.spec.roles[..] else { return Vec::new() };
-        if sizes(role.gang) != 1 {
+        if sizes.of(role.gang) != 1 {
             return Vec::new();
         }
         let draft = Draft::beside_the_plan(snapshot);
@@ -117,19 +117,24 @@ pub(super) fn too_little_room(draft: &Draft<'_>, job: &Job, sizes: Sizes) -> Opt
     };
     let lacking = job.spec.roles.iter().zip(&job.shapes).find_map(|(role, shape)| {
         let fit = fits(role, *shape);
-        (fit < u64::from(sizes(role.gang))).then(|| insufficient(role, sizes, fit as u32))
+        (fit < u64::from(sizes.of(role.gang))).then(|| insufficient(role, sizes, fit as u32))
     });
     // Each role fits by itself, but not beside the others.
     let crowded = || {
-        let widest = job.spec.roles.iter().zip(&job.shapes).max_by_key(|(role, _)| sizes(role.gang))?;
-        (!job.spec.least().fits_in(draft.total()))
+        let widest = job.spec.roles.iter().zip(&job.shapes).max_by_key(|(role, _)| sizes.of(role.gang))?;
+        (!total(job, sizes).fits_in(draft.total()))
             .then(|| insufficient(widest.0, sizes, fits(widest.0, *widest.1) as u32))
     };
     lacking.or_else(crowded)
 }
 
+/// What the whole gang takes.
+fn total(job: &Job, sizes: Sizes) -> Resources {
+    job.spec.roles.iter().map(|role| role.shape.each.times(u64::from(sizes.of(role.gang)))).sum()
+}
+
 fn insufficient(role: &Role, sizes: Sizes, fit: u32) -> Reason {
-    Reason::InsufficientResources { each: role.shape.each, members: sizes(role.gang), fit }
+    Reason::InsufficientResources { each: role.shape.each, members: sizes.of(role.gang), fit }
 }
 
 /// Members on nodes, each node once.
@@ -150,7 +155,7 @@ type Score = (Reverse<Resources>, Reverse<Loss>, u64);
 
 impl<'a> Search<'a> {
     fn size(&self, role: &Role) -> u32 {
-        (self.sizes)(role.gang)
+        self.sizes.of(role.gang)
     }
 
     /// How far the gang may be spread, from the nearest to the widest.

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::admit::Rules;
+use super::deadlines::leaves_what_is_booked;
 use super::draft::{Draft, Reach};
 use super::fits::Fits;
 use super::foresee::is_not_worth_taking;
@@ -180,7 +181,8 @@ impl<'a> Victims<'a> {
         let job = &rules.snapshot.jobs[id];
         // Those who left for it already may yet be enough.
         let awaited = rules.snapshot.displaced.values().any(|beneficiary| *beneficiary == id);
-        if !job.spec.preempts || awaited || rules.quota_allows(draft, job).is_err() {
+        let is_booked = leaves_what_is_booked(rules, draft, id).is_err();
+        if !job.spec.preempts || awaited || is_booked || rules.quota_allows(draft, job).is_err() {
             return None;
         }
         let (victims, assignment) = self.choose(grounds, draft, job)?;
@@ -293,7 +295,7 @@ impl<'a> Victims<'a> {
     fn stays(&self, draft: &Draft<'_>, victim: &Victim<'_>) -> bool {
         let members = victim.assignment.members();
         let budgets_allow = victim.job.spec.budgets.iter().all(|budget| members <= self.left(*budget));
-        budgets_allow && !draft.is_changed(victim.id)
+        budgets_allow && !draft.is_changed(victim.id) && !draft.timetable.governs(victim.id)
     }
 
     /// Whether the job would fit if all these left. Jobs with the same candidates share the answer's costly part.

@@ -17,9 +17,20 @@ pub(super) use shrink::Giving;
 
 use crate::job::Gang;
 
-/// A rule that gives each gang its size.
-pub(super) type Sizes = fn(Gang) -> u32;
+/// How many members a gang gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sizes {
+    /// The least it asks for.
+    Least,
+    /// So many, if it may have more than the least.
+    Exactly(u32),
+}
 
-pub(super) fn fixed() -> Sizes {
-    Gang::min
+impl Sizes {
+    pub(super) fn of(self, gang: Gang) -> u32 {
+        match self {
+            Self::Exactly(members) if gang.is_elastic() => members,
+            Self::Exactly(_) | Self::Least => gang.min(),
+        }
+    }
 }

@@ -63,6 +63,8 @@ impl Engine {
     /// Takes a job out of the plan, if it is in it; its room is free for others to be planned into.
     pub(super) fn drop_from_plan(&mut self, id: JobId) {
         if let Some(old) = self.state.plan.set(id, None) {
+            // Whoever is booked may have to be given another place.
+            self.state.timetable.made = None;
             self.index.let_go(&self.state, id, &old);
             self.index.checker.record(
                 &self.state.cluster,

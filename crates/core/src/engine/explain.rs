@@ -1,6 +1,7 @@
 //! Answers to "why?", from the state and the last decision.
 
 use super::Engine;
+use super::deadlines::{booked, late};
 use super::index::Index;
 use super::state::State;
 use crate::cluster::{Level, Name, NodeState};
@@ -25,7 +26,9 @@ pub(super) fn verdict(state: &State, index: &Index, id: JobId) -> Option<Reason>
         Life::Leaving { exit: Exit::Abort(failure), .. } => {
             Some(Reason::StartFailed { times: job.failed_starts + 1, failure: *failure })
         }
+        Life::Leaving { exit: Exit::Miss(deadline), .. } => Some(late(*deadline)),
         Life::Queued | Life::Preempted if state.plan.get(id).is_some() => Some(Reason::WaitingForVictims),
+        Life::Queued | Life::Preempted if state.timetable.governs(id) => booked(state, id),
         Life::Queued | Life::Preempted => match (state.blocked_by, job.class) {
             (Some(ahead), _) if ahead != id => Some(Reason::BehindHigherPriority { ahead }),
             (_, Some(class)) => index.waiting.class(class)?.closed.as_ref().map(|(_, reason)| reason.clone()),
@@ -64,6 +67,7 @@ impl Engine {
             ahead: ahead.iter().map(|id| self.ahead(&self.state.jobs[*id])).collect(),
             best: None,
             assignment: self.state.plan.get(id).map(|assignment| (**assignment).clone()),
+            due: self.due(id),
         })
     }
 
@@ -169,6 +173,7 @@ impl Engine {
             ahead: Vec::new(),
             best: None,
             assignment: None,
+            due: None,
         })
     }
 

@@ -7,10 +7,10 @@ use crate::check::Checker;
 use crate::decide::order::place_in_class;
 use crate::groups::{Belonging, Tallies};
 use crate::id::{GroupId, JobId};
-use crate::job::{Job, Life, Priority};
+use crate::job::{Binding, Job, Life, Priority};
 use crate::meetings::{Meetings, pattern_of};
 use crate::plan::Assignment;
-use crate::policy::Policy;
+use crate::policy::{Deadlines, Policy};
 use crate::queue::Holdings;
 use crate::room::Room;
 use crate::snapshot::{ClassKey, Waiting};
@@ -27,6 +27,8 @@ pub(super) struct Index {
     pub(super) meetings: Meetings,
     /// Those in the plan whose number of members is not fixed.
     pub(super) elastic: BTreeSet<JobId>,
+    /// Those whose deadline counts.
+    pub(super) timed: BTreeSet<JobId>,
     pub(super) priorities: BTreeMap<Priority, usize>,
     /// What jobs hold in fact.
     pub(super) occupied: Taken,
@@ -99,6 +101,9 @@ impl Index {
     pub(super) fn welcome(&mut self, state: &mut State, id: JobId) {
         let job = &mut state.jobs[id];
         *self.priorities.entry(job.spec.priority).or_default() += 1;
+        if has_a_deadline(job) {
+            self.timed.insert(id);
+        }
         job.shapes =
             job.spec.roles.iter().map(|role| self.room.intern(&state.cluster, &role.shape)).collect();
     }
@@ -106,6 +111,8 @@ impl Index {
     /// The counterpart of `welcome`: before a job asks for something else, or is gone.
     pub(super) fn unwelcome(&mut self, state: &mut State, id: JobId) {
         self.step_out(state, id);
+        self.timed.remove(&id);
+        state.timetable.forget(id);
         let job = &mut state.jobs[id];
         for shape in job.shapes.drain(..) {
             self.room.release(shape);
@@ -148,7 +155,7 @@ impl Index {
             return;
         }
         let place = place_in_class(&state.policy.order, id, job, now);
-        job.class = Some(self.waiting.join(class_key(&state.policy, job, now), place, || watches(job)));
+        job.class = Some(self.waiting.join(class_key(&state.policy, id, job, now), place, || watches(job)));
         state.dirty = true;
     }
 
@@ -197,7 +204,7 @@ impl Index {
     }
 }
 
-fn class_key(policy: &Policy, job: &Job, now: Instant) -> ClassKey {
+fn class_key(policy: &Policy, id: JobId, job: &Job, now: Instant) -> ClassKey {
     let roles = job.spec.roles.iter().zip(&job.shapes).map(|(role, shape)| (role.kind, *shape, role.gang));
     ClassKey {
         queue: job.spec.queue,
@@ -210,8 +217,15 @@ fn class_key(policy: &Policy, job: &Job, now: Instant) -> ClassKey {
         is_to_be_repaired: job.goes_first(),
         length: if policy.looks_at_lengths() { length(job, now) } else { 0 },
         sends: sends(policy, job),
+        due: Some(id).filter(|_| policy.deadlines != Deadlines::Ignored && has_a_deadline(job)),
         roles: roles.collect(),
     }
+}
+
+/// Whether a job has a deadline that counts: one that binds, and work that is known.
+fn has_a_deadline(job: &Job) -> bool {
+    let binds = job.spec.deadline.is_some_and(|deadline| deadline.binding != Binding::BestEffort);
+    binds && job.spec.work.alone.is_some()
 }
 
 /// A number for what a job does in an iteration, where that matters; jobs of one class look the same on links.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::deadlines::late;
 use super::state::{Ended, State, UnderWay};
 use super::{Ending, Engine};
 use crate::decide::hopeless::hopeless;
@@ -85,7 +86,7 @@ impl Engine {
         }
     }
 
-    fn leave_by_owners_will(&mut self, id: JobId, exit: Exit) {
+    pub(super) fn leave_by_owners_will(&mut self, id: JobId, exit: Exit) {
         let Some(job) = self.state.jobs.get(id) else { return };
         let held = job.life.holds();
         self.index.step_out(&mut self.state, id);
@@ -93,6 +94,7 @@ impl Engine {
         if held.is_empty() {
             match exit {
                 Exit::Cancel => self.over(id, Life::Done),
+                Exit::Miss(deadline) => self.over(id, Life::Failed(late(deadline))),
                 _ => self.set_life(id, Life::Suspended),
             }
             return;
@@ -113,6 +115,7 @@ impl Engine {
 
     pub(super) fn ended(&mut self, id: JobId, how: Ending) {
         if self.state.jobs.get(id).is_some() {
+            self.judge_prediction(id, how);
             let life = match how {
                 Ending::Completed | Ending::Withdrawn => Life::Done,
                 Ending::Failed => Life::Failed(Reason::TrainingFailed),
@@ -187,7 +190,7 @@ impl Engine {
                 self.runs_on(id, &held);
             }
             (Action::Move { .. }, Life::Moving { to, .. })
-            | (Action::Rescale { .. }, Life::Resizing { to, .. }) => {
+            | (Action::Rescale { .. } | Action::ResizeInPlace { .. }, Life::Resizing { to, .. }) => {
                 self.leaves_all_but(id, &to);
                 self.runs_on(id, &to);
             }
@@ -285,6 +288,7 @@ impl Engine {
         self.has_made_room(id);
         match exit {
             Exit::Cancel => self.over(id, Life::Done),
+            Exit::Miss(deadline) => self.over(id, Life::Failed(late(deadline))),
             Exit::Suspend if self.state.jobs[id].spec.suspended => self.set_life(id, Life::Suspended),
             Exit::Abort(failure) => self.start_failed(id, failure),
             Exit::Preempt | Exit::Suspend => self.back_to_waiting(id),
@@ -310,7 +314,7 @@ impl Engine {
             }
             // It is where it was.
             (Action::Move { .. }, Life::Moving { from, .. })
-            | (Action::Rescale { .. }, Life::Resizing { from, .. }) => {
+            | (Action::Rescale { .. } | Action::ResizeInPlace { .. }, Life::Resizing { from, .. }) => {
                 self.leaves_all_but(id, &from);
                 self.stays_on(id, from);
             }

@@ -15,6 +15,7 @@ use crate::policy::Policy;
 use crate::queue::{Pasts, Queue};
 use crate::reconfiguration::{Ground, Reconfiguration};
 use crate::report::{Reason, State as JobState};
+use crate::timetable::Timetable;
 use crate::units::Instant;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -45,6 +46,9 @@ pub struct State {
     /// Who waits for a time at which there is expected to be room.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reservations: Vec<Reservation>,
+    /// What is booked for jobs with deadlines.
+    #[serde(default, skip_serializing_if = "Timetable::is_empty")]
+    pub timetable: Timetable,
     /// What jobs may do on links, where that is not the default.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub lanes: BTreeMap<JobId, Lane>,
@@ -112,6 +116,7 @@ impl State {
             next_step: StepId(1),
             displaced: BTreeMap::new(),
             reservations: Vec::new(),
+            timetable: Timetable::default(),
             lanes: BTreeMap::new(),
             grounds: Vec::new(),
             reconfigured: Vec::new(),

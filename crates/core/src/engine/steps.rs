@@ -52,7 +52,7 @@ impl Engine {
             Life::Degraded { .. } => Some(Action::Stop),
             Life::Leaving { exit: Exit::Preempt, .. } => Some(Action::Preempt { beneficiary }),
             Life::Leaving { exit: Exit::Suspend, .. } => Some(Action::Suspend),
-            Life::Leaving { exit: Exit::Cancel | Exit::Abort(_), .. } => Some(Action::Stop),
+            Life::Leaving { exit: Exit::Cancel | Exit::Miss(_) | Exit::Abort(_), .. } => Some(Action::Stop),
             life => {
                 let intended = self.state.plan.get(id);
                 let may_go = |to: &Assignment, beside: Option<&Assignment>| {
@@ -99,7 +99,9 @@ impl Engine {
         let next = match (&self.state.jobs[id].life, action) {
             (_, Action::Start(to)) => Life::Starting(to.clone()),
             (_, Action::Move { from, to }) => Life::Moving { from: from.clone(), to: to.clone() },
-            (_, Action::Rescale { from, to }) => Life::Resizing { from: from.clone(), to: to.clone() },
+            (_, Action::Rescale { from, to } | Action::ResizeInPlace { from, to }) => {
+                Life::Resizing { from: from.clone(), to: to.clone() }
+            }
             (Life::Running(held), Action::Preempt { .. }) => {
                 Life::Leaving { held: vec![Arc::clone(held)], exit: Exit::Preempt }
             }

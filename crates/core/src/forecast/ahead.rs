@@ -196,7 +196,7 @@ fn takes(job: &Job, action: &Action, now: Instant) -> Duration {
         Action::Start(_) => restart,
         Action::Move { .. } | Action::Rescale { .. } => takes + restart,
         Action::Preempt { .. } | Action::Suspend => takes,
-        Action::Stop => Duration::ZERO,
+        Action::Stop | Action::ResizeInPlace { .. } => Duration::ZERO,
     }
 }
 
@@ -205,8 +205,9 @@ fn takes(job: &Job, action: &Action, now: Instant) -> Duration {
 fn kept(job: &Job, action: &Action, now: Instant) -> Duration {
     let executed = job.progress.executed(now);
     let saves_first = job.spec.capabilities.suspend && !matches!(action, Action::Stop);
+    let goes_on = matches!(action, Action::ResizeInPlace { .. });
     match job.spec.checkpointing.and_then(|saves| saves.every) {
-        _ if saves_first => executed,
+        _ if saves_first || goes_on => executed,
         Some(every) if !every.is_zero() => Duration(executed.0 / every.0 * every.0),
         _ => Duration::ZERO,
     }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::NodeId;
 use crate::plan::Assignment;
 use crate::report::{Failure, Reason, State};
+use crate::units::Instant;
 
 /// The whole life of a job. Only the states that hold nodes carry an assignment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +55,8 @@ pub enum Exit {
     Suspend,
     /// Its owner wants it to end.
     Cancel,
+    /// It can no longer be done by then, and its owner wants it to fail.
+    Miss(Instant),
     /// It is not known to have started or moved; it is cleared away and tried again.
     Abort(Failure),
 }

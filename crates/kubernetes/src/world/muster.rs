@@ -307,6 +307,7 @@ impl World {
             roles: parts.iter().map(|((kind, shape), part)| role(*kind, shape, part.uids.len())).collect(),
             work: Work::default(),
             deadline: None,
+            scaling: None,
             topology: Topology::Anywhere,
             teams: None,
             capabilities: Capabilities { evict: true, ..Capabilities::START_ONLY },

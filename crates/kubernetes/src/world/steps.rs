@@ -43,7 +43,7 @@ impl World {
                 // Only starts that were never heard of again come here, and `act` answers every one of them.
                 Action::Stop | Action::Suspend => self.clear_away(step.job),
                 // Nobody's capabilities here allow these.
-                Action::Move { .. } | Action::Rescale { .. } => {
+                Action::Move { .. } | Action::Rescale { .. } | Action::ResizeInPlace { .. } => {
                     let (job, step) = (step.job, step.id);
                     self.engine.observe(now, Event::StepFailed { job, step, failure: Failure::Other });
                 }

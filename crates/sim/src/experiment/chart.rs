@@ -1,6 +1,8 @@
 //! A bar chart of one figure: groups by scenario, bars by policy, means with the standard deviation over seeds. A
 //! policy under which jobs never complete has pale bars: its times are no merit.
 
+mod lines;
+
 use std::path::Path;
 
 use super::{Chart, Measured, metric};
@@ -30,6 +32,9 @@ pub(super) fn draw(chart: &Chart, measured: &Measured) -> String {
     let scenarios = measured.scenarios.iter().filter(|(file, _)| meant(file));
     let groups: Vec<(&str, Vec<Bar>)> =
         scenarios.map(|(file, of)| (name(file), bars(of, &chart.metric))).collect();
+    if let Some(along) = &chart.along {
+        return lines::draw(&chart.title, along, &groups, &note(measured, &groups));
+    }
     draw_groups(&chart.title, &groups, &note(measured, &groups))
 }
 

@@ -45,6 +45,22 @@ pub struct Bar {
     /// In this scenario; in each, if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
+    /// Once for some scenarios together: means over those in which a figure lies between two bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub across: Option<Across>,
+}
+
+/// Scenarios are chosen by what came out in them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Across {
+    pub metric: String,
+    pub policy: String,
+    pub at_least: f64,
+    pub at_most: f64,
+    /// Of these scenarios; of all, if none is named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scenarios: Vec<String>,
 }
 
 /// A picture of one figure: bars by scenario and policy.
@@ -58,6 +74,17 @@ pub struct Chart {
     /// Of these scenarios; of all, if none is named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scenarios: Vec<String>,
+    /// Lines instead of bars: each scenario is a point along some quantity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub along: Option<Along>,
+}
+
+/// Where each of the scenarios of a chart lies, in their order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Along {
+    pub title: String,
+    pub at: Vec<f64>,
 }
 
 /// Words that fit after "cannot".
@@ -75,6 +102,8 @@ pub enum DefinitionError {
     NoSuchFigure(String),
     #[error("judge `{0}`: a bar has one of `atMost` and `atLeast`")]
     NoBound(String),
+    #[error("draw {scenarios} scenarios at {points} points")]
+    Points { points: usize, scenarios: usize },
     #[error("tell two scenarios called `{0}` apart")]
     Twice(String),
     #[error("write `{0}`: a file of an experiment lies in its own folder")]
@@ -143,7 +172,13 @@ impl Definition {
             return Err(DefinitionError::NoBound(bar.metric.clone()));
         }
         bar.scenario.iter().try_for_each(|name| self.check_scenario(name))?;
-        let meant = |part: &&Part| bar.scenario.as_ref().is_none_or(|name| *name == part.name);
+        bar.across.iter().try_for_each(|across| self.check_across(across))?;
+        let together = bar.across.as_ref().map(|across| &across.scenarios);
+        let together = together.filter(|names| !names.is_empty());
+        let meant = |part: &&Part| {
+            bar.scenario.as_ref().is_none_or(|name| *name == part.name)
+                && together.is_none_or(|names| names.contains(&part.name))
+        };
         self.scenarios.iter().filter(meant).try_for_each(|part| {
             let policies = std::iter::once(&bar.policy).chain(&bar.against);
             policies.into_iter().try_for_each(|name| known("policies", self.measured_in(part), name))
@@ -153,7 +188,17 @@ impl Definition {
     fn check_chart(&self, chart: &Chart) -> Result<(), DefinitionError> {
         lies_inside(&chart.file)?;
         check_metric(&chart.metric)?;
-        chart.scenarios.iter().try_for_each(|name| self.check_scenario(name))
+        chart.scenarios.iter().try_for_each(|name| self.check_scenario(name))?;
+        let points = if chart.scenarios.is_empty() { self.scenarios.len() } else { chart.scenarios.len() };
+        match chart.along.as_ref().filter(|along| along.at.len() != points) {
+            Some(along) => Err(DefinitionError::Points { points: along.at.len(), scenarios: points }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_across(&self, across: &Across) -> Result<(), DefinitionError> {
+        check_metric(&across.metric)?;
+        across.scenarios.iter().try_for_each(|name| self.check_scenario(name))
     }
 
     fn check_scenario(&self, name: &str) -> Result<(), DefinitionError> {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::metric;
 use super::waits::{Slice, WaitCell};
-use super::{Bar, Measured};
+use super::{Across, Bar, Measured};
 
 /// One bar in one scenario.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -37,12 +37,37 @@ pub(super) fn judge_cells(
 ) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for bar in bars {
+        if let Some(across) = &bar.across {
+            verdicts.push(verdict_across(bar, across, scenarios, &figure));
+            continue;
+        }
         let meant = |name: &&&str| bar.scenario.as_deref().is_none_or(|only| only == **name);
         for name in scenarios.iter().filter(meant) {
             verdicts.push(verdict(bar, name, |policy, metric| figure(name, policy, metric)));
         }
     }
     verdicts
+}
+
+/// One verdict on the means over those scenarios in which the figure lies between its bounds.
+fn verdict_across(
+    bar: &Bar,
+    across: &Across,
+    scenarios: &[&str],
+    figure: impl Fn(&str, &str, &str) -> Option<f64>,
+) -> Verdict {
+    let named = |name: &&&str| across.scenarios.is_empty() || across.scenarios.iter().any(|of| of == **name);
+    let between = |name: &&&str| {
+        let value = figure(name, &across.policy, &across.metric);
+        value.is_some_and(|value| (across.at_least..=across.at_most).contains(&value))
+    };
+    let chosen: Vec<&str> = scenarios.iter().filter(named).filter(between).copied().collect();
+    let mean = |policy: &str, metric: &str| -> Option<f64> {
+        let values: Option<Vec<f64>> = chosen.iter().map(|name| figure(name, policy, metric)).collect();
+        let values = values.filter(|values| !values.is_empty())?;
+        Some(values.iter().sum::<f64>() / values.len() as f64)
+    };
+    verdict(bar, &chosen.join(", "), mean)
 }
 
 /// What was not measured clears no bar.
@@ -70,7 +95,7 @@ fn cells<'a>(measured: &'a Measured, file: &str, policy: &str) -> Option<&'a [Wa
 impl Verdict {
     /// `met: jct_s.mean of metronome over coscheduling in load-0.8.yaml is 0.791, at most 0.805`.
     pub fn sentence(&self) -> String {
-        let Bar { metric, policy, against, over, at_most, at_least, scenario } = &self.bar;
+        let Bar { metric, policy, against, over, at_most, at_least, scenario, .. } = &self.bar;
         let verdict = if self.met { "met" } else { "MISSED" };
         let over = match (over, against) {
             (None, None) => String::new(),

@@ -5,13 +5,15 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use metronome_core::units::{Duration, QuantityError};
+use metronome_core::job::Binding;
+use metronome_core::units::{Duration, QuantityError, Share, parse_share};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 
 use crate::import::{
-    self, Fill, ImportOptions, Imported, Lingjun, MuriOptions, Openb, OpenbOptions, TimeFrom, WriteError,
+    self, Batch, ElasticflowOptions, Fill, ImportOptions, Imported, Lingjun, MuriOptions, Openb,
+    OpenbOptions, PolluxOptions, TimeFrom, WriteError,
 };
 use crate::scenario::{Departures, InputError};
 
@@ -29,6 +31,8 @@ pub struct Part {
     pub policies: Vec<String>,
     /// What was measured elsewhere on the same jobs.
     pub observed: Vec<Observed>,
+    /// By up to which part of it the length of each job is misjudged; as the scenario says, if nothing is said.
+    pub misjudged: Option<Share>,
 }
 
 /// A scenario file, from the folder of the experiment, and what stands in it instead of what.
@@ -51,6 +55,35 @@ pub enum Import {
         round: Duration,
         #[serde(default)]
         time: TimeFrom,
+    },
+    Elasticflow {
+        file: String,
+        nodes: NonZeroU32,
+        gpus_per_node: NonZeroU32,
+        limit: Option<usize>,
+        #[serde(default = "a100")]
+        scaling: String,
+        #[serde(default = "elasticflow_round", deserialize_with = "time")]
+        round: Duration,
+        #[serde(default)]
+        binding: Binding,
+    },
+    Chronus {
+        file: String,
+        nodes: NonZeroU32,
+        gpus_per_node: NonZeroU32,
+        limit: Option<usize>,
+        #[serde(default = "chronus_round", deserialize_with = "time")]
+        round: Duration,
+    },
+    Pollux {
+        file: String,
+        nodes: NonZeroU32,
+        gpus_per_node: NonZeroU32,
+        #[serde(default)]
+        batch: Batch,
+        #[serde(default = "pollux_round", deserialize_with = "time")]
+        round: Duration,
     },
     /// Pods drawn until they ask for that share of the GPUs, who stay.
     Openb {
@@ -111,7 +144,12 @@ impl Part {
 impl Import {
     pub fn file(&self) -> &str {
         match self {
-            Self::Muri { file, .. } | Self::Openb { file, .. } | Self::Lingjun { file, .. } => file,
+            Self::Muri { file, .. }
+            | Self::Elasticflow { file, .. }
+            | Self::Chronus { file, .. }
+            | Self::Pollux { file, .. }
+            | Self::Openb { file, .. }
+            | Self::Lingjun { file, .. } => file,
         }
     }
 
@@ -119,7 +157,7 @@ impl Import {
     pub fn beside(&self) -> Option<&str> {
         match self {
             Self::Lingjun { jobs, .. } => Some(jobs),
-            Self::Muri { .. } | Self::Openb { .. } => None,
+            _ => None,
         }
     }
 
@@ -129,6 +167,20 @@ impl Import {
             Self::Muri { ref file, nodes, gpus_per_node, limit, round, time } => {
                 let options = ImportOptions { nodes, gpus_per_node, limit };
                 import::muri(&data.join(file), options, MuriOptions { round, time }).map(Trace::Jobs)
+            }
+            Self::Elasticflow { ref file, nodes, gpus_per_node, limit, ref scaling, round, binding } => {
+                let options = ImportOptions { nodes, gpus_per_node, limit };
+                let rules = ElasticflowOptions { scaling: scaling.clone(), round, binding };
+                import::elasticflow(&data.join(file), options, &rules).map(Trace::Jobs)
+            }
+            Self::Chronus { ref file, nodes, gpus_per_node, limit, round } => {
+                let options = ImportOptions { nodes, gpus_per_node, limit };
+                import::chronus(&data.join(file), options, round).map(Trace::Jobs)
+            }
+            Self::Pollux { ref file, nodes, gpus_per_node, batch, round } => {
+                let options = ImportOptions { nodes, gpus_per_node, limit: None };
+                let rules = PolluxOptions { traces: None, batch, round };
+                import::pollux(&data.join(file), options, &rules).map(Trace::Jobs)
             }
             Self::Openb { ref file, fill, seed } => {
                 let fill = Some(Fill { thousandths: fill, seed });
@@ -144,6 +196,22 @@ impl Import {
 
 fn published_round() -> Duration {
     MuriOptions::PUBLISHED.round
+}
+
+fn a100() -> String {
+    ElasticflowOptions::published().scaling
+}
+
+fn elasticflow_round() -> Duration {
+    ElasticflowOptions::published().round
+}
+
+fn chronus_round() -> Duration {
+    import::CHRONUS_ROUND
+}
+
+fn pollux_round() -> Duration {
+    PolluxOptions::PUBLISHED.round
 }
 
 fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
@@ -168,6 +236,7 @@ struct Shape {
     policies: Vec<String>,
     #[serde(default)]
     observed: Vec<Observed>,
+    misjudged: Option<String>,
 }
 
 impl<'de> Deserialize<'de> for Part {
@@ -196,11 +265,12 @@ impl<'de> Visitor<'de> for PartVisitor {
             varied: None,
             policies: Vec::new(),
             observed: Vec::new(),
+            misjudged: None,
         })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Part, A::Error> {
-        let Shape { file, name, import, with, policies, observed } =
+        let Shape { file, name, import, with, policies, observed, misjudged } =
             Deserialize::deserialize(MapAccessDeserializer::new(fields))?;
         let (name, import, varied) = match (file, name, import, with.is_empty()) {
             (Some(file), None, None, true) => (file, None, None),
@@ -208,6 +278,7 @@ impl<'de> Visitor<'de> for PartVisitor {
             (None, Some(name), Some(import), true) => (name, Some(import), None),
             _ => return Err(de::Error::custom(WHAT_A_SCENARIO_HAS)),
         };
-        Ok(Part { name, import, varied, policies, observed })
+        let misjudged = misjudged.map(|text| parse_share(&text)).transpose().map_err(de::Error::custom)?;
+        Ok(Part { name, import, varied, policies, observed, misjudged })
     }
 }

@@ -78,6 +78,7 @@ fn a_figure_by_itself_can_be_a_bar_and_what_was_not_measured_clears_none() {
         at_most: None,
         at_least: Some(at_least),
         scenario: Some("a.yaml".into()),
+        across: None,
     };
     let verdicts = judge(&[bar("jobs.completed", 3.0), bar("link_utilisation.mean", 0.0)], &measured());
     assert!(verdicts[0].met);
@@ -103,6 +104,7 @@ fn a_part_of_the_waits_is_measured_against_another_part_or_another_policy() {
         at_most: Some(2.5),
         at_least: None,
         scenario: Some("a.yaml".into()),
+        across: None,
     };
     let high = Some("wait_s{user=high}");
     let bars = [bar(None, high), bar(Some("fifo"), None), bar(Some("fifo"), high), bar(None, None)];
@@ -248,6 +250,9 @@ fn outcome(policy: &str, jobs: &[(&str, u64, u32)]) -> Outcome {
         ran: Duration::from_secs(*seconds),
         alone: Duration::from_secs(*seconds),
         deadline: None,
+        binding: None,
+        taken: None,
+        cpu: None,
         gpus: Gpus::whole(1),
         members: 1,
         nodes: 1,
@@ -255,6 +260,7 @@ fn outcome(policy: &str, jobs: &[(&str, u64, u32)]) -> Outcome {
         preemptions: *preemptions,
         moves: 0,
         resizes: 0,
+        resizes_in_place: 0,
         wait_reason: None,
         slowdown: None,
         exchange: None,

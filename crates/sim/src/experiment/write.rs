@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::waits::{PolicyWaits, rows};
 use super::{Beside, Chart, Definition, Measured, Verdict, chart};
-use crate::results::{Comparison, PolicySummary};
+use crate::results::{Bound, Comparison, PolicySummary};
 
 /// `results.json`: one line for each run and each summary, so that a difference shows what changed.
 pub fn document(measured: &Measured, verdicts: &[Verdict]) -> String {
@@ -104,7 +104,42 @@ fn wait_table(waits: &[PolicyWaits]) -> String {
     lines.join("\n")
 }
 
+/// Where jobs have deadlines, these are what is asked about.
+fn deadline_table(file: &str, summary: &[PolicySummary]) -> String {
+    let head = "| policy | in time | of | share | strict missed | admitted, missed | promised, missed | mean JCT \
+                | best-effort mean JCT | GPU use | CPU used of what was held | the same, serial ≤ 1 % | resizes | in place | preemptions |";
+    let mut lines = vec![format!("**{file}**\n"), head.to_owned(), format!("|---{}|", "|---:".repeat(14))];
+    lines.extend(summary.iter().map(deadline_row));
+    lines.join("\n")
+}
+
+fn deadline_row(summary: &PolicySummary) -> String {
+    let figures = &summary.figures;
+    let due = &figures.deadlines;
+    let missed = |of: &Bound<f64>| format!("{:.1}, {:.1}", of.total, of.missed);
+    let cells = [
+        format!("{:.1}", due.met),
+        format!("{:.0}", due.total),
+        cell(due.share, 4),
+        format!("{:.1}", due.strict.missed),
+        missed(&due.admitted),
+        missed(&due.promised),
+        cell(figures.jct_s.mean, 1),
+        cell(figures.best_effort.jct_mean_s, 1),
+        cell(figures.gpu_utilisation.mean, 3),
+        cell(figures.cpu_allocated_utilisation.mean, 3),
+        cell(figures.cpu_allocated_utilisation.nearly_parallel, 3),
+        format!("{:.0}", figures.resizes),
+        format!("{:.0}", figures.resizes_in_place),
+        format!("{:.0}", figures.preemptions),
+    ];
+    format!("| {} | {} |", summary.policy, cells.join(" | "))
+}
+
 fn table(file: &str, summary: &[PolicySummary]) -> String {
+    if summary.iter().any(|policy| policy.figures.deadlines.total > 0.0) {
+        return deadline_table(file, summary);
+    }
     let mut lines = vec![
         format!("**{file}**\n"),
         "| policy | done | deadlocked | mean JCT | p99 JCT | mean queueing | mean slowdown | p99 slowdown \

@@ -54,7 +54,7 @@ const COLUMNS: [Column; 6] = [
 
 pub fn muri(path: &Path, options: ImportOptions, muri: MuriOptions) -> Result<Imported, InputError> {
     let (jobs, report) = named_jobs(path, COLUMNS, |cells| job(cells, muri.time))?;
-    let rules = Rules { round: muri.round, tick: Duration::ZERO, start: START };
+    let rules = Rules { round: muri.round, start: START, ..Rules::FREE };
     Ok(Imported { rules, ..Imported::new(path, options, jobs, report)? })
 }
 
@@ -76,14 +76,7 @@ fn job(cells: &Cells<'_, 6>, time: TimeFrom) -> Result<Result<ImportedJob, Why>,
         return Ok(Err(Why::NoDuration));
     }
     // The name of the model is left out: with it the scenario would ask for links that the trace knows nothing of.
-    Ok(Ok(ImportedJob {
-        name: id.to_owned(),
-        submit,
-        gpus,
-        duration,
-        iterations: Some(iterations),
-        model: None,
-    }))
+    Ok(Ok(ImportedJob { gpus, duration, iterations: Some(iterations), ..ImportedJob::new(id, submit) }))
 }
 
 fn millis(text: Option<&str>, column: &str) -> Result<Duration, String> {

@@ -50,14 +50,7 @@ fn job(cells: &Cells<'_, 3>, row: u64) -> Result<Result<ImportedJob, Why>, Strin
     if duration.is_zero() {
         return Ok(Err(Why::NoDuration));
     }
-    Ok(Ok(ImportedJob {
-        name: format!("philly-{row}"),
-        submit,
-        gpus,
-        duration,
-        iterations: None,
-        model: None,
-    }))
+    Ok(Ok(ImportedJob { gpus, duration, ..ImportedJob::new(&format!("philly-{row}"), submit) }))
 }
 
 /// Seconds on the local calendar.

@@ -37,5 +37,5 @@ fn job(cells: &Cells<'_, 6>) -> Result<Result<ImportedJob, Why>, String> {
     }
     let iterations = iterations.map(|text| whole_number(text, 1..=1_000_000_000_000)).transpose()?;
     let model = model.map(str::to_owned);
-    Ok(Ok(ImportedJob { name: id.to_owned(), submit, gpus, duration, iterations, model }))
+    Ok(Ok(ImportedJob { gpus, duration, iterations, model, ..ImportedJob::new(id, submit) }))
 }

@@ -1,13 +1,14 @@
 //! Writing what was imported: the scenario, and its trace beside it.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use metronome_core::job::Binding;
 use metronome_core::units::Duration;
 
 use super::{Imported, ImportedJob, Rules};
+use crate::scenario::curve::Curve;
 
 /// Why a scenario cannot be written. The text fits after "cannot".
 #[derive(Debug, thiserror::Error)]
@@ -76,10 +77,11 @@ impl Imported {
         let name = serde_json::Value::from(self.name.as_str());
         let trace = serde_json::Value::from(trace);
         let (nodes, gpus) = (self.options.nodes, self.options.gpus_per_node);
-        let Rules { round, tick, start } = self.rules;
-        let start = seconds(start);
+        let Rules { round, tick, start, restart, per_member } = self.rules;
+        let (start, restart, per_member) = (seconds(start), seconds(restart), per_member.unwrap_or(gpus));
         let pace = [("round", round), ("tick", tick)].into_iter().filter(|(_, every)| !every.is_zero());
         let pace: String = pace.map(|(field, every)| format!("  {field}: {}s\n", seconds(every))).collect();
+        let scalings: String = self.scalings.iter().map(|(name, curve)| scaling(name, curve)).collect();
         format!(
             "apiVersion: metronome.dev/v1alpha1
 kind: Cluster
@@ -92,44 +94,55 @@ kind: Workload
 metadata: {{name: {name}}}
 spec:
   arrivals: {{trace: {trace}}}
-  gpus: {{perMember: {gpus}}}
-  checkpoint: {{takes: 0s, restart: 0s}}
+  gpus: {{perMember: {per_member}}}
+  checkpoint: {{takes: 0s, restart: {restart}s}}
   costs: {{start: {start}s, stop: 0s}}
-{pace}"
+{pace}{scalings}"
         )
     }
 
-    /// The trace, row by row in the order of submission.
+    /// The trace, row by row in the order of submission. A column that no job has is left out.
     pub fn write_trace(&self, to: &mut impl Write) -> io::Result<()> {
-        let models = self.jobs.iter().any(|job| job.model.is_some());
-        let iterations = self.jobs.iter().any(|job| job.iterations.is_some());
+        let has = |(_, cell): &&(&str, Cell)| self.jobs.iter().any(|job| cell(job).is_some());
+        let columns: Vec<&(&str, Cell)> = COLUMNS.iter().filter(has).collect();
         let mut writer = csv::Writer::from_writer(to);
-        let mut row = vec!["job", "submit_s", "gpus", "duration_s"];
-        row.extend(models.then_some("model"));
-        row.extend(iterations.then_some("iterations"));
-        writer.write_record(&row)?;
-        let mut cells: Vec<String> = vec![String::new(); row.len()];
+        writer.write_record(columns.iter().map(|(title, _)| *title))?;
         for job in &self.jobs {
-            fill(&mut cells, job);
-            if models {
-                cells[4].push_str(job.model.as_deref().unwrap_or_default());
-            }
-            if let (true, Some(count), Some(cell)) = (iterations, job.iterations, cells.last_mut()) {
-                write!(cell, "{count}").expect("writing to a string");
-            }
-            writer.write_record(&cells)?;
+            writer.write_record(columns.iter().map(|(_, cell)| cell(job).unwrap_or_default()))?;
         }
         writer.flush()
     }
 }
 
-/// The four columns that every row has; the others are left empty.
-fn fill(cells: &mut [String], job: &ImportedJob) {
-    cells.iter_mut().for_each(String::clear);
-    cells[0].push_str(&job.name);
-    cells[1].push_str(&seconds(job.submit));
-    write!(cells[2], "{}", job.gpus).expect("writing to a string");
-    cells[3].push_str(&seconds(job.duration));
+/// What a job has in a column.
+type Cell = fn(&ImportedJob) -> Option<String>;
+
+const COLUMNS: [(&str, Cell); 9] = [
+    ("job", |job| Some(job.name.clone())),
+    ("submit_s", |job| Some(seconds(job.submit))),
+    ("gpus", |job| Some(job.gpus.to_string())),
+    ("duration_s", |job| Some(seconds(job.duration))),
+    ("model", |job| job.model.clone()),
+    ("iterations", |job| job.iterations.map(|count| count.to_string())),
+    ("deadline_s", |job| job.deadline.map(seconds)),
+    ("binding", |job| job.binding.map(|binding| word(binding).to_owned())),
+    ("scaling", |job| job.scaling.clone()),
+];
+
+fn word(binding: Binding) -> &'static str {
+    match binding {
+        Binding::Strict => "strict",
+        Binding::Soft => "soft",
+        Binding::BestEffort => "bestEffort",
+    }
+}
+
+fn scaling(name: &str, curve: &Curve) -> String {
+    let name = serde_json::Value::from(name);
+    let sizes = curve.written();
+    format!(
+        "---\napiVersion: metronome.dev/v1alpha1\nkind: Scaling\nmetadata: {{name: {name}}}\nspec: {{sizes: {sizes}}}\n"
+    )
 }
 
 /// Exact: as many decimals as there are.

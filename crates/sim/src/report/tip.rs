@@ -75,6 +75,8 @@ fn because(reason: &Reason) -> String {
             "a better place on the links was worth waiting for".into()
         }
         Reason::BandwidthContended { patience: None } => "too little was left of the links".into(),
+        Reason::BookedFrom { .. } => "its members were booked for later".into(),
+        Reason::DeadlineInfeasible { .. } => "it could not be in time beside those taken on".into(),
         Reason::ReservedUntil { .. } => "room was kept for somebody ahead of it".into(),
         Reason::BehindHigherPriority { .. } => "the line is served in order".into(),
         Reason::StartFailed { times, .. } => format!("starting it failed, {times} times so far"),

@@ -17,12 +17,19 @@ pub struct Figures<C> {
     pub gpu_utilisation: Utilisation,
     #[serde(default)]
     pub gpu_allocated: Allocated,
-    /// Not modelled yet.
-    pub cpu_allocated_utilisation: Utilisation,
+    /// Nothing where no job is one process on several cores.
+    pub cpu_allocated_utilisation: CpuUtilisation,
     pub deadlines: Deadlines<C>,
+    /// Jobs without a deadline, or with one that binds nobody.
+    #[serde(default)]
+    pub best_effort: BestEffort<C>,
     pub by_priority: ByPriority,
     pub moves: C,
+    /// By saving and starting again.
     pub resizes: C,
+    /// While jobs ran.
+    #[serde(default)]
+    pub resizes_in_place: C,
     pub preemptions: C,
     /// What was changed for running jobs because of links, by reason.
     #[serde(default)]
@@ -78,6 +85,14 @@ pub struct Utilisation {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuUtilisation {
+    pub mean: Option<f64>,
+    /// Of the jobs of which one core does at most a hundredth.
+    #[serde(default)]
+    pub nearly_parallel: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Allocated {
     pub peak: Option<f64>,
 }
@@ -86,6 +101,35 @@ pub struct Allocated {
 pub struct Deadlines<C> {
     pub total: C,
     pub met: C,
+    /// The part of them that were met.
+    #[serde(default)]
+    pub share: Option<f64>,
+    /// The same by how much they bind.
+    #[serde(default)]
+    pub strict: Bound<C>,
+    #[serde(default)]
+    pub soft: Bound<C>,
+    #[serde(default)]
+    pub best_effort: Bound<C>,
+    /// Of jobs for which something was booked at some time.
+    #[serde(default)]
+    pub admitted: Bound<C>,
+    /// Of jobs that were promised to be in time.
+    #[serde(default)]
+    pub promised: Bound<C>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bound<C> {
+    pub total: C,
+    pub met: C,
+    pub missed: C,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BestEffort<C> {
+    pub jobs: C,
+    pub jct_mean_s: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,14 +1,14 @@
 //! The figures of one run.
 
-use metronome_core::job::Priority;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::job::{Binding, Priority};
+use metronome_core::units::{Duration, Instant, Share};
 
 use super::figures::{
-    Allocated, ByPriority, Class, Deadlines, Decisions, ExchangeSeconds, Figures, JctSeconds, Jobs,
-    LinkAnswerSeconds, QueueingSeconds, Reconfigurations, Slowdown, Utilisation,
+    Allocated, BestEffort, Bound, ByPriority, Class, CpuUtilisation, Deadlines, Decisions, ExchangeSeconds,
+    Figures, JctSeconds, Jobs, LinkAnswerSeconds, QueueingSeconds, Reconfigurations, Slowdown, Utilisation,
 };
 use super::statistics::Sorted;
-use crate::outcome::{Fate, JobOutcome, Outcome, Reconfigured};
+use crate::outcome::{Fate, JobOutcome, Outcome, Reconfigured, Taken};
 
 pub(super) fn figures(outcome: &Outcome) -> Figures<u64> {
     let accepted = || outcome.jobs.iter().filter(|job| job.fate != Fate::Refused);
@@ -33,11 +33,13 @@ pub(super) fn figures(outcome: &Outcome) -> Figures<u64> {
         link_utilisation: Utilisation { mean: link_utilisation(outcome) },
         gpu_utilisation: Utilisation { mean: gpu_utilisation(outcome) },
         gpu_allocated: Allocated { peak: gpu_allocated(outcome) },
-        cpu_allocated_utilisation: Utilisation::default(),
+        cpu_allocated_utilisation: cpu_utilisation(outcome),
         deadlines: deadlines(outcome),
+        best_effort: best_effort(outcome),
         by_priority: by_priority(outcome),
         moves: total(|job| job.moves),
         resizes: total(|job| job.resizes),
+        resizes_in_place: total(|job| job.resizes_in_place),
         preemptions: total(|job| job.preemptions),
         reconfigurations: reconfigurations(outcome.reconfigured),
         link_answer_s: link_answer(&outcome.link_answers),
@@ -116,15 +118,51 @@ fn link_utilisation(outcome: &Outcome) -> Option<f64> {
     (offered > 0.0).then(|| used().map(|link| link.carried).sum::<f64>() / offered)
 }
 
-fn deadlines(outcome: &Outcome) -> Deadlines<u64> {
-    let met = |job: &JobOutcome| {
-        let in_time = job.end.zip(job.deadline).is_some_and(|(end, deadline)| end <= deadline);
-        job.fate == Fate::Completed && in_time
+/// Core-time in which cores computed over core-time in which jobs had them.
+fn cpu_utilisation(outcome: &Outcome) -> CpuUtilisation {
+    let share = |most: Share| {
+        let used = outcome.jobs.iter().filter_map(|job| job.cpu).filter(|cpu| cpu.serial <= most);
+        let (used, held) = used.fold((0.0, 0.0), |(used, held), cpu| (used + cpu.used, held + cpu.held));
+        (held > 0.0).then(|| used / held)
     };
+    CpuUtilisation { mean: share(Share::WHOLE), nearly_parallel: share(NEARLY_PARALLEL) }
+}
+
+/// One core does at most a hundredth.
+const NEARLY_PARALLEL: Share = Share(Share::WHOLE.0 / 100);
+
+fn deadlines(outcome: &Outcome) -> Deadlines<u64> {
+    let all = bound(outcome, |_| true);
+    let bound_by = |binding| bound(outcome, move |job| job.binding.unwrap_or_default() == binding);
     Deadlines {
-        total: outcome.jobs.iter().filter(|job| job.deadline.is_some()).count() as u64,
-        met: outcome.jobs.iter().filter(|job| met(job)).count() as u64,
+        share: (all.total > 0).then(|| all.met as f64 / all.total as f64),
+        total: all.total,
+        met: all.met,
+        strict: bound_by(Binding::Strict),
+        soft: bound_by(Binding::Soft),
+        best_effort: bound_by(Binding::BestEffort),
+        admitted: bound(outcome, |job| job.taken.is_some()),
+        promised: bound(outcome, |job| job.taken == Some(Taken::Promised)),
     }
+}
+
+fn bound(outcome: &Outcome, of: impl Fn(&JobOutcome) -> bool) -> Bound<u64> {
+    let meant = |job: &&JobOutcome| job.deadline.is_some() && of(job);
+    let total = outcome.jobs.iter().filter(meant).count() as u64;
+    let met = outcome.jobs.iter().filter(meant).filter(|job| is_in_time(job)).count() as u64;
+    Bound { total, met, missed: total - met }
+}
+
+pub(super) fn is_in_time(job: &JobOutcome) -> bool {
+    let in_time = job.end.zip(job.deadline).is_some_and(|(end, deadline)| end <= deadline);
+    job.fate == Fate::Completed && in_time
+}
+
+fn best_effort(outcome: &Outcome) -> BestEffort<u64> {
+    let binds = |job: &JobOutcome| job.deadline.is_some() && job.binding != Some(Binding::BestEffort);
+    let jobs = || outcome.jobs.iter().filter(|job| job.fate != Fate::Refused && !binds(job));
+    let times = jobs().map(|job| completion_time(job, outcome.ended));
+    BestEffort { jobs: jobs().count() as u64, jct_mean_s: Sorted::times(times).mean() }
 }
 
 fn by_priority(outcome: &Outcome) -> ByPriority {

@@ -2,12 +2,14 @@
 
 use std::io::Write;
 
+use metronome_core::job::Binding;
 use metronome_core::report::Reason;
 use metronome_core::units::Instant;
 
-use crate::outcome::{Fate, JobOutcome, Outcome};
+use super::measure::is_in_time;
+use crate::outcome::{Fate, JobOutcome, Outcome, Taken};
 
-const HEADER: [&str; 15] = [
+const HEADER: [&str; 22] = [
     "policy",
     "seed",
     "job",
@@ -23,6 +25,13 @@ const HEADER: [&str; 15] = [
     "wait_reason",
     "priority",
     "user",
+    "deadline_s",
+    "binding",
+    "taken",
+    "in_time",
+    "resizes",
+    "resizes_in_place",
+    "cpu_used",
 ];
 
 /// What did not happen, a start or an end, is an empty field.
@@ -55,7 +64,29 @@ fn row(outcome: &Outcome, job: &JobOutcome) -> [String; HEADER.len()] {
         job.wait_reason.as_ref().map(Reason::name).unwrap_or_default().to_owned(),
         job.priority.0.to_string(),
         job.user.as_f64().to_string(),
+        seconds(job.deadline),
+        job.deadline.map(|_| binding_name(job.binding.unwrap_or_default())).unwrap_or_default().to_owned(),
+        job.taken.map(taken_name).unwrap_or_default().to_owned(),
+        job.deadline.map(|_| is_in_time(job).to_string()).unwrap_or_default(),
+        job.resizes.to_string(),
+        job.resizes_in_place.to_string(),
+        job.cpu.filter(|cpu| cpu.held > 0.0).map(|cpu| (cpu.used / cpu.held).to_string()).unwrap_or_default(),
     ]
+}
+
+fn taken_name(taken: Taken) -> &'static str {
+    match taken {
+        Taken::Planned => "planned",
+        Taken::Promised => "promised",
+    }
+}
+
+fn binding_name(binding: Binding) -> &'static str {
+    match binding {
+        Binding::Strict => "strict",
+        Binding::Soft => "soft",
+        Binding::BestEffort => "bestEffort",
+    }
 }
 
 fn fate_name(fate: Fate) -> &'static str {

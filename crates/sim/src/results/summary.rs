@@ -1,8 +1,8 @@
 //! Means over seeds, key by key.
 
 use super::figures::{
-    Allocated, ByPriority, Class, Deadlines, Decisions, ExchangeSeconds, Figures, JctSeconds, Jobs,
-    LinkAnswerSeconds, QueueingSeconds, Reconfigurations, Slowdown, Utilisation,
+    Allocated, BestEffort, Bound, ByPriority, Class, CpuUtilisation, Deadlines, Decisions, ExchangeSeconds,
+    Figures, JctSeconds, Jobs, LinkAnswerSeconds, QueueingSeconds, Reconfigurations, Slowdown, Utilisation,
 };
 use super::{PolicySummary, RunResult};
 
@@ -62,10 +62,23 @@ fn mean_figures(runs: &Runs) -> Figures<f64> {
         link_utilisation: Utilisation { mean: mean(runs, |run| run.link_utilisation.mean) },
         gpu_utilisation: Utilisation { mean: mean(runs, |run| run.gpu_utilisation.mean) },
         gpu_allocated: Allocated { peak: mean(runs, |run| run.gpu_allocated.peak) },
-        cpu_allocated_utilisation: Utilisation { mean: mean(runs, |run| run.cpu_allocated_utilisation.mean) },
+        cpu_allocated_utilisation: CpuUtilisation {
+            mean: mean(runs, |run| run.cpu_allocated_utilisation.mean),
+            nearly_parallel: mean(runs, |run| run.cpu_allocated_utilisation.nearly_parallel),
+        },
         deadlines: Deadlines {
             total: count(runs, |run| run.deadlines.total),
             met: count(runs, |run| run.deadlines.met),
+            share: mean(runs, |run| run.deadlines.share),
+            strict: bound(runs, |deadlines| &deadlines.strict),
+            soft: bound(runs, |deadlines| &deadlines.soft),
+            best_effort: bound(runs, |deadlines| &deadlines.best_effort),
+            admitted: bound(runs, |deadlines| &deadlines.admitted),
+            promised: bound(runs, |deadlines| &deadlines.promised),
+        },
+        best_effort: BestEffort {
+            jobs: count(runs, |run| run.best_effort.jobs),
+            jct_mean_s: mean(runs, |run| run.best_effort.jct_mean_s),
         },
         by_priority: ByPriority {
             high: class(runs, |by| &by.high),
@@ -74,6 +87,7 @@ fn mean_figures(runs: &Runs) -> Figures<f64> {
         },
         moves: count(runs, |run| run.moves),
         resizes: count(runs, |run| run.resizes),
+        resizes_in_place: count(runs, |run| run.resizes_in_place),
         preemptions: count(runs, |run| run.preemptions),
         reconfigurations: reconfigurations(runs),
         link_answer_s: LinkAnswerSeconds {
@@ -85,6 +99,14 @@ fn mean_figures(runs: &Runs) -> Figures<f64> {
             p50_ms: mean(runs, |run| run.decisions.p50_ms),
             p99_ms: mean(runs, |run| run.decisions.p99_ms),
         },
+    }
+}
+
+fn bound(runs: &Runs, of: fn(&Deadlines<u64>) -> &Bound<u64>) -> Bound<f64> {
+    Bound {
+        total: count(runs, |run| of(&run.deadlines).total),
+        met: count(runs, |run| of(&run.deadlines).met),
+        missed: count(runs, |run| of(&run.deadlines).missed),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Hand-made outcomes with figures worked out by hand.
 
 use metronome_core::cluster::Name;
-use metronome_core::job::Priority;
+use metronome_core::job::{Binding, Priority};
 use metronome_core::report::Reason;
 use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Resources, Share};
 
 use super::*;
-use crate::outcome::{Fate, JobOutcome, LinkLoad};
+use crate::outcome::{CpuUse, Fate, JobOutcome, LinkLoad};
 
 /// A job of two GPUs that waits for `wait` after its submission and then trains for `ran`.
 fn completed(name: &str, submit: u64, wait: u64, ran: u64) -> JobOutcome {
@@ -21,6 +21,9 @@ fn completed(name: &str, submit: u64, wait: u64, ran: u64) -> JobOutcome {
         ran: Duration::from_secs(ran),
         alone: Duration::from_secs(ran),
         deadline: None,
+        binding: None,
+        taken: None,
+        cpu: None,
         gpus: Gpus::whole(2),
         members: 2,
         nodes: 1,
@@ -28,6 +31,7 @@ fn completed(name: &str, submit: u64, wait: u64, ran: u64) -> JobOutcome {
         preemptions: 0,
         moves: 0,
         resizes: 0,
+        resizes_in_place: 0,
         wait_reason: None,
         slowdown: None,
         exchange: None,
@@ -178,7 +182,40 @@ fn a_deadline_is_met_by_completing_in_time() {
         due(stuck("never", 0, Fate::Unfinished), 1000),
         completed("whenever", 0, 0, 30),
     ];
-    assert_eq!(figures(jobs, 40).deadlines, Deadlines { total: 3, met: 1 });
+    let all = figures(jobs, 40);
+    assert_eq!((all.deadlines.total, all.deadlines.met, all.deadlines.share), (3, 1, Some(1.0 / 3.0)));
+    assert_eq!(all.deadlines.soft, Bound { total: 3, met: 1, missed: 2 });
+    assert_eq!(all.best_effort, BestEffort { jobs: 1, jct_mean_s: Some(30.0) });
+}
+
+#[test]
+fn deadlines_are_counted_by_how_much_they_bind() {
+    let due = |name, at, binding| JobOutcome {
+        deadline: Some(Instant::from_secs(at)),
+        binding: Some(binding),
+        ..completed(name, 0, 0, 30)
+    };
+    let jobs = vec![
+        due("kept", 30, Binding::Strict),
+        due("broken", 20, Binding::Strict),
+        due("told", 20, Binding::BestEffort),
+    ];
+    let all = figures(jobs, 40);
+    assert_eq!(all.deadlines.strict, Bound { total: 2, met: 1, missed: 1 });
+    assert_eq!(all.deadlines.best_effort, Bound { total: 1, met: 0, missed: 1 });
+    assert_eq!(all.best_effort.jobs, 1, "a deadline that binds nobody is none");
+}
+
+#[test]
+fn cores_that_wait_for_one_of_them_are_held_and_not_used() {
+    let on_cores = |name, serial, used, held| JobOutcome {
+        cpu: Some(CpuUse { serial: Share(serial), used, held }),
+        ..completed(name, 0, 0, 30)
+    };
+    let jobs = vec![on_cores("parallel", 10_000, 99.0, 100.0), on_cores("serial", 50_000, 60.0, 100.0)];
+    let used = figures(jobs, 40).cpu_allocated_utilisation;
+    assert_eq!((used.mean, used.nearly_parallel), (Some(0.795), Some(0.99)));
+    assert_eq!(figures(vec![completed("on GPUs", 0, 0, 30)], 40).cpu_allocated_utilisation.mean, None);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod cluster;
 mod job;
 mod policy;
 mod queue;
+mod scaling;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -20,14 +21,16 @@ use crate::near::{did_you_mean, listed};
 
 pub(crate) use cluster::{Cable, ClusterSpec, Links, NodeGroup};
 pub(crate) use job::{
-    CheckpointShape, DeadlineShape, GpuTypesShape, JobShape, ResourcesShape, RoleShape, TeamsShape,
+    CheckpointShape, CpuShape, DeadlineShape, GpuTypesShape, JobShape, ResourcesShape, RoleShape, TeamsShape,
     TopologyShape, TrafficShape, WorkShape,
 };
 pub(crate) use policy::{OrderShape, PolicySpec, WeightsShape};
 pub(crate) use queue::QueueSpec;
+pub(crate) use scaling::{ScalingShape, ScalingSpec, SizesShape};
 pub(crate) use workload::{
-    DrawnUserShape, DurationShape, EndsShape, FaultShape, GpusShape, ModelsShape, NoiseShape, PoissonShape,
-    PrioritiesShape, ServersShape, StepsShape, WorkloadSpec,
+    CpusShape, DeadlinesShape, DrawnUserShape, DurationShape, EndsShape, EstimatesShape, FaultShape,
+    GpusShape, ModelsShape, NoiseShape, PoissonShape, PrioritiesShape, SerialShape, ServersShape, StepsShape,
+    WorkloadSpec,
 };
 
 /// One document. What is missing or unknown at its top is judged by `translate`, which can say where it is.
@@ -51,6 +54,7 @@ pub(crate) enum Spec {
     TrainingJob(Box<JobShape>),
     Queue(Box<QueueSpec>),
     Policy(Box<PolicySpec>),
+    Scaling(Box<ScalingSpec>),
 }
 
 #[derive(Debug, serde::Deserialize)]
@@ -173,6 +177,7 @@ fn spec<'de, A: MapAccess<'de>>(kind: Option<&Text>, fields: &mut A) -> Result<S
         "TrainingJob" => Spec::TrainingJob(fields.next_value()?),
         "Queue" => Spec::Queue(fields.next_value()?),
         "Policy" => Spec::Policy(fields.next_value()?),
+        "Scaling" => Spec::Scaling(fields.next_value()?),
         _ => {
             fields.next_value::<IgnoredAny>()?;
             Spec::OfUnknownKind

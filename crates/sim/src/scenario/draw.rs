@@ -3,22 +3,27 @@
 //! Each purpose has a random stream of its own, and each job takes as many numbers from it as every other, so that a
 //! change to one part of a workload leaves the others as they were.
 
+mod durations;
+mod takes;
+
 use std::sync::Arc;
 
 use metronome_core::cluster::{Cluster, Name};
-use metronome_core::job::{Checkpointing, Gang, JobSpec, Role, RoleKind, Shape, Topology, Work};
-use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Resources, Share};
+use metronome_core::job::{Checkpointing, JobSpec, Role, Topology, Work};
+use metronome_core::units::{Bandwidth, Duration, Instant};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use super::members::MemberSize;
 use super::priorities::Priorities;
 use super::training::{Amount, Ground};
 use super::users::{Owner, Owners};
-use super::{Arrival, capabilities};
+use super::{Arrival, Asks, capabilities};
 use crate::model::alone::Alone;
 use crate::model::{Model, Pattern, TrainingModel};
 use crate::noise::Noise;
+
+pub(super) use durations::{DrawnDeadlines, Durations};
+pub(super) use takes::{Processes, Servers, Sizes, Takes};
 
 /// A workload before a seed makes jobs of it.
 #[derive(Clone, Debug)]
@@ -29,8 +34,9 @@ pub struct Drawn {
     pub(super) load: f64,
     /// Jobs without a model work for their duration and send nothing.
     pub(super) models: Vec<Arc<Model>>,
-    pub(super) sizes: Sizes,
+    pub(super) takes: Takes,
     pub(super) durations: Durations,
+    pub(super) deadlines: Option<DrawnDeadlines>,
     pub(super) priorities: Priorities,
     pub(super) checkpointing: Option<Checkpointing>,
     pub(super) noise: Noise,
@@ -38,29 +44,14 @@ pub struct Drawn {
     pub(super) servers: Option<Servers>,
 }
 
-/// Parameter servers of a job: from so many to so many, but no more than it has workers.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Servers {
-    pub(super) from: u32,
-    pub(super) to: u32,
-    pub(super) each: Resources,
-}
-
-/// Whole numbers of GPUs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sizes {
-    pub(super) powers_of_two: Share,
-    pub(super) from: u32,
-    pub(super) to: u32,
-    pub(super) member: MemberSize,
-}
-
-/// Lognormal, and cut at the longest.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Durations {
-    pub(super) median: Duration,
-    pub(super) sigma: f64,
-    pub(super) at_most: Duration,
+/// A job before it is known when it comes.
+#[derive(Debug)]
+struct Request {
+    spec: JobSpec,
+    training: Option<Arc<TrainingModel>>,
+    asks: Option<Asks>,
+    /// How long it takes as it is asked for.
+    as_asked: Duration,
 }
 
 /// What random numbers are drawn for. Steps and reports of the world have 1 and 2.
@@ -71,6 +62,8 @@ const DURATIONS: u128 = 14;
 const PRIORITIES: u128 = 15;
 const USERS: u128 = 16;
 const SERVERS: u128 = 17;
+const SERIAL: u128 = 18;
+const DEADLINES: u128 = 19;
 
 impl Drawn {
     pub(super) fn len(&self) -> usize {
@@ -93,54 +86,78 @@ impl Drawn {
         cluster: &Cluster,
         within_node: Option<Bandwidth>,
     ) -> Vec<Arrival> {
-        let jobs = self
-            .requests(seed, &Ground { alone: Alone::new(cluster, within_node), noise: self.noise.clone() });
-        let work = |(spec, _): &(JobSpec, _)| GpuTime::of(spec.gpus(), spec.work.alone.unwrap_or_default());
-        let total = jobs.iter().map(work).fold(GpuTime::default(), |sum, work| sum + work);
-        let capacity = cluster.capacity().gpus.0 as f64 * self.load;
-        let mean_gap = total.0 as f64 / jobs.len() as f64 / capacity;
+        let ground = Ground { alone: Alone::new(cluster, within_node), noise: self.noise.clone() };
+        let jobs = self.requests(seed, &ground);
+        let (offered, capacity) = self.takes.offered(&jobs, cluster);
+        let mean_gap = offered / jobs.len() as f64 / (capacity * self.load);
 
-        let mut random = stream(seed, ARRIVALS);
+        let (mut gaps, mut factors) = (stream(seed, ARRIVALS), stream(seed, DEADLINES));
         let mut at = Instant::START;
-        let mut arrive = |(spec, training)| {
-            at = at + nanos(mean_gap * exponential(&mut random));
-            Arrival { at, spec: Arc::new(spec), training }
+        let mut arrive = |mut job: Request| {
+            at = at + nanos(mean_gap * exponential(&mut gaps));
+            let within = self.deadlines.map(|range| (range, factors.random::<f64>()));
+            job.spec.deadline = within.map(|(range, place)| range.deadline(at, job.as_asked, place));
+            Arrival { at, spec: Arc::new(job.spec), training: job.training, asks: job.asks }
         };
         jobs.into_iter().map(&mut arrive).collect()
     }
 
-    fn requests(&self, seed: u64, ground: &Ground) -> Vec<(JobSpec, Option<Arc<TrainingModel>>)> {
+    fn requests(&self, seed: u64, ground: &Ground) -> Vec<Request> {
         let (mut sizes, mut models) = (stream(seed, SIZES), stream(seed, MODELS));
         let (mut durations, mut priorities) = (stream(seed, DURATIONS), stream(seed, PRIORITIES));
         let (mut users, mut servers) = (stream(seed, USERS), stream(seed, SERVERS));
+        let mut serial = stream(seed, SERIAL);
         let request = |index| {
-            let mut spec = self.job(index, self.sizes.draw(&mut sizes), self.owners.draw(&mut users));
-            spec.priority = self.priorities.draw(&mut priorities);
-            let beside = self.servers.map(|range| range.draw(spec.members(), &mut servers));
-            spec.roles.extend(beside);
+            let owner = self.owners.draw(&mut users);
             let duration = self.durations.draw(&mut durations);
-            spec.work = Work { iterations: None, alone: Some(duration) };
-            let training = pick(&self.models, &mut models).map(|model| {
-                let pattern = Pattern::Gradients(model.clone());
-                let training = ground.train(&mut spec, pattern, Amount::Lasting(duration));
-                training.expect("a duration can be counted")
-            });
-            (spec, training)
+            let priority = self.priorities.draw(&mut priorities);
+            match self.takes {
+                Takes::Gpus(range) => {
+                    let size = range.draw(&mut sizes).expect("sizes are checked against the cluster");
+                    let mut spec = self.job(index, size, owner);
+                    spec.priority = priority;
+                    let beside = self.servers.map(|range| range.draw(spec.members(), &mut servers));
+                    spec.roles.extend(beside);
+                    self.trained(spec, duration, pick(&self.models, &mut models), ground)
+                }
+                Takes::Cpus(processes) => {
+                    let mut spec = self.job(index, vec![processes.cores.role()], owner);
+                    spec.priority = priority;
+                    processes.request(spec, duration, serial.random::<f64>())
+                }
+            }
         };
         (0..self.jobs).map(request).collect()
     }
 
-    fn job(&self, index: u32, size: u32, owner: &Owner) -> JobSpec {
-        let roles = self.sizes.member.roles(Gpus::whole(u64::from(size)));
+    fn trained(
+        &self,
+        mut spec: JobSpec,
+        duration: Duration,
+        model: Option<&Arc<Model>>,
+        ground: &Ground,
+    ) -> Request {
+        spec.work = Work { iterations: None, alone: Some(duration) };
+        let training = model.map(|model| {
+            let pattern = Pattern::Gradients(model.clone());
+            let training = ground.train(&mut spec, pattern, Amount::Lasting(duration));
+            training.expect("a duration can be counted")
+        });
+        let as_asked = spec.work.alone.unwrap_or_default();
+        Request { spec, training, asks: None, as_asked }
+    }
+
+    fn job(&self, index: u32, roles: Vec<Role>, owner: &Owner) -> JobSpec {
         JobSpec {
             name: Name::from(self.name_of(index)),
             queue: owner.queue,
             priority: Default::default(),
             user: owner.standing,
             owner: owner.name.clone(),
-            roles: roles.expect("sizes are checked against the cluster"),
+            roles,
             work: Work::default(),
             deadline: None,
+            scaling: None,
             topology: Topology::Anywhere,
             teams: None,
             capabilities: capabilities(self.checkpointing),
@@ -152,41 +169,6 @@ impl Drawn {
             preempts: true,
             repairs: false,
         }
-    }
-}
-
-impl Sizes {
-    pub(super) fn powers(&self) -> impl Iterator<Item = u32> + Clone {
-        let range = self.from..=self.to;
-        (0..u32::BITS).map(|bit| 1 << bit).filter(move |size| range.contains(size))
-    }
-
-    fn draw(&self, random: &mut Pcg64) -> u32 {
-        let (coin, place) = (random.random::<f64>(), random.random::<f64>());
-        if coin < self.powers_of_two.as_f64() {
-            let powers: Vec<u32> = self.powers().collect();
-            return powers[(place * powers.len() as f64) as usize];
-        }
-        self.from + (place * f64::from(self.to - self.from + 1)) as u32
-    }
-}
-
-impl Servers {
-    fn draw(&self, workers: u32, random: &mut Pcg64) -> Role {
-        let drawn = self.from + (random.random::<f64>() * f64::from(self.to - self.from + 1)) as u32;
-        self.role(drawn.min(workers))
-    }
-
-    pub(super) fn role(&self, servers: u32) -> Role {
-        let gang = Gang::rigid(u64::from(servers)).expect("a job has workers, and `from` is at least one");
-        Role { kind: RoleKind::Ps, gang, shape: Shape::of(self.each) }
-    }
-}
-
-impl Durations {
-    fn draw(&self, random: &mut Pcg64) -> Duration {
-        let drawn = nanos(self.median.0 as f64 * (self.sigma * gaussian(random)).exp());
-        drawn.clamp(Duration(1), self.at_most)
     }
 }
 

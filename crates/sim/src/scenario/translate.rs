@@ -1,6 +1,7 @@
 //! From documents to a scenario: names become ids, texts become units, and whatever does not fit together is said
 //! with its place.
 
+mod chosen;
 mod cluster;
 mod fit;
 mod gpu_types;
@@ -12,8 +13,10 @@ mod pattern;
 mod poisson;
 mod policies;
 mod priorities;
+mod processes;
 mod queues;
 mod roles;
+mod scalings;
 mod trace_jobs;
 mod users;
 mod work;
@@ -27,7 +30,7 @@ use metronome_core::units::Instant;
 use serde_saphyr::Spanned;
 
 use super::documents::{
-    ClusterSpec, Document, JobShape, Metadata, PolicySpec, QueueSpec, Spec, WorkloadSpec,
+    ClusterSpec, Document, JobShape, Metadata, PolicySpec, QueueSpec, ScalingSpec, Spec, WorkloadSpec,
 };
 use super::error::{InputError, Position, Problem, quoted};
 use super::training::Ground;
@@ -38,7 +41,7 @@ use crate::near::meant_or_known;
 use crate::noise::Noise;
 
 const API_VERSION: &str = "metronome.dev/v1alpha1";
-const KINDS: [&str; 5] = ["Cluster", "Workload", "TrainingJob", "Queue", "Policy"];
+const KINDS: [&str; 6] = ["Cluster", "Workload", "TrainingJob", "Queue", "Policy", "Scaling"];
 
 /// Where the documents come from: what an error names, and what a relative path starts from.
 #[derive(Clone, Copy, Debug)]
@@ -57,14 +60,16 @@ pub(super) fn scenario(
     let (mut cluster, within_node) = cluster::cluster(&cluster_document.spec).map_err(in_file)?;
     let queues = queues::queues(&sorted.queues).map_err(in_file)?;
     let policies = policies::policies(&sorted.policies).map_err(in_file)?;
+    let scalings = scalings::scalings(&sorted.scalings).map_err(in_file)?;
 
     let workload = sorted.workload.as_ref();
-    let workload::Settings { round, tick, costs, faults, departures } =
+    let workload::Settings { round, tick, costs, faults, departures, estimates } =
         workload::settings(workload, &cluster).map_err(in_file)?;
     let noise = noise::noise(workload.and_then(|document| document.spec.noise.as_ref()), origin)?;
     let world = World {
         cluster: &cluster,
         queues: &queues,
+        scalings,
         fit: fit::Fit::of(&cluster),
         gpu_types: gpu_types::GpuTypes::default(),
         ground: Ground { alone: Alone::new(&cluster, within_node), noise },
@@ -94,6 +99,7 @@ pub(super) fn scenario(
         tick,
         costs,
         departures,
+        estimates,
         faults,
     })
 }
@@ -109,6 +115,7 @@ pub(super) fn one_job(
     let world = World {
         cluster: setting.cluster,
         queues: &queues,
+        scalings: scalings::Scalings::default(),
         fit: fit::Fit::of(setting.cluster),
         gpu_types: gpu_types::GpuTypes::default(),
         ground: Ground { alone: Alone::new(setting.cluster, setting.within_node), noise: Noise::None },
@@ -128,6 +135,7 @@ pub(super) fn one_job(
 struct World<'a> {
     cluster: &'a metronome_core::cluster::Cluster,
     queues: &'a queues::Queues,
+    scalings: scalings::Scalings,
     fit: fit::Fit,
     gpu_types: gpu_types::GpuTypes,
     ground: Ground,
@@ -158,6 +166,7 @@ struct Sorted {
     jobs: Vec<Named<JobShape>>,
     queues: Vec<Named<QueueSpec>>,
     policies: Vec<Named<PolicySpec>>,
+    scalings: Vec<Named<ScalingSpec>>,
 }
 
 impl Sorted {
@@ -184,6 +193,7 @@ impl Sorted {
             self.workload.map(|document| (document.at(), "Workload")),
             self.queues.first().map(|document| (document.at(), "Queue")),
             self.policies.first().map(|document| (document.at(), "Policy")),
+            self.scalings.first().map(|document| (document.at(), "Scaling")),
         ];
         if let Some((at, kind)) = others.into_iter().flatten().next() {
             let hint = "name a file with one TrainingJob; the rest is known from where it would be submitted";
@@ -217,6 +227,10 @@ impl Sorted {
             }
             Spec::Policy(spec) => {
                 self.policies.push(Named { metadata, spec: *spec });
+                Ok(())
+            }
+            Spec::Scaling(spec) => {
+                self.scalings.push(Named { metadata, spec: *spec });
                 Ok(())
             }
             Spec::BeforeKind(spec) => Err(spec

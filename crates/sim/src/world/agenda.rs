@@ -37,6 +37,11 @@ pub(super) enum Happening {
         training: usize,
         epoch: u64,
     },
+    /// Training code tells how far it has come, unless it was halted since.
+    Reports {
+        training: usize,
+        epoch: u64,
+    },
     Finishes {
         training: usize,
         epoch: u64,
@@ -54,7 +59,7 @@ impl Happening {
             Self::Finishes { .. } => 3,
             Self::StepComes(_) => 4,
             Self::StepEnds { .. } => 5,
-            Self::IsTold(_) | Self::LinkIsSeen { .. } | Self::LoopIsSeen { .. } => 6,
+            Self::IsTold(_) | Self::LinkIsSeen { .. } | Self::LoopIsSeen { .. } | Self::Reports { .. } => 6,
             Self::Arrives(_) => 7,
         }
     }

@@ -3,19 +3,28 @@
 use std::sync::Arc;
 
 use metronome_core::job::{JobSpec, Work};
-use metronome_core::units::Duration;
+use metronome_core::units::{Duration, Share};
+use rand::RngExt;
 use rand_pcg::Pcg64;
 
 use crate::scenario::gaussian;
 
 /// How well the engine knows how long jobs take.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Estimates {
+    #[default]
     Exact,
     /// Each job's length is multiplied by a number of median one, lognormal with this standard deviation.
-    Lognormal {
-        sigma: f64,
-    },
+    Lognormal { sigma: f64 },
+    /// Each job's length is off by up to this part of it, more or less, as likely by one part as by another.
+    Uniform { error: Share },
+}
+
+impl Estimates {
+    /// What is asked for, unless nothing is: then as the scenario says.
+    pub(super) fn or(self, scenario: Self) -> Self {
+        if self == Self::Exact { scenario } else { self }
+    }
 }
 
 /// The stream of random numbers for this purpose: 1 and 2 are for steps, 11 to 15 for jobs that are drawn.
@@ -28,6 +37,7 @@ impl Estimates {
         let factor = |_| match self {
             Self::Exact => 1.0,
             Self::Lognormal { sigma } => (sigma * gaussian(&mut random)).exp(),
+            Self::Uniform { error } => 1.0 + error.as_f64() * (2.0 * random.random::<f64>() - 1.0),
         };
         (0..jobs).map(factor).collect()
     }

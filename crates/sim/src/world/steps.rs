@@ -55,17 +55,19 @@ impl World<'_> {
                 Ok(()) => self.start_cost(owner.training),
                 Err(failure) => return self.fail(&step, failure),
             },
-            Action::Move { from, to } | Action::Rescale { from, to } => {
-                self.halt(owner.training, Keeping::All);
+            Action::Move { from, to } | Action::Rescale { from, to } | Action::ResizeInPlace { from, to } => {
+                let in_place = matches!(step.action, Action::ResizeInPlace { .. });
+                self.halt(owner.training, if in_place { Keeping::Running } else { Keeping::All });
                 // Members that stay where they are need no second place.
-                let stays = matches!(step.action, Action::Rescale { .. }) && to.covers(from);
-                let gives_back = matches!(step.action, Action::Rescale { .. }) && from.covers(to);
+                let resizes = !matches!(step.action, Action::Move { .. });
+                let stays = resizes && to.covers(from);
+                let gives_back = resizes && from.covers(to);
                 if stays {
                     self.clear(owner, |on| on == from);
                 }
                 let settled = if gives_back { Ok(()) } else { self.settle(&step, owner, to) };
                 match settled {
-                    Ok(()) => self.stop_cost(owner.training, Keeping::All) + self.start_cost(owner.training),
+                    Ok(()) => self.change_cost(owner.training, &step.action),
                     Err(failure) => {
                         if stays {
                             self.enter(&step, owner, from);
@@ -127,15 +129,16 @@ impl World<'_> {
                 self.trainings[owner.training].nodes = to.nodes().len() as u32;
                 self.train_if_complete(owner.training);
             }
-            Action::Move { from, to } | Action::Rescale { from, to } => {
+            Action::Move { from, to } | Action::Rescale { from, to } | Action::ResizeInPlace { from, to } => {
                 self.clear(owner, |on| Arc::ptr_eq(on, from) || on == from);
-                if matches!(step.action, Action::Rescale { .. }) && from.covers(to) {
+                if !matches!(step.action, Action::Move { .. }) && from.covers(to) {
                     self.enter(step, owner, to);
                 }
                 let training = &mut self.trainings[owner.training];
                 training.nodes = to.nodes().len() as u32;
                 match step.action {
                     Action::Move { .. } => training.moves += 1,
+                    Action::ResizeInPlace { .. } => training.resizes_in_place += 1,
                     _ => training.resizes += 1,
                 }
                 self.tell_work(owner.training);
@@ -172,6 +175,14 @@ impl World<'_> {
         *on = stays;
         for assignment in leaves {
             self.books.strike(&assignment);
+        }
+    }
+
+    /// What another place or size costs: nothing where the job goes on meanwhile.
+    fn change_cost(&self, index: usize, action: &Action) -> Duration {
+        match action {
+            Action::ResizeInPlace { .. } => Duration::ZERO,
+            _ => self.stop_cost(index, Keeping::All) + self.start_cost(index),
         }
     }
 

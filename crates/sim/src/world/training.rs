@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use metronome_core::cluster::Name;
 use metronome_core::id::{JobId, NodeId};
-use metronome_core::job::{Checkpointing, JobSpec, Priority};
+use metronome_core::job::{Binding, Checkpointing, JobSpec, Priority};
 use metronome_core::plan::Assignment;
 use metronome_core::progress::Pace;
 use metronome_core::report::Reason;
-use metronome_core::units::{Duration, GpuTime, Gpus, Instant, Share};
+use metronome_core::units::{Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Share};
 
+use super::Keeping;
 use crate::model::{Pattern, TrainingModel};
-use crate::outcome::{Fate, JobOutcome, Segment, Use};
+use crate::outcome::{CpuUse, Fate, JobOutcome, Segment, Taken, Use};
 use crate::scenario::Arrival;
+use crate::scenario::curve::time_with;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Member {
@@ -29,6 +31,8 @@ pub(super) struct Training {
     user: Share,
     submit: Instant,
     deadline: Option<Instant>,
+    binding: Option<Binding>,
+    pub(super) taken: Option<Taken>,
     alone: Duration,
     gpus: Gpus,
     size: u32,
@@ -44,6 +48,11 @@ pub(super) struct Training {
     /// How fast it works where it runs, and on how many GPUs.
     pace: Pace,
     held: Gpus,
+    /// Of one process on cores: what it used of them so far, and how many it has.
+    cpu: Option<CpuUse>,
+    cores: f64,
+    /// The cores with which its work is told.
+    at_least: u32,
     /// Counts the times it went on or halted: a finish foreseen before is void.
     pub(super) epoch: u64,
     start: Option<Instant>,
@@ -64,6 +73,7 @@ pub(super) struct Training {
     pub(super) preemptions: u32,
     pub(super) moves: u32,
     pub(super) resizes: u32,
+    pub(super) resizes_in_place: u32,
     pub(super) wait_reason: Option<Reason>,
     segments: Vec<Segment>,
 }
@@ -84,7 +94,9 @@ impl Training {
             priority: spec.priority,
             user: spec.user,
             submit: arrival.at,
-            deadline: spec.deadline,
+            deadline: spec.deadline.map(|deadline| deadline.at),
+            binding: spec.deadline.map(|deadline| deadline.binding),
+            taken: None,
             alone: spec.work.alone.unwrap_or_default(),
             gpus: spec.gpus(),
             size: spec.members(),
@@ -96,6 +108,9 @@ impl Training {
             since: None,
             pace: Pace::PLAIN,
             held: spec.gpus(),
+            cpu: arrival.asks.and_then(|asks| asks.serial).map(CpuUse::none),
+            cores: cores(spec.least().cpu),
+            at_least: cores(spec.least().cpu) as u32,
             epoch: 0,
             start: None,
             end: None,
@@ -110,6 +125,7 @@ impl Training {
             preemptions: 0,
             moves: 0,
             resizes: 0,
+            resizes_in_place: 0,
             wait_reason: None,
             segments: Vec::new(),
         }
@@ -159,6 +175,12 @@ impl Training {
         Duration((u128::from(self.alone.0) * u128::from(done) / u128::from(of.max(1))) as u64)
     }
 
+    /// How many of so many iterations that is, where it sends nothing.
+    pub(super) fn iterations_of(&self, all: Iterations, now: Instant) -> Iterations {
+        let (done, alone) = (u128::from(self.executed(now).0), u128::from(self.alone.0.max(1)));
+        Iterations((u128::from(all.0) * done / alone).min(u128::from(all.0)) as u64)
+    }
+
     /// How long it still takes where it runs, if it sends nothing.
     pub(super) fn time_left(&self) -> Duration {
         self.pace.time(self.alone - self.done.time)
@@ -182,7 +204,12 @@ impl Training {
             && let [on] = &on[..]
         {
             self.held = on.total().gpus;
-            self.pace = Pace::of(spec, on);
+            self.cores = cores(on.total().cpu);
+            self.pace = match (&self.model, &spec.scaling) {
+                // What its gradients cost shows on the links: here only the number of its iterations changes.
+                (Some(_), Some(_)) => Pace::of(&JobSpec { scaling: None, ..spec.clone() }, on),
+                _ => Pace::of(spec, on),
+            };
         }
     }
 
@@ -193,9 +220,9 @@ impl Training {
         self.epoch += 1;
     }
 
-    /// Stops training after so many iterations of its loop; keeps all of its work if it can save it first, else what
-    /// was saved. A loop saves at the end of the iteration in which its time to save comes.
-    pub(super) fn halt(&mut self, now: Instant, iterations: u64, saving: bool) {
+    /// Stops training after so many iterations of its loop; keeps of its work what it can. A loop saves at the end of the
+    /// iteration in which its time to save comes.
+    pub(super) fn halt(&mut self, now: Instant, iterations: u64, keeping: Keeping) {
         let Some(since) = self.since.take() else { return };
         let ran = now.since(since);
         self.epoch += 1;
@@ -208,14 +235,26 @@ impl Training {
             time: before.time + self.pace.work(ran),
             iterations: before.iterations + self.pace.work(Duration(iterations)).0,
         };
+        self.use_cores(ran, self.done.time - before.time);
         self.saved = match self.checkpointing {
-            Some(_) if saving => self.done,
+            Some(_) if keeping == Keeping::All => self.done,
             Some(Checkpointing { every: Some(every), .. }) if !every.is_zero() => {
                 self.saved_by_itself(every, before)
             }
             _ => self.saved,
         };
-        self.done = self.saved;
+        if keeping != Keeping::Running {
+            self.done = self.saved;
+        }
+    }
+
+    /// Whatever is done by several cores takes one of them as long as all of them together.
+    fn use_cores(&mut self, ran: Duration, work: Duration) {
+        let (cores, at_least) = (self.cores, self.at_least);
+        if let Some(cpu) = &mut self.cpu {
+            cpu.held += cores * ran.as_secs_f64();
+            cpu.used += work.as_secs_f64() / time_with(at_least, cpu.serial);
+        }
     }
 
     fn saved_by_itself(&self, every: Duration, before: Work) -> Work {
@@ -290,6 +329,9 @@ impl Training {
             ran: self.ran + self.since.map_or(Duration::ZERO, |since| now.since(since)),
             alone: self.alone,
             deadline: self.deadline,
+            binding: self.binding,
+            taken: self.taken,
+            cpu: self.cpu,
             gpus: self.gpus,
             members: self.size,
             nodes: self.nodes,
@@ -297,10 +339,15 @@ impl Training {
             preemptions: self.preemptions,
             moves: self.moves,
             resizes: self.resizes,
+            resizes_in_place: self.resizes_in_place,
             wait_reason: self.wait_reason,
             segments: self.segments,
         }
     }
+}
+
+fn cores(cpu: Cpu) -> f64 {
+    cpu.0 as f64 / Cpu::cores(1).0 as f64
 }
 
 fn model_name(model: &TrainingModel) -> Option<String> {

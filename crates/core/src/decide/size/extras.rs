@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::cluster::{Cluster, NodeState};
 use crate::decide::draft::{Draft, Reach};
 use crate::id::{DomainId, JobId, NodeId};
-use crate::job::{Job, Life, Role, RoleKind, Teams, Topology};
+use crate::job::{Capabilities, Job, Life, Role, RoleKind, Teams, Topology};
 use crate::plan::{Assignment, Part};
 use crate::snapshot::Snapshot;
 use crate::taken::is_eligible;
@@ -67,7 +67,7 @@ impl<'a> Extras<'a> {
     }
 
     /// So many come and go at a time.
-    pub(super) fn unit(&self) -> u32 {
+    pub(in crate::decide) fn unit(&self) -> u32 {
         self.teams.map_or(1, |teams| teams.size.get())
     }
 
@@ -85,11 +85,11 @@ impl<'a> Extras<'a> {
         by_place
     }
 
-    pub(super) fn members(&self, held: &Assignment) -> u32 {
+    pub(in crate::decide) fn members(&self, held: &Assignment) -> u32 {
         held.parts().iter().filter(|part| part.role == self.index).map(|part| part.members).sum()
     }
 
-    pub(super) fn least(&self) -> u32 {
+    pub(in crate::decide) fn least(&self) -> u32 {
         self.role.gang.min()
     }
 
@@ -110,6 +110,74 @@ impl<'a> Extras<'a> {
 
     pub(super) fn may_have_more(&self, held: &Assignment) -> bool {
         self.members(held) + self.unit() <= self.role.gang.max()
+    }
+
+    /// The most members it may have.
+    pub(in crate::decide) fn most(&self) -> u32 {
+        self.role.gang.max()
+    }
+
+    /// What one member takes.
+    pub(in crate::decide) fn of_one(&self) -> Resources {
+        self.role.shape.each
+    }
+
+    /// What it takes in all with so many members.
+    pub(in crate::decide) fn total_with(&self, members: u32) -> Resources {
+        let more = u64::from(members.saturating_sub(self.least()));
+        self.job.spec.least() + self.role.shape.each.times(more)
+    }
+
+    /// Whether it may come to have more members or fewer once it runs, in one way or another.
+    pub(in crate::decide) fn may_be_resized(&self) -> bool {
+        let Capabilities { rescale, resize_in_place, .. } = self.job.spec.capabilities;
+        rescale || resize_in_place
+    }
+
+    /// The gang with so many more members, where one after the other would go.
+    pub(in crate::decide) fn with_more(
+        &self,
+        draft: &Draft<'a>,
+        held: &Assignment,
+        members: u32,
+        reach: Reach,
+    ) -> Option<Assignment> {
+        if self.teams.is_some() {
+            let mut larger = held.clone();
+            for _ in 0..members.div_ceil(self.unit()) {
+                larger = self.with_one_more(draft, &larger)?;
+            }
+            return Some(larger);
+        }
+        let near = Near::to(draft.snapshot, self.job, held);
+        let stays = self.job.spec.capabilities.resize_in_place && self.job.spec.roles.len() == 1;
+        let allowed = |node: &NodeId| near.allows(*node) && (!stays || held.touches(*node));
+        let nodes = draft.snapshot.cluster.nodes().ids().filter(allowed);
+        let fits = nodes.map(|node| (draft.fit_on(node, &self.role.shape, reach), node));
+        let mut fits: Vec<(Reverse<usize>, u32, NodeId)> = fits
+            .filter(|(fit, _)| *fit > 0)
+            .map(|(fit, node)| (Reverse(near.count(node)), fit, node))
+            .collect();
+        fits.sort_unstable();
+        let (mut parts, mut left) = (held.parts().to_vec(), members);
+        for (_, fit, node) in fits {
+            let more = fit.min(left);
+            if more > 0 {
+                self.add(draft, &mut parts, node, more);
+            }
+            left -= more;
+        }
+        Assignment::whole(&self.job.spec, parts).ok().filter(|_| left == 0)
+    }
+
+    /// The gang with so many members fewer.
+    pub(in crate::decide) fn with_fewer(
+        &self,
+        cluster: &Cluster,
+        held: &Assignment,
+        members: u32,
+    ) -> Option<Assignment> {
+        self.without(cluster, held, members / self.unit())
     }
 
     /// The gang with one more member, or group: where it is already before where it is not, near before far, and where

@@ -50,7 +50,8 @@ fn is_somebody_leaving(draft: &Draft<'_>) -> bool {
 
 fn starting<'a>(draft: &Draft<'a>) -> Vec<Extras<'a>> {
     let jobs = draft.snapshot.jobs;
-    let waited = draft.starting().map(|(id, _)| (id, &jobs[id])).filter(|(_, job)| job.life.is_waiting());
+    let unbooked = draft.starting().filter(|(id, _)| !draft.timetable.governs(*id));
+    let waited = unbooked.map(|(id, _)| (id, &jobs[id])).filter(|(_, job)| job.life.is_waiting());
     let elastic: Vec<Extras<'a>> = waited.filter_map(|(id, job)| Extras::of(id, job)).collect();
     let nobody_waits = elastic.is_empty()
         || draft.snapshot.waiting.classes().all(|(_, class)| first_waiting(draft, class).is_none());
@@ -59,7 +60,7 @@ fn starting<'a>(draft: &Draft<'a>) -> Vec<Extras<'a>> {
 
 fn running<'a>(draft: &Draft<'a>) -> Vec<Extras<'a>> {
     let Snapshot { jobs, plan, elastic, .. } = *draft.snapshot;
-    let unchanged = elastic.iter().filter(|id| !draft.is_changed(**id));
+    let unchanged = elastic.iter().filter(|id| !draft.is_changed(**id) && !draft.timetable.governs(**id));
     let gangs = unchanged.filter_map(|id| Some((Extras::of(*id, &jobs[*id])?, plan.get(*id)?)));
     let small =
         gangs.filter(|(gang, held)| gang.may_have_more(held) && gang.may_change(draft.snapshot, held));
@@ -68,7 +69,8 @@ fn running<'a>(draft: &Draft<'a>) -> Vec<Extras<'a>> {
 
 /// The first of a class who is not given a place in this draft.
 fn first_waiting(draft: &Draft<'_>, class: &Class) -> Option<JobId> {
-    class.line.iter().map(|place| place.job).find(|job| draft.assigned(*job).is_none())
+    let waiting = class.line.iter().map(|place| place.job).filter(|job| !draft.timetable.governs(*job));
+    waiting.into_iter().find(|job| draft.assigned(*job).is_none())
 }
 
 /// Whether nobody waits who would be helped by room, now or when extras are given back.
@@ -88,7 +90,7 @@ fn is_room_to_spare(rules: &Rules<'_>, draft: &Draft<'_>) -> bool {
 fn held_at_least(draft: &Draft<'_>) -> Holdings {
     let Snapshot { jobs, plan, elastic, queues, .. } = *draft.snapshot;
     let mut held = draft.held().clone();
-    let planned = elastic.iter().filter(|id| !draft.is_leaving(**id));
+    let planned = elastic.iter().filter(|id| !draft.is_leaving(**id) && !draft.timetable.governs(**id));
     for gang in planned.filter_map(|id| Extras::of(*id, &jobs[*id])) {
         let now = draft.assigned(gang.id).or_else(|| plan.get(gang.id));
         if let Some(now) = now.filter(|_| gang.job.spec.capabilities.rescale) {

@@ -75,7 +75,7 @@ impl<'a> Given<'a> {
 /// Those that run above their least, whoever loses most by giving back first.
 fn givers<'a>(rights: Option<&Rights<'a>>, draft: &Draft<'a>) -> Vec<Giver<'a>> {
     let Snapshot { jobs, plan, elastic, .. } = *draft.snapshot;
-    let planned = elastic.iter().filter(|id| !draft.is_leaving(**id));
+    let planned = elastic.iter().filter(|id| !draft.is_leaving(**id) && !draft.timetable.governs(**id));
     let gangs = planned.filter_map(|id| Some((Extras::of(*id, &jobs[*id])?, plan.get(*id)?)));
     let may_give = gangs.filter(|(gang, held)| gang.may_change(draft.snapshot, held));
     // Some may have given members back already in this pass.

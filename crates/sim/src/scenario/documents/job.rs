@@ -7,6 +7,7 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
+use super::scaling::ScalingShape;
 use crate::scenario::values::Text;
 
 #[derive(Debug, Deserialize)]
@@ -26,6 +27,9 @@ pub(crate) struct JobShape {
     /// For `local`: a simulated member runs nothing.
     #[expect(dead_code, reason = "its shape is checked, its words are not used here")]
     command: Option<Vec<Text>>,
+    /// One process whose cores may be changed while it runs.
+    pub(crate) cpu: Option<Spanned<CpuShape>>,
+    pub(crate) scaling: Option<Spanned<ScalingShape>>,
     pub(crate) model: Option<Text>,
     pub(crate) declared_model: Option<Text>,
     pub(crate) work: Option<Spanned<WorkShape>>,
@@ -117,6 +121,17 @@ pub(crate) struct TargetShape {
 pub(crate) struct DeadlineShape {
     pub(crate) after: Option<Text>,
     pub(crate) at: Option<Text>,
+    pub(crate) binding: Option<Text>,
+    pub(crate) value: Option<Text>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct CpuShape {
+    pub(crate) min: Option<Text>,
+    pub(crate) max: Text,
+    pub(crate) asks: Option<Text>,
+    pub(crate) serial: Option<Text>,
 }
 
 #[derive(Debug, Deserialize)]

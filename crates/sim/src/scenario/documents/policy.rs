@@ -19,6 +19,7 @@ pub(crate) struct PolicySpec {
     pub(crate) links: Option<Text>,
     pub(crate) slowdowns: Option<Text>,
     pub(crate) moving: Option<Text>,
+    pub(crate) deadlines: Option<Text>,
 }
 
 /// A word, or a word with what it needs: `order: {leastAttained: {limits: [3250, 7200]}}`.

@@ -19,11 +19,15 @@ pub(crate) struct WorkloadSpec {
     pub(crate) job: Option<Spanned<JobShape>>,
     pub(crate) models: Option<Spanned<ModelsShape>>,
     pub(crate) gpus: Option<Spanned<GpusShape>>,
+    pub(crate) cpus: Option<Spanned<CpusShape>>,
+    pub(crate) serial: Option<Spanned<SerialShape>>,
+    pub(crate) deadlines: Option<Spanned<DeadlinesShape>>,
     pub(crate) duration: Option<Spanned<DurationShape>>,
     pub(crate) priorities: Option<Spanned<PrioritiesShape>>,
     pub(crate) users: Option<Spanned<Vec<DrawnUserShape>>>,
     pub(crate) servers: Option<Spanned<ServersShape>>,
     pub(crate) noise: Option<NoiseShape>,
+    pub(crate) estimates: Option<EstimatesShape>,
     #[serde(default)]
     pub(crate) faults: Vec<Spanned<FaultShape>>,
     pub(crate) checkpoint: Option<Spanned<CheckpointShape>>,
@@ -69,9 +73,45 @@ pub(crate) struct PoissonShape {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct DurationShape {
-    pub(crate) median: Text,
+    pub(crate) median: Option<Text>,
     pub(crate) sigma: Option<Text>,
     pub(crate) at_most: Option<Text>,
+    pub(crate) mean: Option<Text>,
+    pub(crate) at_least: Option<Text>,
+    pub(crate) from: Option<Text>,
+    pub(crate) to: Option<Text>,
+}
+
+/// Cores that a job may have, and those that its owner asks for.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct CpusShape {
+    pub(crate) min: Option<Text>,
+    pub(crate) max: Text,
+    pub(crate) asks: Option<Text>,
+}
+
+/// The part of an iteration that one core does.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct SerialShape {
+    pub(crate) from: Text,
+    pub(crate) to: Text,
+}
+
+/// Times the time that a job takes as it is asked for.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct DeadlinesShape {
+    pub(crate) from: Text,
+    pub(crate) to: Text,
+    pub(crate) binding: Option<Text>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct EstimatesShape {
+    pub(crate) error: Text,
 }
 
 #[derive(Debug, Deserialize)]

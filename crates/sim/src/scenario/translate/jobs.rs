@@ -5,19 +5,22 @@ use std::sync::Arc;
 
 use metronome_core::cluster::{Cluster, Level, Name};
 use metronome_core::id::QueueId;
-use metronome_core::job::{Checkpointing, JobSpec, Members, Priority, Role, RoleKind, Teams, Topology, Work};
+use metronome_core::job::{
+    Binding, Checkpointing, Deadline, JobSpec, Members, OnMiss, Priority, Role, RoleKind, Teams, Topology,
+    Work,
+};
 use metronome_core::units::{Duration, Instant};
 use serde_saphyr::Spanned;
 
 use super::queues::Queues;
 use super::work::Written;
-use super::{Named, World, full_name, models, pattern, roles};
+use super::{Named, World, chosen, full_name, models, pattern};
 use crate::model::{Pattern, TrainingModel};
 use crate::near::meant_or_known;
 use crate::scenario::documents::{CheckpointShape, DeadlineShape, JobShape, TeamsShape, TopologyShape};
 use crate::scenario::error::{Position, Problem, quoted};
 use crate::scenario::values::{Placed, Text, name, quantity, quantity_or_none, some_quantity, whole, word};
-use crate::scenario::{Arrival, capabilities, profile};
+use crate::scenario::{Arrival, Asks, capabilities, profile};
 
 pub(super) const PRIORITIES: [(&str, Priority); 3] =
     [("high", Priority::HIGH), ("normal", Priority::NORMAL), ("low", Priority::LOW)];
@@ -53,9 +56,9 @@ fn requested(document: &Named<JobShape>, world: &World<'_>) -> Result<Request, P
 
 /// The same job, now with a time to be submitted.
 pub(super) fn arrival(request: Request, at: Instant) -> Arrival {
-    let Request { mut spec, training, within } = request;
-    spec.deadline = within.map(|within| at + within);
-    Arrival { at, spec: Arc::new(spec), training }
+    let Request { mut spec, training, asks, within } = request;
+    spec.deadline = within.map(|within| within.deadline(at));
+    Arrival { at, spec: Arc::new(spec), training, asks }
 }
 
 /// A job before it is known when it is submitted.
@@ -63,9 +66,32 @@ pub(super) fn arrival(request: Request, at: Instant) -> Arrival {
 pub(super) struct Request {
     pub(super) spec: JobSpec,
     training: Option<Arc<TrainingModel>>,
-    /// The deadline, counted from submission.
-    pub(super) within: Option<Duration>,
+    asks: Option<Asks>,
+    within: Option<Within>,
 }
+
+/// A deadline, counted from submission.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Within {
+    pub(super) time: Duration,
+    pub(super) binding: Binding,
+    pub(super) value: u32,
+    pub(super) on_miss: OnMiss,
+}
+
+impl Within {
+    pub(super) fn deadline(self, submitted: Instant) -> Deadline {
+        let Self { time, binding, value, on_miss } = self;
+        Deadline { at: submitted + time, binding, value, on_miss }
+    }
+}
+
+pub(super) const BINDINGS: [(&str, Binding); 3] =
+    [("strict", Binding::Strict), ("soft", Binding::Soft), ("bestEffort", Binding::BestEffort)];
+const ON_MISS: [(&str, OnMiss); 3] =
+    [("Run", OnMiss::Run), ("Suspend", OnMiss::Suspend), ("Fail", OnMiss::Fail)];
+/// What a deadline may be worth: beyond it a number is a mistake.
+pub(super) const LARGEST_VALUE: u64 = 1_000_000;
 
 /// What a shape asks for; `at` is where to point when the whole of it is wrong.
 pub(super) fn spec(
@@ -75,12 +101,13 @@ pub(super) fn spec(
     at: Position,
     world: &World<'_>,
 ) -> Result<Request, Problem> {
-    refuse_unsupported(shape)?;
+    check_unused(shape)?;
     let queue = queue(shape.queue.as_ref(), world.queues)?;
     let checkpointing = shape.checkpoint.as_ref().map(checkpointing).transpose()?;
     let pattern = pattern::pattern(shape, world.cluster)?;
     let work = Written::of(shape.work.as_ref(), at)?;
-    let roles = roles::roles(shape, at, world)?;
+    let chosen = chosen::members(shape, pattern.as_ref(), at, world)?;
+    let roles = chosen.roles.clone();
     let mut spec = JobSpec {
         name: Name::from(name),
         queue,
@@ -89,7 +116,11 @@ pub(super) fn spec(
         owner: user.map(Name::from),
         work: Work::default(),
         deadline: None,
-        topology: topology(shape.topology.as_ref(), world.cluster)?,
+        scaling: None,
+        topology: match chosen::topology(shape, world) {
+            Some(one_node) => one_node,
+            None => topology(shape.topology.as_ref(), world.cluster)?,
+        },
         teams: teams(shape.topology.as_ref(), &roles, world.cluster)?,
         roles,
         capabilities: capabilities(checkpointing),
@@ -105,8 +136,9 @@ pub(super) fn spec(
         return Err(at.problem(format!("job {} can never run: it {why}", quoted(name))));
     }
     let training = work.give(&mut spec, pattern, world)?;
+    chosen.give(&mut spec);
     declare(&mut spec, shape, world.cluster)?;
-    Ok(Request { spec, training, within: shape.deadline.as_ref().map(deadline).transpose()? })
+    Ok(Request { spec, training, asks: chosen.asks, within: within(shape)? })
 }
 
 /// What an owner says of a job may be wrong: the scheduler then knows another model than the one that is trained.
@@ -124,15 +156,8 @@ fn declare(spec: &mut JobSpec, shape: &JobShape, cluster: &Cluster) -> Result<()
     Ok(())
 }
 
-fn refuse_unsupported(shape: &JobShape) -> Result<(), Problem> {
-    if let Some(on_miss) = &shape.on_miss {
-        let runs = word(on_miss, "word for onMiss", &[("Run", true), ("Suspend", false), ("Fail", false)])?;
-        if !runs {
-            return Err(
-                on_miss.problem(format!("`onMiss: {}` is not simulated by this version", on_miss.value))
-            );
-        }
-    }
+/// What means nothing in a simulation is checked all the same.
+fn check_unused(shape: &JobShape) -> Result<(), Problem> {
     if let Some(progress) = &shape.progress {
         word(
             &progress.from,
@@ -186,10 +211,33 @@ pub(super) fn checkpointing(shape: &CheckpointShape) -> Result<Checkpointing, Pr
     })
 }
 
-fn deadline(written: &Spanned<DeadlineShape>) -> Result<Duration, Problem> {
+fn within(shape: &JobShape) -> Result<Option<Within>, Problem> {
+    let missed = shape.on_miss.as_ref();
+    let on_miss = missed.map_or(Ok(OnMiss::Run), |text| word(text, "word for onMiss", &ON_MISS))?;
+    let Some(written) = &shape.deadline else {
+        return match missed.filter(|_| on_miss != OnMiss::Run) {
+            Some(text) => Err(text
+                .problem(format!("`onMiss: {}` is for a job with a deadline", text.value))
+                .with_hint("add deadline: {after: 6h}")),
+            None => Ok(None),
+        };
+    };
+    let DeadlineShape { binding, value, .. } = &written.value;
+    Ok(Some(Within {
+        time: time_allowed(written)?,
+        binding: binding.as_ref().map_or(Ok(Binding::Soft), |text| word(text, "binding", &BINDINGS))?,
+        value: value.as_ref().map_or(Ok(1), |text| whole(text, 1..=LARGEST_VALUE))? as u32,
+        on_miss,
+    }))
+}
+
+fn time_allowed(written: &Spanned<DeadlineShape>) -> Result<Duration, Problem> {
     match &written.value {
-        DeadlineShape { after: Some(after), at: None } => quantity(after),
-        DeadlineShape { at: Some(at), after: None } => Err(at
+        DeadlineShape { after: Some(after), at: None, .. } => {
+            let problem = || after.problem("the deadline is over when the job is submitted");
+            quantity(after).and_then(|time: Duration| if time.is_zero() { Err(problem()) } else { Ok(time) })
+        }
+        DeadlineShape { at: Some(at), after: None, .. } => Err(at
             .problem("a date means nothing in a simulation, whose time begins at zero")
             .with_hint("count from submission: deadline: {after: 6h}")),
         _ => Err(written.problem("a deadline is either `after` or `at`")),

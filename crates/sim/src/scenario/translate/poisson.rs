@@ -1,17 +1,19 @@
 //! A workload that is drawn: every number is checked here, so that drawing cannot fail.
 
 use metronome_core::cluster::Cluster;
-use metronome_core::job::JobSpec;
+use metronome_core::job::{Binding, JobSpec};
 use metronome_core::units::{Cpu, Duration, Gpus, Memory, Share};
 use serde_saphyr::Spanned;
 
-use super::{Named, World, jobs, models, priorities, roles, users};
-use crate::scenario::documents::{DurationShape, GpusShape, PoissonShape, ServersShape, WorkloadSpec};
-use crate::scenario::draw::{Drawn, Durations, Servers, Sizes};
+use super::{Named, World, jobs, models, priorities, processes, roles, users};
+use crate::scenario::documents::{
+    DeadlinesShape, DurationShape, GpusShape, PoissonShape, ServersShape, WorkloadSpec,
+};
+use crate::scenario::draw::{Drawn, DrawnDeadlines, Durations, Servers, Sizes, Takes};
 use crate::scenario::error::Problem;
 use crate::scenario::members::MemberSize;
 use crate::scenario::values::{
-    Placed, check_name, number, quantity, quantity_or_none, share, some_quantity, whole,
+    Placed, Text, check_name, number, quantity, quantity_or_none, share, some_quantity, whole, word,
 };
 
 /// More jobs than any run has; above it a count is a mistake.
@@ -37,14 +39,27 @@ pub(super) fn drawn(
         return Err(limit.problem("`limit` is for a trace").with_hint("say how many are drawn: jobs: 120"));
     }
     let count = spec.jobs.as_ref().ok_or_else(|| missing("jobs", "say how many are drawn: jobs: 120"))?;
-    let gpus = spec.gpus.as_ref().ok_or_else(|| missing("gpus", "say how large: gpus: {from: 2, to: 32}"))?;
     let duration = spec
         .duration
         .as_ref()
         .ok_or_else(|| missing("duration", "say how long: duration: {median: 10m, sigma: 1.0}"))?;
-    let sizes = sizes(gpus, world)?;
     let servers = spec.servers.as_ref().map(|written| servers(written, world)).transpose()?;
-    largest_fits(&sizes, servers, gpus, world)?;
+    let takes = match (&spec.gpus, &spec.cpus) {
+        (Some(gpus), None) => {
+            let sizes = sizes(gpus, world)?;
+            largest_fits(&sizes, servers, gpus, world)?;
+            Takes::Gpus(sizes)
+        }
+        (None, Some(cpus)) => Takes::Cpus(processes::drawn(cpus, spec, world)?),
+        (Some(_), Some(second)) => return Err(second.problem("`gpus` and `cpus` are both given")),
+        (None, None) => {
+            let hint = "say how large: gpus: {from: 2, to: 32}, or cpus: {max: 32, asks: 4}";
+            return Err(missing("gpus", hint));
+        }
+    };
+    if let Some(serial) = spec.serial.as_ref().filter(|_| spec.cpus.is_none()) {
+        return Err(serial.problem("`serial` is for `cpus`"));
+    }
     let drawn = Drawn {
         name: workload.name().to_owned(),
         jobs: whole(count, 1..=MOST_JOBS)? as u32,
@@ -53,13 +68,14 @@ pub(super) fn drawn(
             .models
             .as_ref()
             .map_or(Ok(Vec::new()), |written| models::models(written, world.cluster))?,
-        sizes,
+        takes,
         servers,
         durations: durations(duration)?,
         priorities: priorities::priorities(spec.priorities.as_ref())?,
         checkpointing: spec.checkpoint.as_ref().map(|shape| jobs::checkpointing(&shape.value)).transpose()?,
         noise: world.ground.noise.clone(),
         owners: users::owners(spec.users.as_ref(), world)?,
+        deadlines: spec.deadlines.as_ref().map(deadlines).transpose()?,
     };
     check_name(&drawn.name_of(drawn.jobs - 1)).map_err(|message| workload.at().problem(message))?;
     Ok(drawn)
@@ -73,24 +89,78 @@ fn load(poisson: &PoissonShape) -> Result<f64, Problem> {
     Ok(load)
 }
 
+/// Lognormal by its median, exponential by its mean, or any time between two bounds.
 fn durations(written: &Spanned<DurationShape>) -> Result<Durations, Problem> {
-    let DurationShape { median, sigma, at_most } = &written.value;
-    let durations = Durations {
-        median: some_quantity(median, "the median duration")?,
-        sigma: sigma.as_ref().map_or(Ok(0.0), |sigma| number(sigma, 0.0..=LARGEST_SIGMA))?,
-        at_most: at_most.as_ref().map_or(Ok(LONGEST), quantity)?,
-    };
-    let place = at_most.as_ref().unwrap_or(median);
-    if durations.at_most > LONGEST {
-        return Err(place.problem("a job takes at most 365d"));
+    let DurationShape { median, sigma, at_most, mean, at_least, from, to } = &written.value;
+    let durations = match (median, mean, from, to) {
+        (Some(median), None, None, None) if at_least.is_none() => {
+            lognormal(median, sigma.as_ref(), at_most.as_ref())
+        }
+        (None, Some(mean), None, None) if sigma.is_none() => {
+            exponential(mean, at_least.as_ref(), at_most.as_ref())
+        }
+        (None, None, Some(from), Some(to)) if sigma.is_none() && at_least.is_none() && at_most.is_none() => {
+            uniform(from, to)
+        }
+        _ => Err(written
+            .problem("durations are one of {median, sigma, atMost}, {mean, atLeast, atMost} and {from, to}")),
+    }?;
+    match durations.longest() > LONGEST {
+        true => {
+            let place = at_most.as_ref().or(to.as_ref()).map_or_else(|| written.at(), Placed::at);
+            Err(place.problem("a job takes at most 365d"))
+        }
+        false => Ok(durations),
     }
-    if durations.median > durations.at_most {
-        return Err(place.problem(format!(
-            "the median, {}, is above the longest, {}",
-            durations.median, durations.at_most
-        )));
+}
+
+fn lognormal(median: &Text, sigma: Option<&Text>, at_most: Option<&Text>) -> Result<Durations, Problem> {
+    let place = at_most.unwrap_or(median);
+    let (median, longest) =
+        (some_quantity(median, "the median duration")?, at_most.map_or(Ok(LONGEST), quantity)?);
+    if median > longest {
+        return Err(place.problem(format!("the median, {median}, is above the longest, {longest}")));
     }
-    Ok(durations)
+    let sigma = sigma.map_or(Ok(0.0), |sigma| number(sigma, 0.0..=LARGEST_SIGMA))?;
+    Ok(Durations::Lognormal { median, sigma, at_most: longest })
+}
+
+fn exponential(mean: &Text, at_least: Option<&Text>, at_most: Option<&Text>) -> Result<Durations, Problem> {
+    let place = at_most.or(at_least).unwrap_or(mean);
+    let (mean, shortest) =
+        (some_quantity(mean, "the mean duration")?, at_least.map_or(Ok(Duration(1)), quantity)?);
+    let longest = at_most.map_or(Ok(LONGEST), quantity)?;
+    if shortest > longest {
+        return Err(place.problem(format!("the shortest, {shortest}, is above the longest, {longest}")));
+    }
+    Ok(Durations::Exponential { mean, at_least: shortest.max(Duration(1)), at_most: longest })
+}
+
+fn uniform(from: &Text, to: &Text) -> Result<Durations, Problem> {
+    let (from, longest) = (some_quantity(from, "the shortest duration")?, quantity(to)?);
+    match from > longest {
+        true => Err(to.problem(format!("`from`, {from}, is above `to`, {longest}"))),
+        false => Ok(Durations::Uniform { from, to: longest }),
+    }
+}
+
+/// Beyond it a deadline is none.
+const LARGEST_FACTOR: f64 = 1e6;
+
+/// From so many to so many times the time that a job takes as it is asked for.
+fn deadlines(written: &Spanned<DeadlinesShape>) -> Result<DrawnDeadlines, Problem> {
+    let DeadlinesShape { from, to, binding } = &written.value;
+    let factor = |text| number(text, 0.0..=LARGEST_FACTOR);
+    let binding =
+        binding.as_ref().map_or(Ok(Binding::Soft), |text| word(text, "binding", &jobs::BINDINGS))?;
+    let deadlines = DrawnDeadlines { from: factor(from)?, to: factor(to)?, binding };
+    if deadlines.from == 0.0 {
+        return Err(from.problem("a deadline lies after submission"));
+    }
+    match deadlines.from > deadlines.to {
+        true => Err(to.problem(format!("`from`, {}, is above `to`, {}", deadlines.from, deadlines.to))),
+        false => Ok(deadlines),
+    }
 }
 
 fn sizes(written: &Spanned<GpusShape>, world: &World<'_>) -> Result<Sizes, Problem> {

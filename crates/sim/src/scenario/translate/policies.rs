@@ -1,8 +1,8 @@
 //! Policies: changes to one that is built in.
 
 use metronome_core::policy::{
-    Gangs, Links, Moving, Order, Parts, Placement, Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns,
-    Weights,
+    Deadlines, Gangs, Links, Moving, Order, Parts, Placement, Policy, Preemption, Queueing, Sharing, Sizing,
+    Slowdowns, Weights,
 };
 use metronome_core::units::{GpuTime, Share};
 use serde_saphyr::Spanned;
@@ -51,6 +51,13 @@ const SLOWDOWNS: [(&str, Slowdowns); 6] = [
 ];
 const MOVING: [(&str, Moving); 2] = [("never", Moving::Never), ("forGain", Moving::ForGain)];
 
+const DEADLINES: [(&str, Deadlines); 4] = [
+    ("ignored", Deadlines::Ignored),
+    ("earliest", Deadlines::Earliest),
+    ("filled", Deadlines::Filled),
+    ("promised", Deadlines::Promised),
+];
+
 const DEFAULT_BASE: &str = "metronome";
 
 pub(super) fn policies(documents: &[Named<PolicySpec>]) -> Result<Vec<Policy>, Problem> {
@@ -70,6 +77,7 @@ fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
         links,
         slowdowns,
         moving,
+        deadlines,
     } = &document.spec;
     let base = match base {
         Some(base) => Policy::named(&base.value).ok_or_else(|| unknown_base(base))?,
@@ -93,6 +101,9 @@ fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
             .as_ref()
             .map_or(Ok(base.slowdowns), |text| word(text, "word for slowdowns", &SLOWDOWNS))?,
         moving: moving.as_ref().map_or(Ok(base.moving), |text| word(text, "word for moving", &MOVING))?,
+        deadlines: deadlines
+            .as_ref()
+            .map_or(Ok(base.deadlines), |text| word(text, "word for deadlines", &DEADLINES))?,
     })
 }
 

@@ -31,13 +31,22 @@ pub(super) fn roles(job: &JobShape, at: Position, world: &World<'_>) -> Result<V
         None => Ok(vec![Role {
             kind: RoleKind::Worker,
             gang: Sizes::of_job(job).gang(at)?,
-            shape: shape(
-                job.resources.as_ref().map_or(Ok(ONE_GPU), resources)?,
-                job.gpu_type.as_ref(),
-                world,
-            )?,
+            shape: each(job, world)?,
         }]),
     }
+}
+
+/// What one of the workers takes that are said without `roles`.
+pub(super) fn each(job: &JobShape, world: &World<'_>) -> Result<Shape, Problem> {
+    refuse_template(job.template.as_ref())?;
+    let taken = job.resources.as_ref().map_or(Ok(ONE_GPU), resources)?;
+    shape(taken, job.gpu_type.as_ref(), world)
+}
+
+/// Where anything is said of members, or of what they take.
+pub(super) fn said(job: &JobShape) -> Option<Position> {
+    let roles = job.roles.as_ref().map(Placed::at);
+    roles.or_else(|| directly(job)).or(job.template.as_ref().map(Placed::at))
 }
 
 /// The smallest request: what a member takes where nothing is said.

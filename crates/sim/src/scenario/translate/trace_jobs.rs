@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use metronome_core::cluster::Name;
 use metronome_core::id::QueueId;
-use metronome_core::job::{Checkpointing, Gang, GangError, JobSpec, Role, Topology, Work};
+use metronome_core::job::{Checkpointing, Deadline, Gang, GangError, JobSpec, Role, Topology, Work};
+use metronome_core::progress::Pace;
+use metronome_core::scaling::Scaling;
 use metronome_core::units::{Duration, Gpus, Instant, Iterations};
 use rand_pcg::Pcg32;
 
 use super::roles::on_devices;
-use super::{Origin, World, jobs, models, poisson, priorities};
+use super::{Origin, World, chosen, jobs, models, poisson, priorities};
 use crate::model::{self, Model, Pattern, TrainingModel};
 use crate::scenario::documents::WorkloadSpec;
 use crate::scenario::error::{InputError, Position, Problem, quoted};
@@ -18,7 +20,7 @@ use crate::scenario::members::MemberSize;
 use crate::scenario::priorities::Priorities;
 use crate::scenario::training::Amount;
 use crate::scenario::values::{Placed, Text, whole};
-use crate::scenario::{Arrival, capabilities};
+use crate::scenario::{Arrival, Asks, capabilities};
 use crate::trace::{Row, Trace};
 
 /// What the workload says about every row.
@@ -92,7 +94,7 @@ fn job(row: &Row<'_>, settings: &mut Settings<'_>) -> Result<Arrival, Problem> {
     })?;
     let at = Instant::START + row.submit;
     let model = row.model.and_then(model::named);
-    let mut size = Size::of(row, &settings.member).map_err(|message| line.problem(message))?;
+    let mut size = Size::of(row, settings)?;
     size.take_beside(row, settings.world)?;
     let mut spec = JobSpec {
         name: Name::from(row.job),
@@ -102,7 +104,8 @@ fn job(row: &Row<'_>, settings: &mut Settings<'_>) -> Result<Arrival, Problem> {
         owner: row.user.map(Name::from),
         roles: size.roles.clone(),
         work: Work::default(),
-        deadline: row.deadline.map(|within| at + within),
+        deadline: row.deadline.map(|within| deadline(row, at + within)),
+        scaling: size.scaling.clone(),
         topology: Topology::Anywhere,
         teams: None,
         capabilities: capabilities(settings.checkpointing),
@@ -115,7 +118,12 @@ fn job(row: &Row<'_>, settings: &mut Settings<'_>) -> Result<Arrival, Problem> {
         repairs: false,
     };
     let training = work(row, &size, model, &mut spec, settings)?;
-    Ok(Arrival { at, spec: Arc::new(spec), training })
+    Ok(Arrival { at, spec: Arc::new(spec), training, asks: size.asks() })
+}
+
+fn deadline(row: &Row<'_>, at: Instant) -> Deadline {
+    let (binding, value) = (row.binding.unwrap_or_default(), row.value.unwrap_or(1));
+    Deadline { binding, value, ..Deadline::soft(at) }
 }
 
 /// How much there is to do. A known model makes a training loop of the row, by its iterations if it has them; the name
@@ -137,6 +145,13 @@ fn work(
         spec.work = Work { iterations: row.iterations, alone: lasting };
         return Ok(None);
     };
+    if row.scaling.is_some() {
+        return Err(line
+            .problem(format!("job {} has a known model and a scaling", quoted(row.job)))
+            .with_hint(
+                "leave one of them out: how a model scales follows from its gradients and the links",
+            ));
+    }
     models::check_links(&line, world.cluster)?;
     let amount = match (row.iterations, lasting) {
         (Some(Iterations(count)), _) => Amount::Iterations(count),
@@ -162,10 +177,19 @@ struct Size {
     roles: Vec<Role>,
     asked: Gpus,
     smallest: Gpus,
+    scaling: Option<Arc<Scaling>>,
 }
 
 impl Size {
-    fn of(row: &Row<'_>, member: &MemberSize) -> Result<Self, String> {
+    fn of(row: &Row<'_>, settings: &Settings<'_>) -> Result<Self, Problem> {
+        let line = Position::line(row.line);
+        match row.scaling {
+            Some(name) => Self::by_table(row, name, settings),
+            None => Self::in_proportion(row, &settings.member).map_err(|message| line.problem(message)),
+        }
+    }
+
+    fn in_proportion(row: &Row<'_>, member: &MemberSize) -> Result<Self, String> {
         let text = |error: GangError| error.to_string();
         let (min, max) = (row.min_gpus.unwrap_or(row.gpus), row.max_gpus.unwrap_or(row.gpus));
         if min > row.gpus || row.gpus > max {
@@ -181,7 +205,38 @@ impl Size {
             vec![member.workers(gang, each)]
         };
         roles.iter().try_for_each(|role| on_devices(role.shape.each.gpus).map(|_| ()))?;
-        Ok(Self { roles, asked: row.gpus, smallest: min })
+        Ok(Self { roles, asked: row.gpus, smallest: min, scaling: None })
+    }
+
+    /// Members of one GPU, as many as a table has sizes for.
+    fn by_table(row: &Row<'_>, name: &str, settings: &Settings<'_>) -> Result<Self, Problem> {
+        let line = Position::line(row.line);
+        let curve = settings.world.scalings.find(name);
+        let curve = curve.map_err(|(message, hint)| line.problem(message).with_hint(hint))?;
+        let bound = |gpus: Option<Gpus>, none| gpus.map_or(none, whole_gpus);
+        let cut = curve.within(bound(row.min_gpus, 1), bound(row.max_gpus, u32::MAX)).ok_or_else(|| {
+            line.problem(format!("no size of {} is between min_gpus and max_gpus", quoted(name)))
+        })?;
+        let (least, most, asked) = (cut.least(), cut.most(), whole_gpus(row.gpus));
+        if !row.gpus.is_whole() || !(least..=most).contains(&asked) {
+            return Err(line.problem(format!(
+                "{} GPUs are not between {least} and {most}, the sizes of {}",
+                row.gpus,
+                quoted(name)
+            )));
+        }
+        let gang = chosen::gang(&cut).map_err(|message| line.problem(message))?;
+        Ok(Self {
+            roles: vec![settings.member.workers(gang, Gpus::whole(1))],
+            asked: row.gpus,
+            smallest: Gpus::whole(u64::from(least)),
+            scaling: Some(Arc::new(cut.scaling())),
+        })
+    }
+
+    /// What was asked for, where there are other sizes of which the speed is known.
+    fn asks(&self) -> Option<Asks> {
+        self.scaling.as_ref().map(|_| Asks { members: whole_gpus(self.asked), serial: None })
     }
 
     /// What the row says that each member takes beside its GPUs, and of which type these are.
@@ -197,8 +252,11 @@ impl Size {
         Ok(())
     }
 
-    /// Work is told at the smallest size; an elastic job is taken to speed up with its GPUs.
+    /// Work is told at the smallest size; an elastic job is taken to speed up with its GPUs, unless a table says otherwise.
     fn at_smallest(&self, duration: Duration) -> Duration {
+        if let Some(scaling) = &self.scaling {
+            return Pace::at(scaling.speed(whole_gpus(self.asked))).work(duration);
+        }
         if self.asked == self.smallest {
             return duration;
         }
@@ -206,6 +264,11 @@ impl Size {
         let smallest = total.div_ceil(u128::from(self.smallest.0));
         Duration(u64::try_from(smallest).unwrap_or(u64::MAX / 2).min(u64::MAX / 2))
     }
+}
+
+/// So many whole GPUs.
+fn whole_gpus(gpus: Gpus) -> u32 {
+    u32::try_from(gpus.0 / Gpus::whole(1).0).unwrap_or(u32::MAX)
 }
 
 /// The largest member, up to `per_member`, of which both sizes are whole multiples.

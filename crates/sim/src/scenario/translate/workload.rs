@@ -5,10 +5,11 @@ use metronome_core::units::{Bandwidth, Duration, Instant, Share};
 use serde_saphyr::Spanned;
 
 use super::{Named, Origin, World, jobs, links, poisson, trace_jobs};
-use crate::scenario::documents::{FaultShape, JobShape, StepsShape, WorkloadSpec};
+use crate::scenario::documents::{EstimatesShape, FaultShape, JobShape, StepsShape, WorkloadSpec};
 use crate::scenario::error::{InputError, Position, Problem};
 use crate::scenario::values::{Placed, Text, check_name, quantity, quantity_or_none, share, whole, word};
 use crate::scenario::{Arrival, Costs, Departures, Fault, Source};
+use crate::world::Estimates;
 
 #[derive(Debug, Default)]
 pub(super) struct Settings {
@@ -16,6 +17,7 @@ pub(super) struct Settings {
     pub(super) tick: Duration,
     pub(super) costs: Costs,
     pub(super) departures: Departures,
+    pub(super) estimates: Estimates,
     pub(super) faults: Vec<Fault>,
 }
 
@@ -39,8 +41,18 @@ pub(super) fn settings(
                 &[("whenDone", Departures::WhenDone), ("never", Departures::Never)],
             )
         })?,
+        estimates: spec.estimates.as_ref().map_or(Ok(Estimates::Exact), estimates)?,
         faults: faults(&spec.faults, cluster)?,
     })
+}
+
+fn estimates(shape: &EstimatesShape) -> Result<Estimates, Problem> {
+    let error = share(&shape.error)?;
+    match error {
+        Share::NONE => Ok(Estimates::Exact),
+        Share::WHOLE => Err(shape.error.problem("an error is less than the whole: nothing takes no time")),
+        error => Ok(Estimates::Uniform { error }),
+    }
 }
 
 /// Who never leaves never ends an iteration either: that is for jobs without any.
@@ -195,6 +207,9 @@ fn drawing(spec: &WorkloadSpec) -> Option<(&'static str, Position)> {
     let fields = [
         ("models", spec.models.as_ref().map(Placed::at)),
         ("duration", spec.duration.as_ref().map(Placed::at)),
+        ("cpus", spec.cpus.as_ref().map(Placed::at)),
+        ("serial", spec.serial.as_ref().map(Placed::at)),
+        ("deadlines", spec.deadlines.as_ref().map(Placed::at)),
         ("gpus.powersOfTwo", gpus.and_then(|gpus| gpus.powers_of_two.as_ref()).map(Placed::at)),
         ("gpus.from", gpus.and_then(|gpus| gpus.from.as_ref()).map(Placed::at)),
         ("gpus.to", gpus.and_then(|gpus| gpus.to.as_ref()).map(Placed::at)),

@@ -1,0 +1,101 @@
+//! Jobs with deadlines, before all others: what they have now follows from a timetable.
+//!
+//! Every decision makes the timetable anew, from the one before (`Timetable`): who is booked stays booked, or keeps the
+//! plan it has where a new one would leave somebody out (`promised`). What the timetable says of now is then put into the
+//! draft (`settle`): who has too much gives it back first, then others come to have more, if need be in the place of jobs
+//! without a booking that can be stopped. Everybody else is served from what is left, as ever.
+//!
+//! Within one instant the timetable stands, unless somebody has come or gone: so deciding again changes nothing.
+
+mod books;
+mod earliest;
+mod filled;
+mod grow;
+mod need;
+mod pools;
+mod promised;
+mod settle;
+
+use super::Missed;
+use super::admit::Rules;
+use super::draft::Draft;
+use crate::id::JobId;
+use crate::policy::Deadlines;
+use crate::report::Reason;
+use crate::snapshot::Snapshot;
+use crate::timetable::Timetable;
+
+use books::{Booked, Books};
+use need::Timed;
+
+pub(super) use pools::Pools;
+pub(super) use settle::settle;
+
+/// What is decided about deadlines alone.
+#[derive(Debug, Default)]
+pub(super) struct Schedule {
+    pub(super) timetable: Timetable,
+    /// Whether that was put into the plan already, as far as it could be.
+    pub(super) stands: bool,
+    /// What is free beside that.
+    pub(super) pools: Option<Pools>,
+    /// Who will never run.
+    pub(super) refused: Vec<(JobId, Reason)>,
+    /// Who can no longer be in time, and does not want to go on as if nothing had happened.
+    pub(super) missed: Vec<Missed>,
+}
+
+/// The timetable from now on.
+pub(super) fn schedule<'a>(rules: &Rules<'a>) -> Schedule {
+    let snapshot = rules.snapshot;
+    if rules.deadlines == Deadlines::Ignored || snapshot.timed.is_empty() {
+        return Schedule { timetable: snapshot.timetable.lessons(), ..Schedule::default() };
+    }
+    let jobs = need::timed(snapshot, rules.deadlines);
+    let pools = Pools::of(snapshot, &jobs);
+    let stands = stands(snapshot, &jobs, &pools);
+    let books = Books::new(snapshot, jobs, pools);
+    if stands {
+        return as_it_stands(books);
+    }
+    match rules.deadlines {
+        Deadlines::Ignored => Schedule::default(),
+        Deadlines::Earliest => earliest::schedule(books),
+        Deadlines::Filled => filled::schedule(books),
+        Deadlines::Promised => promised::schedule(books),
+    }
+}
+
+/// Whether the timetable was made in this very instant, for these jobs and with what there is.
+fn stands(snapshot: &Snapshot<'_>, jobs: &[Timed<'_>], pools: &Pools) -> bool {
+    let table = snapshot.timetable;
+    let knows_all = jobs.len() == table.entries.len() && jobs.iter().all(|job| table.get(job.id).is_some());
+    table.made == Some(snapshot.now) && knows_all && table.capacity == pools.capacity()
+}
+
+fn as_it_stands(mut books: Books<'_>) -> Schedule {
+    for at in 0..books.jobs.len() {
+        let entry = books.before(at);
+        if let Some((entry, booking)) = entry.and_then(|entry| Some((entry, entry.booking.clone()?))) {
+            books.book(at, Booked { booking, node: entry.node });
+        }
+    }
+    let timetable = books.snapshot.timetable.clone();
+    Schedule { timetable, pools: Some(books.pools), stands: true, ..Schedule::default() }
+}
+
+/// Whether what a job would take that cannot be stopped is free until it would be gone.
+pub(super) fn leaves_what_is_booked(rules: &Rules<'_>, draft: &Draft<'_>, id: JobId) -> Result<(), Reason> {
+    match &draft.pools {
+        Some(pools) => pools.leave_room_for(rules.snapshot, &draft.timetable, id),
+        None => Ok(()),
+    }
+}
+
+/// Somebody was started without a booking: where it cannot be stopped, what it takes cannot be booked.
+pub(super) fn book_start(rules: &Rules<'_>, draft: &mut Draft<'_>, id: JobId) {
+    let Some(held) = draft.assigned(id).cloned() else { return };
+    if let Some(pools) = &mut draft.pools {
+        pools.leave_to_who_starts(rules.snapshot, id, &held);
+    }
+}

@@ -1,0 +1,130 @@
+//! The timetable while it is made: who is booked, and what is free beside that.
+
+use std::collections::BTreeMap;
+
+use super::Schedule;
+use super::need::{Stops, Timed};
+use super::pools::Pools;
+use crate::id::NodeId;
+use crate::snapshot::Snapshot;
+use crate::timetable::{Booking, Entry, Grid, Need, Outlook, Timetable, Verdict, book_in_one_piece, fill};
+
+pub(super) struct Books<'a> {
+    pub(super) snapshot: &'a Snapshot<'a>,
+    /// By deadline.
+    pub(super) jobs: Vec<Timed<'a>>,
+    /// What is free beside the bookings.
+    pub(super) pools: Pools,
+    pub(super) grid: Grid,
+    /// By their place in `jobs`.
+    pub(super) booked: BTreeMap<usize, Booked>,
+}
+
+/// What is kept for a job, and on which node, where it is bound to one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Booked {
+    pub(super) booking: Booking,
+    pub(super) node: Option<NodeId>,
+}
+
+/// Bookings for some jobs, and what is free beside them.
+pub(super) struct Plan {
+    pub(super) pools: Pools,
+    pub(super) booked: BTreeMap<usize, Booked>,
+}
+
+impl<'a> Books<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot<'a>, jobs: Vec<Timed<'a>>, pools: Pools) -> Self {
+        let grid = Grid::of(snapshot.now, snapshot.round, jobs.len());
+        Self { snapshot, jobs, pools, grid, booked: BTreeMap::new() }
+    }
+
+    pub(super) fn before(&self, at: usize) -> Option<&'a Entry> {
+        self.snapshot.timetable.get(self.jobs[at].id)
+    }
+
+    /// The smallest booking that does for a job beside what is booked in these pools.
+    pub(super) fn fill(&self, pools: &Pools, at: usize) -> Option<Booked> {
+        let timed = &self.jobs[at];
+        if timed.is_in_place() {
+            return self.fill_in_place(pools, timed, at);
+        }
+        let outlook = pools.outlook(timed.kind, None)?;
+        let booking = self.fill_need(&outlook, &timed.need, timed.stops)?;
+        Some(Booked { booking, node: None })
+    }
+
+    pub(super) fn fill_need(&self, outlook: &Outlook, need: &Need, stops: Stops) -> Option<Booking> {
+        match stops {
+            Stops::AtAnyTime => fill(outlook, need, &self.grid),
+            Stops::Never => book_in_one_piece(outlook, need, &self.grid),
+        }
+    }
+
+    /// On the node it is on or was to be on; anywhere, if there is none.
+    fn fill_in_place(&self, pools: &Pools, timed: &Timed<'a>, at: usize) -> Option<Booked> {
+        let on = |node: NodeId| {
+            let outlook = pools.outlook(timed.kind, Some(node))?;
+            let booking = self.fill_need(&outlook, &timed.need, timed.stops)?;
+            Some(Booked { booking, node: Some(node) })
+        };
+        match self.node_of(at) {
+            Some(node) => on(node),
+            None => pools.nodes_for(self.snapshot, timed).into_iter().find_map(on),
+        }
+    }
+
+    /// The node of a job that is bound to one: where it is, or is to be.
+    pub(super) fn node_of(&self, at: usize) -> Option<NodeId> {
+        let timed = &self.jobs[at];
+        let held = self.snapshot.plan.get(timed.id).and_then(|held| held.nodes().next());
+        let booked = || self.booked.get(&at).and_then(|booked| booked.node);
+        let before = || self.before(at).filter(|entry| entry.booking.is_some()).and_then(|entry| entry.node);
+        held.or_else(booked).or_else(before).filter(|_| timed.is_in_place())
+    }
+
+    /// Books these anew, in the order of their deadlines; who is the first that does not fit, if somebody does not.
+    pub(super) fn plan(&self, mut pools: Pools, who: impl Iterator<Item = usize>) -> Result<Plan, usize> {
+        let mut booked = BTreeMap::new();
+        for at in who {
+            let found = self.fill(&pools, at).ok_or(at)?;
+            pools.book(self.jobs[at].kind, found.node, &self.jobs[at].need, &found.booking);
+            booked.insert(at, found);
+        }
+        Ok(Plan { pools, booked })
+    }
+
+    pub(super) fn adopt(&mut self, plan: Plan) {
+        self.pools = plan.pools;
+        self.booked = plan.booked;
+    }
+
+    pub(super) fn book(&mut self, at: usize, booked: Booked) {
+        self.pools.book(self.jobs[at].kind, booked.node, &self.jobs[at].need, &booked.booking);
+        self.booked.insert(at, booked);
+    }
+
+    pub(super) fn cancel(&mut self, at: usize) -> Option<Booked> {
+        let booked = self.booked.remove(&at)?;
+        self.pools.cancel(self.jobs[at].kind, booked.node, &self.jobs[at].need, &booked.booking);
+        Some(booked)
+    }
+
+    /// The timetable that follows, given what is said of each job.
+    pub(super) fn close(self, mut table: Timetable, verdict: impl Fn(usize) -> Verdict) -> Schedule {
+        let now = self.snapshot.now;
+        table.made = Some(now);
+        table.capacity = self.pools.capacity().to_vec();
+        table.entries = BTreeMap::new();
+        let mut booked = self.booked;
+        for (at, timed) in self.jobs.iter().enumerate() {
+            let found = booked.remove(&at);
+            let members = found.as_ref().map_or(0, |found| found.booking.members_at(now));
+            let before = self.snapshot.timetable.get(timed.id);
+            let since = before.filter(|_| members == timed.need.has.members).map_or(now, |entry| entry.since);
+            let (node, booking) = found.map_or((None, None), |found| (found.node, Some(found.booking)));
+            table.entries.insert(timed.id, Entry { verdict: verdict(at), booking, node, since });
+        }
+        Schedule { timetable: table, pools: Some(self.pools), ..Schedule::default() }
+    }
+}

@@ -1,0 +1,57 @@
+//! The published rule (`elasticflow`): who comes is taken on if everybody can be in time, all newcomers together or none;
+//! each has the least that does, and what is left goes to those whom it costs least.
+
+use super::Schedule;
+use super::books::{Booked, Books, Plan};
+use super::grow::{Growth, grow};
+use super::pools::Pools;
+use crate::report::Reason;
+use crate::timetable::{Timetable, Verdict, as_soon_as_may_be};
+
+pub(super) fn schedule(mut books: Books<'_>) -> Schedule {
+    let all = 0..books.jobs.len();
+    let (known, new): (Vec<usize>, Vec<usize>) = all.partition(|at| books.before(*at).is_some());
+    let with_all = books.plan(books.pools.clone(), 0..books.jobs.len());
+    let refused = if with_all.is_ok() { Vec::new() } else { new };
+    let plan = with_all.unwrap_or_else(|_| plan_anyway(&books, known));
+    books.adopt(plan);
+    grow(&mut books, Growth::Filled);
+    let refused = refused.into_iter().map(|at| (books.jobs[at].id, refusal(&books, at)));
+    let refused: Vec<_> = refused.collect();
+    let mut schedule = books.close(Timetable::default(), |_| Verdict::Planned);
+    for (id, _) in &refused {
+        schedule.timetable.forget(*id);
+    }
+    Schedule { refused, ..schedule }
+}
+
+/// Those who cannot be in time any more run as soon as they may, in the order of deadlines.
+fn plan_anyway(books: &Books<'_>, who: Vec<usize>) -> Plan {
+    let mut plan = Plan { pools: books.pools.clone(), booked: Default::default() };
+    for at in who {
+        let timed = &books.jobs[at];
+        let found = books.fill(&plan.pools, at).or_else(|| soon(books, &plan.pools, at));
+        if let Some(found) = found {
+            plan.pools.book(timed.kind, found.node, &timed.need, &found.booking);
+            plan.booked.insert(at, found);
+        }
+    }
+    plan
+}
+
+fn soon(books: &Books<'_>, pools: &Pools, at: usize) -> Option<Booked> {
+    let timed = &books.jobs[at];
+    let node = if timed.is_in_place() {
+        books.node_of(at).or_else(|| pools.nodes_for(books.snapshot, timed).into_iter().next())
+    } else {
+        None
+    };
+    let booking = as_soon_as_may_be(&*pools.outlook(timed.kind, node)?, &timed.need, &books.grid)?;
+    Some(Booked { booking, node })
+}
+
+fn refusal(books: &Books<'_>, at: usize) -> Reason {
+    let timed = &books.jobs[at];
+    let earliest = soon(books, &books.pools, at).map(|found| found.booking.ends);
+    Reason::DeadlineInfeasible { deadline: timed.need.until, earliest }
+}

@@ -1,0 +1,173 @@
+//! What is free now goes to those with bookings who can use it, one size at a time, to whom it costs least in the end.
+//!
+//! Who has more now needs less later, though in all it takes more units for a time, because more members are less
+//! efficient: whoever adds least to that for each unit goes first. The rest of its booking is made anew, as small as it may
+//! be, so what it has beyond that is given back as soon as others need it.
+
+use std::collections::BTreeMap;
+
+use super::books::{Booked, Books};
+use super::need::{Stops, Timed};
+use crate::progress::Pace;
+use crate::timetable::{Booking, Need, Outlook, Segment, Size, Units, Walk, as_soon_as_may_be};
+use crate::units::{Duration, Instant};
+
+/// Who may have how much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Growth {
+    /// As published: everybody as much as there is, also who cannot be in time.
+    Filled,
+    /// Only who stays in time, where the gain is worth the pause, and no more than is used well.
+    Promised {
+        /// What others who wait have left to do at least, if somebody does: who takes longer than many times that leaves
+        /// the room to them.
+        beside: Option<u128>,
+    },
+}
+
+/// Whoever is resized in place is given no more than it uses to so many millionths.
+const WELL_USED: u64 = 950_000;
+
+/// A size is given to a job that runs at most once in such a time.
+const REST: Duration = Duration(2 * Duration::MINUTE.0);
+
+/// Work with a deadline goes ahead of work without if it takes no more than so many times as much.
+const TIMES_OTHERS: u128 = 10;
+
+/// So many are compared with each other at a time, those who are due first before others.
+const COMPARED: usize = 500;
+
+/// So many are looked at in one decision at most.
+const LOOKED_AT: usize = 2 * COMPARED;
+
+pub(super) fn grow(books: &mut Books<'_>, growth: Growth) {
+    let booked: Vec<usize> = books.booked.keys().copied().take(LOOKED_AT).collect();
+    for some in booked.chunks(COMPARED) {
+        grow_some(books, growth, some);
+    }
+}
+
+fn grow_some(books: &mut Books<'_>, growth: Growth, some: &[usize]) {
+    let mut offers: BTreeMap<usize, Option<Offer>> =
+        some.iter().map(|at| (*at, offer(books, growth, *at))).collect();
+    loop {
+        let made = offers.iter().filter_map(|(at, offer)| Some((offer.as_ref()?.dear, *at)));
+        let Some((_, at)) = made.min() else { return };
+        // Others have taken of what is free since it was made.
+        match offer(books, growth, at) {
+            Some(fresh) => {
+                books.cancel(at);
+                books.book(at, fresh.booked);
+                offers.insert(at, offer(books, growth, at));
+            }
+            None => drop(offers.insert(at, None)),
+        }
+    }
+}
+
+/// One size more for a job.
+struct Offer {
+    /// Units times time that it takes more in all, for each unit it has more now; less than nothing if it takes less.
+    dear: i128,
+    booked: Booked,
+}
+
+fn offer(books: &Books<'_>, growth: Growth, at: usize) -> Option<Offer> {
+    let timed = &books.jobs[at];
+    let Booked { booking, node } = books.booked.get(&at)?;
+    let now = booking.members_at(timed.need.now);
+    let (before, size) = next_size(timed, now)?;
+    let units = before.map_or(0, |before| before.units);
+    if !may_grow(timed, growth, now, size) {
+        return None;
+    }
+    let outlook = books.pools.outlook(timed.kind, *node)?;
+    if size.units - units > outlook.free_now() {
+        return None;
+    }
+    let mut outlook = outlook.into_owned();
+    outlook.cancel(&timed.need, booking);
+    let alone = timed.need.now + timed.need.pauses.more + Pace::at(size.speed).time(timed.need.work);
+    let until = outlook.first_change().unwrap_or(books.grid.up(timed.need.target().max(alone)));
+    if growth != Growth::Filled && !is_worth_it(timed, before, size, until) {
+        return None;
+    }
+    let larger = with_size_now(books, timed, &mut outlook, growth, size, until)?;
+    let more = taken(&timed.need, &larger) - taken(&timed.need, booking);
+    let dear = match growth {
+        Growth::Filled if now == 0 => i128::MIN,
+        _ => more / i128::from((size.units - units).max(1)),
+    };
+    Some(Offer { dear, booked: Booked { booking: larger, node: *node } })
+}
+
+/// The size it has, if any, and the next larger one.
+fn next_size(timed: &Timed<'_>, now: u32) -> Option<(Option<Size>, Size)> {
+    let next = timed.need.sizes.iter().find(|size| size.members > now)?;
+    let fixed = timed.stops == Stops::Never && now > 0;
+    (!fixed).then(|| (timed.need.size(now), *next))
+}
+
+fn may_grow(timed: &Timed<'_>, growth: Growth, now: u32, size: Size) -> bool {
+    let Growth::Promised { beside } = growth else { return true };
+    let least = timed.need.sizes[0];
+    let used = u128::from(size.speed.0) * u128::from(least.units.unsigned_abs());
+    let whole = u128::from(WELL_USED) * u128::from(size.units.unsigned_abs());
+    let is_used_well = !timed.is_in_place() || now == 0 || used >= whole;
+    let rested = timed.job.ripe(REST).is_none_or(|rested| rested <= timed.need.now);
+    let resting = !timed.is_in_place() && timed.need.has.members == now && now > 0 && !rested;
+    let takes = u128::from(least.units.unsigned_abs()) * u128::from(timed.need.work.0);
+    let leaves_it = beside.is_some_and(|others| takes > others.saturating_mul(TIMES_OTHERS));
+    is_used_well && !resting && !leaves_it
+}
+
+/// Whether more is done until then with a larger size, the pause for it counted once too often. Who is to have that size
+/// already pauses only if it does not get it.
+fn is_worth_it(timed: &Timed<'_>, before: Option<Size>, size: Size, until: Instant) -> bool {
+    let time = until.since(timed.need.now);
+    let work = |size: Size, time: Duration| Pace::at(size.speed).work(time);
+    let Some(before) = before.filter(|before| before.members == timed.need.has.members) else { return true };
+    let pause = timed.need.pauses.more;
+    work(size, time - pause) > work(before, time + pause)
+}
+
+/// A size until the next time at which more or less is free, and the least that does from then on.
+fn with_size_now(
+    books: &Books<'_>,
+    timed: &Timed<'_>,
+    outlook: &mut Outlook,
+    growth: Growth,
+    size: Size,
+    until: Instant,
+) -> Option<Booking> {
+    let need = &timed.need;
+    if timed.stops == Stops::Never {
+        let alone = Need { sizes: [size].into(), ..need.clone() };
+        return books
+            .fill_need(outlook, &alone, timed.stops)
+            .filter(|booking| booking.members_at(need.now) > 0);
+    }
+    let mut walk = Walk::of(need);
+    let all = Segment { from: need.now, to: until, members: size.members };
+    if let Some(end) = walk.run(size, need.now, until) {
+        let segment = Segment { to: books.grid.up(end).min(until), ..all };
+        let in_time = growth == Growth::Filled || end <= need.target();
+        return in_time.then(|| Booking { segments: vec![segment], ends: end });
+    }
+    outlook.take(need.now, until, size.units);
+    let rest = Need { work: walk.left(), now: until, has: walk.has(), ..need.clone() };
+    let mut later = books.fill_need(outlook, &rest, timed.stops);
+    if growth == Growth::Filled {
+        later = later.or_else(|| as_soon_as_may_be(outlook, &rest, &books.grid));
+    }
+    Some(later?.after(all))
+}
+
+/// Units times time.
+fn taken(need: &Need, booking: &Booking) -> i128 {
+    let cost = |segment: &Segment| {
+        let units: Units = need.size(segment.members).map_or(0, |size| size.units);
+        i128::from(units) * i128::from(segment.to.min(Instant(u64::MAX / 2)).since(segment.from).0)
+    };
+    booking.segments.iter().map(cost).sum()
+}

@@ -1,0 +1,197 @@
+//! What jobs with deadlines need, as the planner sees it.
+
+use std::sync::Arc;
+
+use crate::decide::size::Extras;
+use crate::id::{GpuTypeId, JobId};
+use crate::job::{Binding, Checkpointing, Job, Life};
+use crate::plan::Assignment;
+use crate::policy::Deadlines;
+use crate::scaling::Speed;
+use crate::snapshot::Snapshot;
+use crate::timetable::{Has, Need, Pauses, Size, Units};
+use crate::units::{Duration, Instant, Resources, Share};
+
+/// A job whose deadline counts.
+#[derive(Clone, Debug)]
+pub(super) struct Timed<'a> {
+    pub(super) id: JobId,
+    pub(super) job: &'a Job,
+    pub(super) kind: Kind,
+    pub(super) need: Need,
+    pub(super) stops: Stops,
+}
+
+/// What a job takes of that is planned ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Gpus(Option<GpuTypeId>),
+    Cores,
+    /// Cores of the node it is on.
+    CoresInPlace,
+}
+
+/// Whether it may be stopped once it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stops {
+    AtAnyTime,
+    Never,
+}
+
+impl Kind {
+    pub(super) fn of(job: &Job) -> Self {
+        let spec = &job.spec;
+        let on_gpus = spec.roles.iter().find(|role| !role.shape.each.gpus.is_zero());
+        match on_gpus {
+            Some(role) => Self::Gpus(role.shape.on.gpu_type),
+            None if spec.capabilities.resize_in_place && spec.roles.len() == 1 => Self::CoresInPlace,
+            None => Self::Cores,
+        }
+    }
+
+    /// So much of it.
+    pub(super) fn units(self, amount: Resources) -> Units {
+        let units = match self {
+            Self::Gpus(_) => amount.gpus.0,
+            Self::Cores | Self::CoresInPlace => amount.cpu.0,
+        };
+        Units::try_from(units).unwrap_or(Units::MAX)
+    }
+}
+
+/// A list of sizes that is longer than this is thinned out.
+const MOST_SIZES: u32 = 32;
+
+/// All whose deadlines count and who are to run, by deadline.
+pub(super) fn timed<'a>(snapshot: &Snapshot<'a>, deadlines: Deadlines) -> Vec<Timed<'a>> {
+    let handover = handover(snapshot);
+    let live = snapshot.timed.iter().map(|id| (*id, &snapshot.jobs[*id]));
+    let mut timed: Vec<Timed<'a>> =
+        live.filter_map(|(id, job)| Timed::of(snapshot, deadlines, handover, id, job)).collect();
+    timed.sort_by_key(|timed| (timed.need.until, timed.id));
+    timed
+}
+
+/// The longest that somebody takes to make room.
+fn handover(snapshot: &Snapshot<'_>) -> Duration {
+    let jobs = snapshot.timed.iter().map(|id| &snapshot.jobs[*id]);
+    let slow =
+        jobs.filter(|job| Kind::of(job) != Kind::CoresInPlace).filter_map(|job| job.spec.checkpointing);
+    slow.map(|saving| saving.takes + saving.restart).max().unwrap_or_default()
+}
+
+impl<'a> Timed<'a> {
+    fn of(
+        snapshot: &Snapshot<'a>,
+        deadlines: Deadlines,
+        handover: Duration,
+        id: JobId,
+        job: &'a Job,
+    ) -> Option<Self> {
+        let is_over = matches!(job.life, Life::Suspended | Life::Refused(_) | Life::Failed(_) | Life::Done);
+        if job.spec.suspended || is_over {
+            return None;
+        }
+        let kind = Kind::of(job);
+        let need = Need {
+            work: with_margin(snapshot, deadlines, job)?.max(Duration(1)),
+            sizes: sizes(id, job, kind, deadlines),
+            now: snapshot.now,
+            until: job.spec.deadline?.at,
+            has: Has::default(),
+            pauses: pauses(job, kind, handover, snapshot.now),
+        };
+        let stops = if job.spec.capabilities.suspend { Stops::AtAnyTime } else { Stops::Never };
+        let timed = Self { id, job, kind, need, stops };
+        Some(Self { need: Need { has: timed.has(snapshot), ..timed.need.clone() }, ..timed })
+    }
+
+    /// How many of the members count that its size is told in.
+    pub(super) fn members(&self, held: &Assignment) -> u32 {
+        match Extras::of(self.id, self.job) {
+            Some(gang) => gang.members(held),
+            None => held.members(),
+        }
+    }
+
+    /// What it has by the plan, and how long it takes yet until that works.
+    fn has(&self, snapshot: &Snapshot<'_>) -> Has {
+        let Some(planned) = snapshot.plan.get(self.id) else { return Has::default() };
+        let members = self.members(planned);
+        let runs = matches!(&self.job.life, Life::Running(held) if held == planned);
+        let since = snapshot.timetable.get(self.id).map_or(snapshot.now, |entry| entry.since);
+        let Pauses { first, more, .. } = self.need.pauses;
+        let all = if self.is_fresh(snapshot.now) { first } else { more };
+        let pause = if runs { Duration::ZERO } else { all - snapshot.now.since(since) };
+        Has { members, pause }
+    }
+
+    fn is_fresh(&self, now: Instant) -> bool {
+        self.job.progress.executed(now).is_zero()
+    }
+
+    /// Whether its size changes where it is, and it does not have to start again for it.
+    pub(super) fn is_in_place(&self) -> bool {
+        self.kind == Kind::CoresInPlace
+    }
+}
+
+/// What is left to do. What is promised whoever comes is planned with what predictions were off by lately; of others more
+/// can be in time without.
+fn with_margin(snapshot: &Snapshot<'_>, deadlines: Deadlines, job: &Job) -> Option<Duration> {
+    let left = job.foreseen(snapshot.now)?;
+    let strict = job.spec.deadline.is_some_and(|deadline| deadline.binding == Binding::Strict);
+    let margin = match deadlines {
+        Deadlines::Promised if strict => snapshot.timetable.error(),
+        _ => Share::NONE,
+    };
+    let more = u128::from(left.0) * u128::from(margin.0) / u128::from(Share::WHOLE.0);
+    Some(left + Duration(u64::try_from(more).unwrap_or(u64::MAX)))
+}
+
+/// Who changes its size in place loses nothing by it. Others save their work and go on from there, and who comes to have
+/// more may have to wait until somebody else has made room in the same way.
+fn pauses(job: &Job, kind: Kind, handover: Duration, now: Instant) -> Pauses {
+    let saving = job.spec.checkpointing.filter(|_| kind != Kind::CoresInPlace);
+    let Checkpointing { takes, restart, .. } = saving.unwrap_or_default();
+    let handover = if kind == Kind::CoresInPlace { Duration::ZERO } else { handover };
+    let fresh = job.progress.executed(now).is_zero();
+    let first = if fresh { handover } else { restart + handover };
+    Pauses { first, more: takes + restart + handover, fewer: takes + restart }
+}
+
+/// The sizes it may have: those that are of use, or all it knows of where the policy asks for as many as there are.
+fn sizes(id: JobId, job: &Job, kind: Kind, deadlines: Deadlines) -> Arc<[Size]> {
+    let Some(gang) = Extras::of(id, job).filter(|gang| gang.may_be_resized()) else {
+        let units = kind.units(job.spec.least());
+        let members = match Extras::of(id, job) {
+            Some(gang) => gang.least(),
+            None => job.spec.members(),
+        };
+        return Arc::new([Size { members, units, speed: Speed::PLAIN }]);
+    };
+    let (least, each) = (gang.least(), kind.units(gang.of_one()));
+    let others = kind.units(job.spec.least()) - each * Units::from(least);
+    let size = |(members, speed): (u32, Speed)| {
+        let units = others + each * Units::from(members);
+        Size { members, units, speed }
+    };
+    let known = job.spec.scaling.as_ref().map(|scaling| match deadlines {
+        Deadlines::Earliest => scaling.sizes(),
+        _ => scaling.useful(),
+    });
+    let fits = |(members, _): &(u32, Speed)| (least..=gang.most()).contains(members);
+    match known {
+        Some(known) => known.iter().filter(|size| fits(size)).map(|known| size(*known)).collect(),
+        None => in_proportion(&gang).into_iter().map(size).collect(),
+    }
+}
+
+/// Where nothing else is known, so many times as fast as with the least as there are so many times the members.
+fn in_proportion(gang: &Extras<'_>) -> Vec<(u32, Speed)> {
+    let (least, unit) = (gang.least().max(1), gang.unit());
+    let steps = (gang.most() - least) / unit;
+    let stride = steps / MOST_SIZES + 1;
+    let members = (0..=steps).step_by(stride as usize).map(|step| least + step * unit);
+    members.map(|members| (members, Speed(Speed::PLAIN.0 * u64::from(members) / u64::from(least)))).collect()
+}

@@ -1,0 +1,214 @@
+//! The timetable put into the draft: what everybody has now.
+//!
+//! Who is to have less gives it back first, and who is to wait leaves. Then those who have too little, in the order of
+//! deadlines, get what is free; where that does not suffice, extras of jobs without a booking, and then their places:
+//! those of the least priority first, and of those who have most left to do. Where nodes do not have what the pools do,
+//! because room lies in pieces, the next smaller size is tried.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use super::Schedule;
+use super::need::{Timed, timed};
+use super::pools::makes_room;
+use crate::decide::admit::Rules;
+use crate::decide::draft::{Draft, Reach};
+use crate::decide::size::{Extras, Sizes};
+use crate::id::{JobId, NodeId};
+use crate::job::{Exit, Job, Life};
+use crate::plan::{Assignment, Part};
+use crate::snapshot::Snapshot;
+use crate::units::Resources;
+
+/// So many at most are asked to leave for one who is booked.
+const MOST_LEAVING: usize = 1000;
+
+pub(in crate::decide) fn settle<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, schedule: Schedule) {
+    let Schedule { timetable, stands, pools, refused, missed } = schedule;
+    draft.pools = pools;
+    draft.refused = refused;
+    draft.missed = missed;
+    draft.wake = draft.wake.into_iter().chain(timetable.next_change(rules.snapshot.now)).min();
+    draft.timetable = timetable;
+    if stands || draft.timetable.entries.is_empty() {
+        return;
+    }
+    let mut settling = Settling { rules, others: None };
+    let jobs = timed(rules.snapshot, rules.deadlines);
+    let wanted: Vec<(Timed<'a>, u32, Option<NodeId>)> =
+        jobs.into_iter().filter_map(|timed| wanted(draft, timed)).collect();
+    for (timed, members, _) in &wanted {
+        settling.give_back(draft, timed, *members);
+    }
+    for (timed, members, node) in &wanted {
+        settling.have_more(draft, timed, *members, *node);
+    }
+}
+
+/// What a job is to have now, if that is a matter of the timetable and something can be done about it.
+fn wanted<'a>(draft: &Draft<'a>, timed: Timed<'a>) -> Option<(Timed<'a>, u32, Option<NodeId>)> {
+    let entry = draft.timetable.get(timed.id).filter(|_| draft.timetable.governs(timed.id))?;
+    let members = entry.booking.as_ref().map_or(0, |booking| booking.members_at(draft.snapshot.now));
+    let node = entry.node;
+    let can_be_told = match timed.job.life {
+        Life::Queued | Life::Preempted | Life::Leaving { exit: Exit::Preempt, .. } => {
+            timed.job.not_before <= draft.snapshot.now
+        }
+        Life::Running(_) => timed.job.not_before <= draft.snapshot.now,
+        Life::Starting(_) | Life::Resizing { .. } | Life::Moving { .. } => {
+            timed.job.spec.capabilities.suspend
+        }
+        _ => false,
+    };
+    can_be_told.then_some((timed, members, node))
+}
+
+struct Settling<'s, 'a> {
+    rules: &'s Rules<'a>,
+    /// Those without a booking who may be stopped, whoever goes first first.
+    others: Option<Vec<JobId>>,
+}
+
+impl<'a> Settling<'_, 'a> {
+    /// Who has more than it is to have gives that back; who is to have nothing leaves.
+    fn give_back(&mut self, draft: &mut Draft<'a>, timed: &Timed<'a>, members: u32) {
+        let Some(held) = draft.snapshot.plan.get(timed.id).cloned() else { return };
+        let has = timed.members(&held);
+        let spec = &timed.job.spec;
+        if members == 0 && spec.capabilities.suspend {
+            draft.evict(timed.id, spec, &held);
+        } else if (1..has).contains(&members)
+            && let Some(gang) = Extras::of(timed.id, timed.job)
+            && let Some(smaller) = gang.with_fewer(draft.snapshot.cluster, &held, has - members)
+        {
+            draft.resize(timed.id, spec, &held, Arc::new(smaller));
+        }
+    }
+
+    /// As many members as it is to have, or as many as can be had.
+    fn have_more(&mut self, draft: &mut Draft<'a>, timed: &Timed<'a>, members: u32, node: Option<NodeId>) {
+        let has = draft.snapshot.plan.get(timed.id).map_or(0, |held| timed.members(held));
+        if members <= has {
+            return;
+        }
+        let sizes = timed.need.sizes.iter().rev().map(|size| size.members);
+        for size in sizes.filter(|size| *size <= members && *size > has) {
+            if self.give(draft, timed, size, node) {
+                return;
+            }
+        }
+    }
+
+    /// So many members, of what is free or what others leave.
+    fn give(&mut self, draft: &mut Draft<'a>, timed: &Timed<'a>, members: u32, node: Option<NodeId>) -> bool {
+        let wish = Wish { timed, members, node };
+        if !self.queue_allows(draft, timed, members) {
+            return false;
+        }
+        let found = wish.place(self.rules, draft, Reach::Unclaimed);
+        let found = found.or_else(|| self.make_room(draft, &wish));
+        found.is_some_and(|found| wish.take(draft, found))
+    }
+
+    fn queue_allows(&self, draft: &Draft<'a>, timed: &Timed<'a>, members: u32) -> bool {
+        let spec = &timed.job.spec;
+        let held = draft.snapshot.plan.get(timed.id).map_or(Resources::NONE, |held| held.total());
+        let more = total(timed, members) - held;
+        self.rules.quota_leaves(draft.queues(), draft.held(), spec, more).is_ok()
+    }
+
+    /// Has as few as will do leave of those without a booking, and says where there is room then.
+    fn make_room(&mut self, draft: &mut Draft<'a>, wish: &Wish<'_, 'a>) -> Option<Assignment> {
+        let rules = self.rules;
+        let others = self.others.get_or_insert_with(|| others(rules, draft));
+        let jobs = rules.snapshot.jobs;
+        let held = |id: &JobId| draft.snapshot.plan.get(*id).cloned();
+        let of_use = |held: &Assignment| wish.node.is_none_or(|node| held.touches(node));
+        let left = others.iter().filter(|id| !draft.is_changed(**id));
+        let left = left.filter_map(|id| Some((*id, held(id)?))).filter(|(_, held)| of_use(held));
+        let left: Vec<(JobId, Arc<Assignment>)> = left.take(MOST_LEAVING).collect();
+        let mut trial = draft.trial();
+        let mut gone = 0;
+        let found = left.iter().find_map(|(id, held)| {
+            trial.release(&jobs[*id], held);
+            trial.forget_fits();
+            gone += 1;
+            wish.place(rules, &mut trial, Reach::Claimed)
+        })?;
+        for (id, held) in left[..gone].iter().filter(|(_, held)| held.nodes().any(|node| found.touches(node)))
+        {
+            draft.evict(*id, &jobs[*id].spec, held);
+            draft.report.displaced.push((*id, wish.timed.id));
+        }
+        Some(found)
+    }
+}
+
+/// A size for a job, on a node where it is bound to one.
+struct Wish<'w, 'a> {
+    timed: &'w Timed<'a>,
+    members: u32,
+    node: Option<NodeId>,
+}
+
+impl<'a> Wish<'_, 'a> {
+    /// Where that many would be; nothing is taken.
+    fn place(&self, rules: &Rules<'a>, draft: &mut Draft<'a>, reach: Reach) -> Option<Assignment> {
+        let (id, job) = (self.timed.id, self.timed.job);
+        match (draft.snapshot.plan.get(id), self.node) {
+            (Some(held), _) => {
+                let gang = Extras::of(id, job)?;
+                gang.with_more(draft, held, self.members - gang.members(held), reach)
+            }
+            (None, Some(node)) => self.place_on(draft, node, reach),
+            (None, None) => {
+                let mark = draft.mark();
+                let placed = rules.placer.place(draft, job, Sizes::Exactly(self.members), reach).ok();
+                draft.rollback(mark);
+                placed
+            }
+        }
+    }
+
+    fn place_on(&self, draft: &Draft<'a>, node: NodeId, reach: Reach) -> Option<Assignment> {
+        let [role] = &self.timed.job.spec.roles[..] else { return None };
+        let fits = draft.fit_on(node, &role.shape, reach) >= self.members;
+        let allowed = fits && draft.forbid(&role.shape, node).is_none();
+        let part = Part::of(0, node, self.members);
+        allowed.then(|| Assignment::whole(&self.timed.job.spec, vec![part]).ok()).flatten()
+    }
+
+    fn take(&self, draft: &mut Draft<'a>, found: Assignment) -> bool {
+        let (id, job) = (self.timed.id, self.timed.job);
+        match draft.snapshot.plan.get(id) {
+            Some(held) => draft.resize(id, &job.spec, held, Arc::new(found)),
+            None => {
+                draft.settle(id, job, found);
+                true
+            }
+        }
+    }
+}
+
+fn total(timed: &Timed<'_>, members: u32) -> Resources {
+    match Extras::of(timed.id, timed.job) {
+        Some(gang) => gang.total_with(members),
+        None => timed.job.spec.least(),
+    }
+}
+
+/// Those in the plan without a booking who may be stopped now, whoever goes first first.
+fn others(rules: &Rules<'_>, draft: &Draft<'_>) -> Vec<JobId> {
+    let Snapshot { jobs, plan, now, min_run, .. } = *rules.snapshot;
+    let unbooked = plan.iter().filter(|(id, _)| !draft.timetable.governs(*id) && !draft.is_changed(*id));
+    let may = unbooked.filter(|(id, held)| {
+        let job = &jobs[*id];
+        let runs = matches!(&job.life, Life::Running(there) if there == *held);
+        let ripe = job.ripe(min_run).is_none_or(|ripe| ripe <= now);
+        runs && ripe && job.not_before <= now && makes_room(job)
+    });
+    let mut ids: Vec<JobId> = may.map(|(id, _)| id).collect();
+    let left = |job: &Job| job.remaining(now);
+    ids.sort_by_key(|id| (jobs[*id].spec.priority, Reverse(left(&jobs[*id])), Reverse(*id)));
+    ids
+}

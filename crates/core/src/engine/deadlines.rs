@@ -1,0 +1,92 @@
+//! Jobs with deadlines: why they wait, and what becomes of those who cannot be in time.
+
+use super::state::State;
+use super::{Ending, Engine};
+use crate::decide::Missed;
+use crate::id::JobId;
+use crate::job::{Exit, Job, Life, OnMiss};
+use crate::policy::Deadlines;
+use crate::progress::Pace;
+use crate::report::{Due, Reason};
+use crate::scaling::Speed;
+use crate::units::Instant;
+
+impl Engine {
+    /// Those were refused in a decision who came since the last.
+    pub(super) fn turn_away(&mut self, refused: Vec<(JobId, Reason)>) {
+        for (id, reason) in refused {
+            if self.state.jobs.get(id).is_some_and(|job| job.life.is_waiting()) {
+                self.over(id, Life::Refused(reason));
+            }
+        }
+    }
+
+    /// How well it was said how long a job takes, where that matters.
+    pub(super) fn judge_prediction(&mut self, id: JobId, how: Ending) {
+        let (job, now) = (&self.state.jobs[id], self.state.now);
+        let looks = self.state.policy.deadlines != Deadlines::Ignored;
+        let counts = looks && self.index.timed.contains(&id) && how == Ending::Completed;
+        if let Some(said) = job.spec.work.alone.filter(|_| counts && job.runs_since.is_some()) {
+            self.state.timetable.note_error(said, job.progress.executed(now));
+        }
+    }
+
+    /// They are stopped, to go on when their owner says so, or have failed.
+    pub(super) fn let_miss(&mut self, missed: Vec<Missed>) {
+        for Missed { job, then, deadline } in missed {
+            match then {
+                OnMiss::Run => {}
+                OnMiss::Suspend => self.suspended(job),
+                OnMiss::Fail => self.leave_by_owners_will(job, Exit::Miss(deadline)),
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// How a job stands to its deadline.
+    pub(super) fn due(&self, id: JobId) -> Option<Due> {
+        let (state, job) = (&self.state, self.state.jobs.get(id)?);
+        let deadline = job.spec.deadline?.at;
+        let entry = state.timetable.get(id);
+        let booked = entry.and_then(|entry| entry.booking.as_ref()).map(|booking| booking.ends);
+        let ends = |speed: Speed| Some(state.now + Pace::at(speed).time(job.foreseen(state.now)?));
+        let sizes = sizes(job);
+        let enough = sizes.iter().find(|(_, speed)| ends(*speed).is_some_and(|ends| ends <= deadline));
+        Some(Due {
+            deadline,
+            verdict: entry.map(|entry| entry.verdict),
+            ends: booked.or_else(|| sizes.last().and_then(|(_, speed)| ends(*speed))),
+            enough: enough.map(|(members, _)| *members),
+            error: state.timetable.error(),
+        })
+    }
+}
+
+/// The sizes of a job that are of use; the least and the most, where it is not known how it scales.
+fn sizes(job: &Job) -> Vec<(u32, Speed)> {
+    if let Some(scaling) = &job.spec.scaling {
+        return scaling.useful().to_vec();
+    }
+    let elastic = job.spec.roles.iter().find(|role| role.gang.is_elastic());
+    let (least, most) = elastic.map_or((1, 1), |role| (role.gang.min(), role.gang.max()));
+    let in_proportion = |members: u32| Speed(Speed::PLAIN.0 * u64::from(members) / u64::from(least.max(1)));
+    match elastic {
+        Some(_) => vec![(least, Speed::PLAIN), (most, in_proportion(most))],
+        None => vec![(job.spec.members(), Speed::PLAIN)],
+    }
+}
+
+/// That a job could not be done by then.
+pub(super) fn late(deadline: Instant) -> Reason {
+    Reason::DeadlineInfeasible { deadline, earliest: None }
+}
+
+/// When a job with a booking will have its members.
+pub(super) fn booked(state: &State, id: JobId) -> Option<Reason> {
+    let booking = state.timetable.get(id)?.booking.as_ref()?;
+    let from = booking.starts(state.now)?;
+    let deadline = state.jobs.get(id)?.spec.deadline?;
+    let margin = deadline.at.since(booking.ends);
+    Some(Reason::BookedFrom { from, members: booking.members_at(from), margin })
+}

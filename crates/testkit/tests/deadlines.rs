@@ -1,0 +1,116 @@
+//! Deadlines: who is promised to be in time is, whatever else comes, as long as predictions hold.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use metronome_core::id::JobId;
+use metronome_core::job::{Binding, Checkpointing, Deadline, Gang, JobSpec, OnMiss};
+use metronome_core::journal::{Record, Replay};
+use metronome_core::policy::Policy;
+use metronome_core::scaling::{Scaling, Speed};
+use metronome_core::timetable::Verdict;
+use metronome_core::units::{Duration, Instant};
+use metronome_sim::outcome::{Fate, Outcome};
+use metronome_sim::scenario::Scenario;
+use metronome_sim::world::{self, RunOptions};
+use metronome_testkit::build::{gpus, policy, preemptible, racks, scenario};
+use metronome_testkit::lines::Lines;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+/// A job that may have one to eight members, each size less efficient than the one below.
+fn elastic(name: &str, seconds: u64, speeds: &[u64]) -> JobSpec {
+    let most = 1 << (speeds.len() - 1);
+    let gang = Gang::elastic(1, most).unwrap();
+    let mut spec = preemptible(JobSpec::workers(name, gang, gpus(1)));
+    spec.work.alone = Some(Duration::from_secs(seconds));
+    let sizes = speeds.iter().enumerate().map(|(at, speed)| (1 << at, Speed(*speed)));
+    spec.scaling = Some(Arc::new(Scaling::new(sizes.collect()).unwrap()));
+    spec
+}
+
+fn due(mut spec: JobSpec, at: u64, binding: Binding) -> JobSpec {
+    let at = Instant::from_secs(at);
+    spec.deadline = Some(Deadline { at, binding, value: 1, on_miss: OnMiss::Run });
+    spec
+}
+
+/// Jobs of every kind, more of them than can be in time.
+fn drawn(seed: u64) -> Scenario {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let cost = Duration::from_secs(random.random_range(0..6));
+    let mut at = 0;
+    let jobs = (0..random.random_range(10..40u64)).map(|index| {
+        at += random.random_range(0..120);
+        let speeds = [1_000_000, 1_850_000, 3_200_000, 5_000_000];
+        let seconds = random.random_range(60..1500);
+        let mut spec = elastic(&format!("job-{index}"), seconds, &speeds[..random.random_range(1..=4)]);
+        spec.checkpointing = Some(Checkpointing { every: None, takes: Duration::ZERO, restart: cost });
+        let within = seconds * random.random_range(30..200) / 100;
+        let spec = match random.random_range(0..10) {
+            0..5 => due(spec, at + within, Binding::Strict),
+            5..8 => due(spec, at + within, Binding::Soft),
+            _ => spec,
+        };
+        (at, spec)
+    });
+    let jobs: Vec<_> = jobs.collect();
+    let mut scenario = scenario(racks(2, 1, 8), jobs);
+    scenario.round = Duration::from_secs([0, 60, 240][seed as usize % 3]);
+    scenario
+}
+
+/// A run, and for each job the best that was ever said of it.
+fn told(scenario: &Scenario, policy: Policy) -> (Outcome, BTreeMap<JobId, Verdict>) {
+    let lines = Lines::default();
+    let journal = Some(Box::new(lines.clone()) as Box<_>);
+    let options = RunOptions { seed: 1, journal, full_check_every: 1, ..RunOptions::new(policy) };
+    let outcome = world::run(scenario, options, &|_| {});
+    assert_eq!((outcome.alarms, &outcome.violations), (0, &Vec::new()), "{:?}", outcome.last_alarm);
+    let (mut replay, mut told) = (Replay::default(), BTreeMap::new());
+    for line in lines.text().lines() {
+        replay.feed(Record::from_line(line).unwrap()).unwrap();
+        let entries = replay.engine().map(|engine| engine.state().timetable.iter());
+        for (id, entry) in entries.into_iter().flatten() {
+            let best = told.entry(id).or_insert(entry.verdict);
+            *best = (*best).min(entry.verdict);
+        }
+    }
+    assert!(replay.mismatches.is_empty(), "{:?}", replay.mismatches[0]);
+    (outcome, told)
+}
+
+fn is_in_time(outcome: &Outcome, spec: &JobSpec) -> bool {
+    let job = outcome.jobs.iter().find(|job| job.name == spec.name).expect("every job has an outcome");
+    let by = spec.deadline.expect("it has a deadline").at;
+    job.fate == Fate::Completed && job.end.is_some_and(|end| end <= by)
+}
+
+fn seeds() -> u64 {
+    std::env::var("METRONOME_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(300)
+}
+
+#[test]
+fn nobody_who_was_promised_is_late() {
+    let (mut promised, mut missed) = (0, Vec::new());
+    for seed in 0..seeds() {
+        let scenario = drawn(seed);
+        let (outcome, told) = told(&scenario, policy("metronome"));
+        let specs: Vec<JobSpec> = listed(&scenario);
+        for (id, _) in told.iter().filter(|(_, verdict)| **verdict == Verdict::Promised) {
+            let spec = &specs[id.0 as usize];
+            promised += 1;
+            if !is_in_time(&outcome, spec) {
+                missed.push((seed, spec.name.clone()));
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{} of {promised}: {missed:?}", missed.len());
+    assert!(promised > 1000, "{promised}");
+}
+
+/// Jobs in the order of submission, which is that of their ids.
+fn listed(scenario: &Scenario) -> Vec<JobSpec> {
+    let metronome_sim::scenario::Source::Listed(arrivals) = &scenario.sources[0] else { panic!("a list") };
+    arrivals.iter().map(|arrival| (*arrival.spec).clone()).collect()
+}
