@@ -209,7 +209,7 @@ impl Engine {
     /// When `poll` has something to do even if no event comes.
     pub fn next_wake(&self) -> Option<Instant> {
         let due = self.state.dirty.then(|| self.earliest_cycle());
-        let woken = self.state.wake.map(|wake| wake.rounded_up(self.state.settings.round));
+        let woken = self.state.wake.map(|wake| self.not_too_soon(wake));
         let timers = [due, woken, self.index.next_timer()];
         timers.into_iter().flatten().min()
     }
@@ -220,9 +220,13 @@ impl Engine {
     }
 
     fn earliest_cycle(&self) -> Instant {
+        self.not_too_soon(self.state.now)
+    }
+
+    /// The first time from then on at which there may be a decision.
+    fn not_too_soon(&self, at: Instant) -> Instant {
         let spaced = self.state.last_pass.map(|last| last + self.state.settings.spacing);
-        let earliest = spaced.map_or(self.state.now, |spaced| spaced.max(self.state.now));
-        earliest.rounded_up(self.state.settings.round)
+        spaced.map_or(at, |spaced| spaced.max(at)).rounded_up(self.state.settings.round)
     }
 
     fn is_due(&self) -> bool {
@@ -292,6 +296,7 @@ impl Engine {
             last_pass: self.state.last_pass,
             tick: self.state.settings.tick,
             round: self.state.settings.round,
+            spacing: self.state.settings.spacing,
             min_run: self.state.settings.min_run,
             keeps_hopeless: self.state.settings.keeps_hopeless,
         }

@@ -62,6 +62,8 @@ pub struct Snapshot<'a> {
     /// Wake-ups fall on multiples of this, and decisions on multiples of that.
     pub tick: Duration,
     pub round: Duration,
+    /// Decisions are at least so far apart.
+    pub spacing: Duration,
     /// A job is left alone until it has run for so long.
     pub min_run: Duration,
     /// Whether those wait that would not fit if every node were well and free.

@@ -23,7 +23,7 @@ pub use booking::{Booking, Segment};
 pub(crate) use contiguous::book_in_one_piece;
 pub use entry::{Entry, Pool, Timetable, Verdict};
 pub(crate) use fill::{as_soon_as_may_be, fill};
-pub(crate) use grid::Grid;
+pub(crate) use grid::{Grid, Rounds};
 pub(crate) use need::{Cost, Has, Need, Pauses, Size};
 pub(crate) use outlook::{Outlook, Piece};
 

@@ -56,6 +56,7 @@ mod tests {
             sources: Vec::new(),
             within_node: None,
             round: Duration::ZERO,
+            rounds: Default::default(),
             tick: Duration::ZERO,
             costs: Costs::default(),
             departures: Departures::default(),

@@ -25,10 +25,10 @@ use std::path::{Path, PathBuf};
 use metronome_core::job::Binding;
 use metronome_core::units::{Duration, Gpus};
 
-use crate::scenario::InputError;
 use crate::scenario::curve::Curve;
 use crate::scenario::error::{Position, Problem, quoted};
 use crate::scenario::values::MOST_NODES;
+use crate::scenario::{InputError, Rounds};
 use crate::trace::parse_gpus;
 use crate::trace::table::{Cells, Column, Strangers, Table};
 
@@ -119,8 +119,9 @@ pub struct Imported {
 /// How time passes where a trace comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rules {
-    /// Decisions fall on multiples of this; zero for none.
+    /// Decisions fall on multiples of this, or are so far apart; zero for none.
     round: Duration,
+    rounds: Rounds,
     /// What an order asks for by itself falls on multiples of this; zero for none.
     tick: Duration,
     /// From a start to the first iteration.
@@ -135,6 +136,7 @@ impl Rules {
     /// At any time, and free.
     const FREE: Self = Self {
         round: Duration::ZERO,
+        rounds: Rounds::OnMultiples,
         tick: Duration::ZERO,
         start: Duration::ZERO,
         restart: Duration::ZERO,

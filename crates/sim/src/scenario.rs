@@ -47,8 +47,9 @@ pub struct Scenario {
     pub sources: Vec<Source>,
     /// The rate at which the GPUs of one node talk to each other; free, if none is said.
     pub within_node: Option<Bandwidth>,
-    /// Decisions fall on multiples of this; zero for none. `edf` and `elasticflow` count from the decision before.
+    /// Decisions fall on multiples of this, or are so far apart; zero for none.
     pub round: Duration,
+    pub rounds: Rounds,
     /// When the order of jobs asks to be looked at again falls on multiples of this; zero for none.
     pub tick: Duration,
     pub costs: Costs,
@@ -154,6 +155,16 @@ pub struct Costs {
     pub start: Duration,
     /// From a stop or preempt step to free nodes, beside the job's own checkpoint.
     pub stop: Duration,
+}
+
+/// How `round` is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rounds {
+    /// From the beginning: decisions fall on multiples.
+    #[default]
+    OnMultiples,
+    /// From the decision before: what happens after a quiet time is decided upon at once.
+    FromLastDecision,
 }
 
 /// When jobs that are not trained on links free what they hold.

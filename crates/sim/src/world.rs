@@ -22,7 +22,7 @@ use metronome_core::id::{IdVec, JobId, LinkId, NodeId};
 use metronome_core::job::{Gang, JobSpec};
 use metronome_core::journal::Journal;
 use metronome_core::plan::StepId;
-use metronome_core::policy::{Gangs, Policy};
+use metronome_core::policy::{Deadlines, Gangs, Policy};
 use metronome_core::progress::Sample;
 use metronome_core::reconfiguration::Why;
 use metronome_core::report::{Reason, State as JobState};
@@ -31,7 +31,7 @@ use metronome_core::units::{Bandwidth, Duration, Gpus, Instant};
 
 use crate::model::TrainingModel;
 use crate::outcome::{Because, Change, Fate, Outcome, Taken};
-use crate::scenario::{Arrival, Departures, Fault, Scenario, profile};
+use crate::scenario::{Arrival, Departures, Fault, Rounds, Scenario, profile};
 use agenda::{Agenda, Happening};
 use books::Books;
 use dice::Dice;
@@ -165,8 +165,10 @@ impl<'a> World<'a> {
     fn new(scenario: &'a Scenario, options: RunOptions) -> Self {
         let seen = |arrival| asked::seen_by(options.policy.deadlines, arrival);
         let arrivals: Vec<Arrival> = scenario.arrivals(options.seed).into_iter().map(seen).collect();
+        let (round, spacing) = rounds(scenario, options.policy.deadlines);
         let settings = Settings {
-            round: scenario.round,
+            round,
+            spacing,
             tick: scenario.tick,
             step_timeout: patience(scenario, &arrivals),
             full_check_every: options.full_check_every,
@@ -582,6 +584,14 @@ fn members_of(spec: &JobSpec) -> Vec<Arc<JobSpec>> {
         }
     }
     members
+}
+
+/// Multiples on which decisions fall, and how far they are apart. Who books ahead books for multiples.
+fn rounds(scenario: &Scenario, deadlines: Deadlines) -> (Duration, Duration) {
+    match scenario.rounds {
+        Rounds::FromLastDecision if deadlines != Deadlines::Promised => (Duration::ZERO, scenario.round),
+        _ => (scenario.round, Duration::ZERO),
+    }
 }
 
 /// How long a step may take before it counts as lost: well beyond what any step here takes by itself.

@@ -7,7 +7,8 @@ use metronome_core::cluster::{Level, Vertex};
 use metronome_core::id::{NodeId, QueueId};
 use metronome_core::job::{Capabilities, Deadline, Gang, Priority, RoleKind, Topology};
 use metronome_core::policy::{
-    Gangs, Links, Moving, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns, Weights,
+    Deadlines, Gangs, Links, Moving, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing,
+    Slowdowns, Weights,
 };
 use metronome_core::units::{Bandwidth, Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Memory, Share};
 use metronome_sim::model::{self, Pattern};
@@ -143,6 +144,7 @@ fn a_policy_keeps_what_its_base_says() {
             links: Links::Shared,
             slowdowns: Slowdowns::Weighed,
             moving: Moving::Never,
+            deadlines: Deadlines::Ignored,
         }
     );
     let limits = vec![GpuTime::gpu_seconds(3250), GpuTime::gpu_seconds(7200)];

@@ -102,6 +102,7 @@ fn with_arrivals(cluster: Cluster, arrivals: Vec<Arrival>) -> Scenario {
         sources: vec![Source::Listed(arrivals)],
         within_node: None,
         round: Duration::ZERO,
+        rounds: Default::default(),
         tick: Duration::SECOND,
         costs: Costs::default(),
         departures: Departures::default(),

@@ -2,13 +2,15 @@
 //!
 //! A gang is admitted at the least it asks for, whatever room is left. Where the policy gives away what is to spare
 //! (`Sizing::Spare`), elastic gangs come to have more in the end (`grow`), and whoever then comes to wait has it back
-//! before anybody is stopped for it (`shrink`): an extra member never outranks somebody's least.
+//! before anybody is stopped for it (`shrink`): an extra member never outranks somebody's least. Those who say how they
+//! scale share all that they have beyond their least by what it is worth to each (`share_out`).
 //!
 //! So that this comes to rest, gangs grow only while nobody waits who might be helped by the room, extras given back
 //! included. Then a gang never gives back for who was waiting when it grew, and deciding again finds nothing to do.
 
 mod extras;
 mod grow;
+mod share_out;
 mod shrink;
 
 pub(super) use extras::Extras;
@@ -16,6 +18,13 @@ pub(super) use grow::grow;
 pub(super) use shrink::Giving;
 
 use crate::job::Gang;
+use crate::units::Duration;
+
+/// A gang is given another size at most once in such a time.
+const PAUSE: Duration = Duration(2 * Duration::MINUTE.0);
+
+/// What another size saves is worth more than so many times what it costs.
+const TIMES_THE_COST: u64 = 2;
 
 /// How many members a gang gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,17 @@ use crate::units::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grid {
     now: Instant,
+    /// From where steps are counted.
+    origin: Instant,
     step: Duration,
     coarsens: Coarsening,
+}
+
+/// When decisions may fall: on multiples of a time, or so far apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rounds {
+    pub(crate) multiples_of: Duration,
+    pub(crate) apart: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,18 +36,27 @@ const PARTS: u64 = 16;
 const LEAST: Duration = Duration::from_secs(1);
 
 impl Grid {
-    /// For so many jobs where decisions fall on multiples of a round, if they do.
-    pub(crate) fn of(now: Instant, round: Duration, jobs: usize) -> Self {
+    /// For so many jobs. Where decisions are only kept apart, steps are counted from now.
+    pub(crate) fn of(now: Instant, rounds: Rounds, jobs: usize) -> Self {
         let coarsens = if jobs < MANY_JOBS { Coarsening::Never } else { Coarsening::WithDistance };
-        Self { now, step: round.max(LEAST), coarsens }
+        let Rounds { multiples_of, apart } = rounds;
+        let origin = if multiples_of.is_zero() && !apart.is_zero() { now } else { Instant::START };
+        Self { now, origin, step: multiples_of.max(apart).max(LEAST), coarsens }
     }
 
     /// The first of these times that is no earlier.
     pub(crate) fn up(&self, at: Instant) -> Instant {
         let cells = at.since(self.now).0 / (self.step.0 * PARTS);
         match self.coarsens {
-            Coarsening::WithDistance if cells >= 2 => at.rounded_up(self.step.times(1 << cells.ilog2())),
-            _ => at.rounded_up(self.step),
+            Coarsening::WithDistance if cells >= 2 => {
+                self.to_multiple(at, self.step.times(1 << cells.ilog2()))
+            }
+            _ => self.to_multiple(at, self.step),
         }
+    }
+
+    fn to_multiple(&self, at: Instant, step: Duration) -> Instant {
+        let since = Instant(at.since(self.origin).0).rounded_up(step);
+        self.origin + Duration(since.0)
     }
 }

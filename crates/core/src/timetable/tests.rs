@@ -22,7 +22,7 @@ fn at(seconds: u64) -> Instant {
 }
 
 fn grid() -> Grid {
-    Grid::of(Instant::START, Duration::ZERO, 1)
+    Grid::of(Instant::START, Rounds::default(), 1)
 }
 
 fn outlook(drawn: &mut Drawn) -> Outlook {
@@ -216,7 +216,11 @@ fn the_least_cost_is_that_of_the_smallest_sizes_that_do() {
 
 #[test]
 fn times_far_ahead_are_told_less_exactly_but_never_earlier() {
-    let many = Grid::of(Instant::START, Duration::from_secs(240), 5000);
+    let many = Grid::of(
+        Instant::START,
+        Rounds { multiples_of: Duration::from_secs(240), ..Rounds::default() },
+        5000,
+    );
     for distance in [1, 240, 4000, 10_000, 100_000, 1_000_000] {
         let told = many.up(at(distance));
         assert!(told >= at(distance) && told.since(at(distance)).as_secs() <= 240.max(distance / 8));

@@ -15,8 +15,8 @@ use serde::Deserialize;
 
 use super::throughputs::Throughputs;
 use super::{ImportOptions, Imported, ImportedJob, Rules, Why, gpus, named_jobs, nanoseconds};
-use crate::scenario::InputError;
 use crate::scenario::values::{check_name, whole_number};
+use crate::scenario::{InputError, Rounds};
 use crate::trace::parse_seconds;
 use crate::trace::table::{Cells, Column};
 
@@ -74,6 +74,7 @@ pub fn elasticflow(
     let scalings = scalings.collect();
     let rules = Rules {
         round: elasticflow.round,
+        rounds: Rounds::FromLastDecision,
         restart: RESTART,
         per_member: Some(NonZeroU32::MIN),
         ..Rules::FREE

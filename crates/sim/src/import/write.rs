@@ -8,6 +8,7 @@ use metronome_core::job::Binding;
 use metronome_core::units::Duration;
 
 use super::{Imported, ImportedJob, Rules};
+use crate::scenario::Rounds;
 use crate::scenario::curve::Curve;
 
 /// Why a scenario cannot be written. The text fits after "cannot".
@@ -77,10 +78,14 @@ impl Imported {
         let name = serde_json::Value::from(self.name.as_str());
         let trace = serde_json::Value::from(trace);
         let (nodes, gpus) = (self.options.nodes, self.options.gpus_per_node);
-        let Rules { round, tick, start, restart, per_member } = self.rules;
+        let Rules { round, rounds, tick, start, restart, per_member } = self.rules;
         let (start, restart, per_member) = (seconds(start), seconds(restart), per_member.unwrap_or(gpus));
         let pace = [("round", round), ("tick", tick)].into_iter().filter(|(_, every)| !every.is_zero());
-        let pace: String = pace.map(|(field, every)| format!("  {field}: {}s\n", seconds(every))).collect();
+        let mut pace: String =
+            pace.map(|(field, every)| format!("  {field}: {}s\n", seconds(every))).collect();
+        if rounds == Rounds::FromLastDecision {
+            pace.push_str("  rounds: fromLastDecision\n");
+        }
         let scalings: String = self.scalings.iter().map(|(name, curve)| scaling(name, curve)).collect();
         format!(
             "apiVersion: metronome.dev/v1alpha1

@@ -63,7 +63,7 @@ pub(super) fn scenario(
     let scalings = scalings::scalings(&sorted.scalings).map_err(in_file)?;
 
     let workload = sorted.workload.as_ref();
-    let workload::Settings { round, tick, costs, faults, departures, estimates } =
+    let workload::Settings { round, rounds, tick, costs, faults, departures, estimates } =
         workload::settings(workload, &cluster).map_err(in_file)?;
     let noise = noise::noise(workload.and_then(|document| document.spec.noise.as_ref()), origin)?;
     let world = World {
@@ -96,6 +96,7 @@ pub(super) fn scenario(
         sources,
         within_node,
         round,
+        rounds,
         tick,
         costs,
         departures,

@@ -7,7 +7,9 @@ use super::need::{Stops, Timed};
 use super::pools::Pools;
 use crate::id::NodeId;
 use crate::snapshot::Snapshot;
-use crate::timetable::{Booking, Entry, Grid, Need, Outlook, Timetable, Verdict, book_in_one_piece, fill};
+use crate::timetable::{
+    Booking, Entry, Grid, Need, Outlook, Rounds, Timetable, Verdict, book_in_one_piece, fill,
+};
 
 pub(super) struct Books<'a> {
     pub(super) snapshot: &'a Snapshot<'a>,
@@ -35,7 +37,11 @@ pub(super) struct Plan {
 
 impl<'a> Books<'a> {
     pub(super) fn new(snapshot: &'a Snapshot<'a>, jobs: Vec<Timed<'a>>, pools: Pools) -> Self {
-        let grid = Grid::of(snapshot.now, snapshot.round, jobs.len());
+        let grid = Grid::of(
+            snapshot.now,
+            Rounds { multiples_of: snapshot.round, apart: snapshot.spacing },
+            jobs.len(),
+        );
         Self { snapshot, jobs, pools, grid, booked: BTreeMap::new() }
     }
 

@@ -11,7 +11,8 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::Extras;
+use super::share_out::{says_how_it_scales, share_out};
+use super::{Extras, PAUSE, TIMES_THE_COST};
 use crate::decide::admit::Rules;
 use crate::decide::draft::Draft;
 use crate::decide::hopeless::hopeless;
@@ -23,12 +24,6 @@ use crate::queue::Holdings;
 use crate::snapshot::{Class, Snapshot};
 use crate::units::{Duration, Instant};
 
-/// A gang is given another size at most once in such a time.
-const PAUSE: Duration = Duration(2 * Duration::MINUTE.0);
-
-/// What another size saves is worth more than so many times what it costs.
-const TIMES_THE_COST: u64 = 2;
-
 /// Gives what is to spare to those whose size may change.
 pub(in crate::decide) fn grow<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>) {
     let unsettled = draft.report.cut_short || !draft.reservations.is_empty() || is_somebody_leaving(draft);
@@ -36,11 +31,13 @@ pub(in crate::decide) fn grow<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>) {
         return;
     }
     let (starting, running) = (starting(draft), running(draft));
-    if starting.is_empty() && running.is_empty() || !is_room_to_spare(rules, draft) {
+    if draft.snapshot.elastic.is_empty() && starting.is_empty() || !is_room_to_spare(rules, draft) {
         return;
     }
-    grow_those_that_start(rules, draft, starting);
-    grow_those_that_run(rules, draft, running);
+    share_out(rules, draft);
+    let says = |gang: &Extras<'_>| says_how_it_scales(gang, rules.snapshot.now);
+    grow_those_that_start(rules, draft, starting.into_iter().filter(|gang| !says(gang)).collect());
+    grow_those_that_run(rules, draft, running.into_iter().filter(|gang| !says(gang)).collect());
 }
 
 /// Whoever makes room for others will wait for it again.

@@ -33,6 +33,7 @@ pub(crate) struct WorkloadSpec {
     pub(crate) checkpoint: Option<Spanned<CheckpointShape>>,
     pub(crate) costs: Option<CostsShape>,
     pub(crate) round: Option<Text>,
+    pub(crate) rounds: Option<Text>,
     pub(crate) departures: Option<Text>,
     pub(crate) tick: Option<Text>,
     pub(crate) limit: Option<Text>,

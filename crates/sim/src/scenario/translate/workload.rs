@@ -8,12 +8,13 @@ use super::{Named, Origin, World, jobs, links, poisson, trace_jobs};
 use crate::scenario::documents::{EstimatesShape, FaultShape, JobShape, StepsShape, WorkloadSpec};
 use crate::scenario::error::{InputError, Position, Problem};
 use crate::scenario::values::{Placed, Text, check_name, quantity, quantity_or_none, share, whole, word};
-use crate::scenario::{Arrival, Costs, Departures, Fault, Source};
+use crate::scenario::{Arrival, Costs, Departures, Fault, Rounds, Source};
 use crate::world::Estimates;
 
 #[derive(Debug, Default)]
 pub(super) struct Settings {
     pub(super) round: Duration,
+    pub(super) rounds: Rounds,
     pub(super) tick: Duration,
     pub(super) costs: Costs,
     pub(super) departures: Departures,
@@ -29,6 +30,7 @@ pub(super) fn settings(
     let costs = spec.costs.as_ref();
     Ok(Settings {
         round: quantity_or_none(spec.round.as_ref())?,
+        rounds: spec.rounds.as_ref().map_or(Ok(Rounds::default()), rounds)?,
         tick: quantity_or_none(spec.tick.as_ref())?,
         costs: Costs {
             start: quantity_or_none(costs.and_then(|costs| costs.start.as_ref()))?,
@@ -44,6 +46,11 @@ pub(super) fn settings(
         estimates: spec.estimates.as_ref().map_or(Ok(Estimates::Exact), estimates)?,
         faults: faults(&spec.faults, cluster)?,
     })
+}
+
+fn rounds(text: &Text) -> Result<Rounds, Problem> {
+    let words = [("onMultiples", Rounds::OnMultiples), ("fromLastDecision", Rounds::FromLastDecision)];
+    word(text, "word for rounds", &words)
 }
 
 fn estimates(shape: &EstimatesShape) -> Result<Estimates, Problem> {

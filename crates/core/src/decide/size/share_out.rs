@@ -1,0 +1,202 @@
+//! Those who say how they scale share what they have and what is free, by what more members are worth to each.
+//!
+//! Everybody is thought to have its least. Then, one size after the other, more goes to whoever comes nearest to its end by
+//! it: the part of its time that is saved, for each GPU, and more for those who have little left, because they are soon
+//! done with it. Who starts is given its size at once. Who runs saves its work and starts again for another, so sizes of
+//! those change only together, when all have rested, and only if all save more than that costs. Nobody gives anything
+//! back that nobody comes to use.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use super::{Extras, PAUSE, TIMES_THE_COST};
+use crate::decide::admit::Rules;
+use crate::decide::draft::{Draft, Reach};
+use crate::id::JobId;
+use crate::plan::Assignment;
+use crate::progress::Pace;
+use crate::scaling::{Scaling, Speed};
+use crate::units::{Duration, Instant};
+
+/// Gives everybody who says how it scales the size at which all are done soonest.
+pub(super) fn share_out<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>) {
+    let running = running(draft);
+    let unrested = running.iter().filter_map(|one| one.rests_until(draft)).max();
+    draft.wake = draft.wake.into_iter().chain(unrested).min();
+    let running = if unrested.is_none() { running } else { Vec::new() };
+    let sharers: Vec<Sharer<'a>> = starting(draft).into_iter().chain(running).collect();
+    let free = draft.total().gpus.0;
+    let wanted = wanted(&sharers, free);
+    let changes = worth_it(&sharers, &wanted, free);
+    for (sharer, members) in changes.iter().filter(|(sharer, members)| *members < sharer.members) {
+        sharer.resize(rules, draft, *members);
+    }
+    for (sharer, members) in changes.iter().filter(|(sharer, members)| *members > sharer.members) {
+        sharer.resize(rules, draft, *members);
+    }
+}
+
+/// A gang that says how it scales, where it is.
+struct Sharer<'a> {
+    gang: Extras<'a>,
+    scaling: &'a Scaling,
+    held: Arc<Assignment>,
+    members: u32,
+    /// At the least size.
+    left: Duration,
+    /// What another size costs it.
+    cost: Duration,
+}
+
+/// Whether a gang has its size by what is said here.
+pub(super) fn says_how_it_scales(gang: &Extras<'_>, now: Instant) -> bool {
+    let spec = &gang.job.spec;
+    let left = gang.job.remaining(now).is_some_and(|left| !left.is_zero());
+    spec.scaling.is_some()
+        && left
+        && spec.capabilities.rescale
+        && !gang.each().gpus.is_zero()
+        && gang.unit() == 1
+}
+
+fn starting<'a>(draft: &Draft<'a>) -> Vec<Sharer<'a>> {
+    let jobs = draft.snapshot.jobs;
+    let waited = draft.starting().filter(|(id, _)| jobs[*id].life.is_waiting());
+    let cost = Duration::ZERO;
+    waited.filter_map(|(id, held)| sharer(draft, id, held)).map(|one| Sharer { cost, ..one }).collect()
+}
+
+fn running<'a>(draft: &Draft<'a>) -> Vec<Sharer<'a>> {
+    let unchanged = draft.snapshot.elastic.iter().filter(|id| !draft.is_changed(**id));
+    unchanged.filter_map(|id| sharer(draft, *id, draft.snapshot.plan.get(*id)?)).collect()
+}
+
+fn sharer<'a>(draft: &Draft<'a>, id: JobId, held: &Arc<Assignment>) -> Option<Sharer<'a>> {
+    let (job, now) = (&draft.snapshot.jobs[id], draft.snapshot.now);
+    let gang = Extras::of(id, job).filter(|gang| says_how_it_scales(gang, now))?;
+    if draft.timetable.governs(id) {
+        return None;
+    }
+    let (scaling, left) = (job.spec.scaling.as_deref()?, job.remaining(now)?);
+    let (members, cost) = (gang.members(held), gang.cost());
+    Some(Sharer { gang, scaling, held: held.clone(), members, left, cost })
+}
+
+impl<'a> Sharer<'a> {
+    /// Until when it is not to be disturbed; nothing if it has rested and its size may change.
+    fn rests_until(&self, draft: &Draft<'a>) -> Option<Instant> {
+        let now = draft.snapshot.now;
+        let rested = self.gang.job.ripe(PAUSE).filter(|rested| *rested > now);
+        let busy = (!self.gang.may_change(draft.snapshot, &self.held)).then(|| now + PAUSE);
+        rested.or(busy)
+    }
+
+    fn sizes(&self) -> &'a [(u32, Speed)] {
+        self.scaling.useful()
+    }
+
+    fn time(&self, members: u32) -> Duration {
+        Pace::at(self.scaling.speed(members)).time(self.left)
+    }
+
+    fn gpus(&self, members: u32) -> u64 {
+        self.gang.each().gpus.0 * u64::from(members)
+    }
+
+    fn resize(&self, rules: &Rules<'a>, draft: &mut Draft<'a>, members: u32) {
+        let (spec, cluster) = (&self.gang.job.spec, draft.snapshot.cluster);
+        let other = match members.checked_sub(self.members) {
+            None => self.gang.with_fewer(cluster, &self.held, self.members - members),
+            Some(more) => {
+                let need = self.gang.of_one().times(u64::from(more));
+                let may = rules.quota_leaves(draft.queues(), draft.held(), spec, need).is_ok()
+                    && rules.leaves_what_is_kept(draft, spec.queue, need, draft.total());
+                may.then(|| self.gang.with_more(draft, &self.held, more, Reach::Unclaimed)).flatten()
+            }
+        };
+        if let Some(other) = other {
+            draft.resize(self.gang.id, spec, &self.held, Arc::new(other));
+        }
+    }
+}
+
+/// How many members each would have if all were handed out anew.
+fn wanted(sharers: &[Sharer<'_>], free: u64) -> Vec<u32> {
+    let least = |sharer: &Sharer<'_>| sharer.gang.least();
+    let mut sizes: Vec<u32> = sharers.iter().map(least).collect();
+    let held: u64 = sharers.iter().map(|sharer| sharer.gpus(sharer.members)).sum();
+    let kept: u64 = sharers.iter().map(|sharer| sharer.gpus(least(sharer))).sum();
+    let mut room = (held + free).saturating_sub(kept);
+    let mut offers: BinaryHeap<Offer> =
+        (0..sharers.len()).filter_map(|at| best(&sharers[at], at, sizes[at], room)).collect();
+    while let Some(offer) = offers.pop() {
+        let sharer = &sharers[offer.at];
+        let more = sharer.gpus(offer.members) - sharer.gpus(sizes[offer.at]);
+        if more <= room {
+            room -= more;
+            sizes[offer.at] = offer.members;
+        }
+        offers.extend(best(sharer, offer.at, sizes[offer.at], room));
+    }
+    sizes
+}
+
+/// A larger size for one of them, and what it is worth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Offer {
+    worth: f64,
+    at: usize,
+    members: u32,
+}
+
+impl Eq for Offer {}
+
+impl Ord for Offer {
+    /// The one that is worth most is the greatest; of equals the first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.worth.total_cmp(&other.worth).then(other.at.cmp(&self.at)).then(other.members.cmp(&self.members))
+    }
+}
+
+impl PartialOrd for Offer {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The best of all larger sizes for which there is room: the next may be worth little, and the one after it much.
+fn best(sharer: &Sharer<'_>, at: usize, members: u32, room: u64) -> Option<Offer> {
+    let now = sharer.time(members).as_secs_f64();
+    let larger = sharer.sizes().iter().map(|(size, _)| *size).filter(|size| *size > members);
+    let fitting = larger.filter(|size| sharer.gpus(*size) - sharer.gpus(members) <= room);
+    let offer = |size: u32| {
+        let saved = (now / sharer.time(size).as_secs_f64()).ln();
+        let gpus = (sharer.gpus(size) - sharer.gpus(members)) as f64;
+        Offer { worth: saved / gpus / now.sqrt(), at, members: size }
+    };
+    fitting.map(offer).filter(|offer| offer.worth > 0.0).max()
+}
+
+/// Who is to have another size. Growth that saves little is left out, only as much is given back as is then used, and all
+/// of it has to save more than it costs.
+fn worth_it<'s, 'a>(sharers: &'s [Sharer<'a>], wanted: &[u32], free: u64) -> Vec<(&'s Sharer<'a>, u32)> {
+    let pairs = || sharers.iter().zip(wanted.iter().copied());
+    let saves = |(sharer, members): &(&Sharer<'_>, u32)| sharer.time(sharer.members) - sharer.time(*members);
+    let grows = |pair: &(&Sharer<'_>, u32)| {
+        pair.1 > pair.0.members && saves(pair) > pair.0.cost.times(TIMES_THE_COST)
+    };
+    let mut changes: Vec<(&Sharer<'a>, u32)> = pairs().filter(grows).collect();
+    let more: u64 = changes.iter().map(|(one, members)| one.gpus(*members) - one.gpus(one.members)).sum();
+    let mut lacking = more.saturating_sub(free);
+    for (sharer, members) in pairs().filter(|(sharer, members)| *members < sharer.members) {
+        if lacking > 0 {
+            lacking = lacking.saturating_sub(sharer.gpus(sharer.members) - sharer.gpus(members));
+            changes.push((sharer, members));
+        }
+    }
+    let won: u128 = changes.iter().map(|pair| u128::from(saves(pair).0)).sum();
+    let lost = |(one, members): &(&Sharer<'_>, u32)| (one.time(*members) - one.time(one.members)) + one.cost;
+    let lost: u128 = changes.iter().map(|pair| u128::from(lost(pair).0)).sum();
+    if won > lost && lacking == 0 { changes } else { Vec::new() }
+}
