@@ -1,51 +1,21 @@
-//! Jobs whose size may be chosen, as schedulers see them: by deadlines, at least as large as was asked for, or as was asked
-//! for. Work is told at the least size that is left.
+//! Jobs whose size may be chosen, as schedulers see them that give everybody what was asked for. Work is told at that size.
 
 use std::sync::Arc;
 
 use metronome_core::job::{Capabilities, Gang, JobSpec, Role, Work};
 use metronome_core::policy::Deadlines;
 use metronome_core::progress::Pace;
-use metronome_core::scaling::{Scaling, Speed};
+use metronome_core::scaling::Speed;
 
 use crate::model::TrainingModel;
 use crate::scenario::{Arrival, Asks};
 
-/// As a policy sees it. Who ignores deadlines gives everybody what was asked for; who looks at them, no less than that to
-/// jobs that have none.
+/// As a policy sees it: who ignores deadlines chooses no sizes either, and gives everybody what was asked for.
 pub(super) fn seen_by(deadlines: Deadlines, arrival: Arrival) -> Arrival {
     match deadlines {
         Deadlines::Ignored => as_asked(arrival),
-        _ if arrival.spec.deadline.is_some() => arrival,
-        _ => asked_or_more(arrival),
+        Deadlines::Earliest | Deadlines::Filled | Deadlines::Promised => arrival,
     }
-}
-
-/// Up to the fastest size.
-fn asked_or_more(arrival: Arrival) -> Arrival {
-    let (Some(asks), Some(scaling)) = (arrival.asks, arrival.spec.scaling.clone()) else { return arrival };
-    let fastest = scaling.useful().last().map_or(asks.members, |(members, _)| *members);
-    if fastest <= asks.members {
-        return as_asked(arrival);
-    }
-    let pace = pace(&arrival.spec, asks.members);
-    let mut spec = (*arrival.spec).clone();
-    for role in spec.roles.iter_mut().filter(|role| role.gang.is_elastic()) {
-        let gang = Gang::elastic(u64::from(asks.members), u64::from(fastest));
-        role.gang = gang.expect("the fastest size is above what is asked for");
-    }
-    spec.work.alone = spec.work.alone.map(|alone| pace.time(alone));
-    spec.scaling = Some(Arc::new(from_on(&scaling, asks.members)));
-    Arrival { spec: Arc::new(spec), ..arrival }
-}
-
-/// The useful sizes from one on.
-fn from_on(scaling: &Scaling, least: u32) -> Scaling {
-    let base = scaling.speed(least).0.max(1);
-    let larger = scaling.useful().iter().filter(|(members, _)| *members > least);
-    let larger = larger.map(|(members, speed)| (*members, Speed(speed.0 * Speed::PLAIN.0 / base)));
-    let sizes = std::iter::once((least, Speed::PLAIN)).chain(larger).collect();
-    Scaling::new(sizes).expect("sizes rise, and each is of use")
 }
 
 fn as_asked(arrival: Arrival) -> Arrival {
@@ -97,6 +67,7 @@ fn least(spec: &JobSpec) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use metronome_core::scaling::Scaling;
     use metronome_core::units::{Cpu, Duration, Instant, Resources, Share};
 
     fn elastic(serial: Option<Share>) -> Arrival {
@@ -126,16 +97,10 @@ mod tests {
     }
 
     #[test]
-    fn without_a_deadline_it_has_no_less_than_was_asked_for() {
-        let spec = seen_by(Deadlines::Promised, elastic(None)).spec;
-        assert_eq!(spec.roles[0].gang, Gang::elastic(4, 8).unwrap());
-        assert_eq!(spec.work.alone, Some(Duration::from_secs(30)));
-        assert_eq!(spec.scaling.as_ref().unwrap().sizes(), [(4, Speed::PLAIN), (8, Speed(1_500_000))]);
-        let mut due = (*elastic(None).spec).clone();
-        due.deadline = Some(metronome_core::job::Deadline::soft(Instant::from_secs(99)));
-        let due = Arrival { spec: Arc::new(due), ..elastic(None) };
-        assert_eq!(seen_by(Deadlines::Promised, due.clone()), due, "by its deadline it may have any size");
-        assert_eq!(seen_by(Deadlines::Ignored, due).spec.members(), 4);
+    fn who_looks_at_deadlines_may_choose_any_size() {
+        let any = elastic(None);
+        assert_eq!(seen_by(Deadlines::Promised, any.clone()), any);
+        assert_eq!(seen_by(Deadlines::Ignored, any).spec.members(), 4);
     }
 
     #[test]

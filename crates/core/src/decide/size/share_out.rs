@@ -2,9 +2,10 @@
 //!
 //! Everybody is thought to have its least. Then, one size after the other, more goes to whoever comes nearest to its end by
 //! it: the part of its time that is saved, for each GPU, and more for those who have little left, because they are soon
-//! done with it. Who starts is given its size at once. Who runs saves its work and starts again for another, so sizes of
-//! those change only together, when all have rested, and only if all save more than that costs. Nobody gives anything
-//! back that nobody comes to use.
+//! done with it. Who starts is given its size at once. Who runs saves its work and starts again for another, so it has to
+//! have rested, and all together have to save more than that costs. Nobody gives anything back that nobody comes to use.
+//!
+//! While somebody is on its way to another size nobody else is sent there: so deciding again changes nothing.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -14,18 +15,16 @@ use super::{Extras, PAUSE, TIMES_THE_COST};
 use crate::decide::admit::Rules;
 use crate::decide::draft::{Draft, Reach};
 use crate::id::JobId;
+use crate::job::Life;
 use crate::plan::Assignment;
 use crate::progress::Pace;
 use crate::scaling::{Scaling, Speed};
+use crate::snapshot::Snapshot;
 use crate::units::{Duration, Instant};
 
 /// Gives everybody who says how it scales the size at which all are done soonest.
 pub(super) fn share_out<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>) {
-    let running = running(draft);
-    let unrested = running.iter().filter_map(|one| one.rests_until(draft)).max();
-    draft.wake = draft.wake.into_iter().chain(unrested).min();
-    let running = if unrested.is_none() { running } else { Vec::new() };
-    let sharers: Vec<Sharer<'a>> = starting(draft).into_iter().chain(running).collect();
+    let sharers: Vec<Sharer<'a>> = starting(draft).into_iter().chain(rested(draft)).collect();
     let free = draft.total().gpus.0;
     let wanted = wanted(&sharers, free);
     let changes = worth_it(&sharers, &wanted, free);
@@ -67,9 +66,18 @@ fn starting<'a>(draft: &Draft<'a>) -> Vec<Sharer<'a>> {
     waited.filter_map(|(id, held)| sharer(draft, id, held)).map(|one| Sharer { cost, ..one }).collect()
 }
 
-fn running<'a>(draft: &Draft<'a>) -> Vec<Sharer<'a>> {
-    let unchanged = draft.snapshot.elastic.iter().filter(|id| !draft.is_changed(**id));
-    unchanged.filter_map(|id| sharer(draft, *id, draft.snapshot.plan.get(*id)?)).collect()
+/// Those who run where they are to be and have done so for long enough; the next of the others is waited for.
+fn rested<'a>(draft: &mut Draft<'a>) -> Vec<Sharer<'a>> {
+    let Snapshot { elastic, plan, now, .. } = *draft.snapshot;
+    let unchanged = elastic.iter().filter(|id| !draft.is_changed(**id));
+    let planned: Vec<Sharer<'a>> = unchanged.filter_map(|id| sharer(draft, *id, plan.get(*id)?)).collect();
+    if planned.iter().any(Sharer::is_on_its_way) {
+        return Vec::new();
+    }
+    let rests = |one: &Sharer<'a>| one.gang.job.ripe(PAUSE).filter(|rested| *rested > now);
+    draft.wake = planned.iter().filter_map(rests).chain(draft.wake).min();
+    let may_change = |one: &Sharer<'a>| one.gang.may_change(draft.snapshot, &one.held);
+    planned.into_iter().filter(|one| rests(one).is_none() && may_change(one)).collect()
 }
 
 fn sharer<'a>(draft: &Draft<'a>, id: JobId, held: &Arc<Assignment>) -> Option<Sharer<'a>> {
@@ -84,12 +92,9 @@ fn sharer<'a>(draft: &Draft<'a>, id: JobId, held: &Arc<Assignment>) -> Option<Sh
 }
 
 impl<'a> Sharer<'a> {
-    /// Until when it is not to be disturbed; nothing if it has rested and its size may change.
-    fn rests_until(&self, draft: &Draft<'a>) -> Option<Instant> {
-        let now = draft.snapshot.now;
-        let rested = self.gang.job.ripe(PAUSE).filter(|rested| *rested > now);
-        let busy = (!self.gang.may_change(draft.snapshot, &self.held)).then(|| now + PAUSE);
-        rested.or(busy)
+    /// Whether it is not yet what it is to be.
+    fn is_on_its_way(&self) -> bool {
+        !matches!(&self.gang.job.life, Life::Running(there) if *there == self.held)
     }
 
     fn sizes(&self) -> &'a [(u32, Speed)] {
@@ -98,6 +103,14 @@ impl<'a> Sharer<'a> {
 
     fn time(&self, members: u32) -> Duration {
         Pace::at(self.scaling.speed(members)).time(self.left)
+    }
+
+    /// What it costs to have another size for some time.
+    fn loses(&self, members: u32, time: Duration) -> Duration {
+        let pace = |members: u32| Pace::at(self.scaling.speed(members));
+        let time = time.min(self.time(self.members));
+        let done = pace(members).work(time).min(pace(self.members).work(time));
+        (time - pace(self.members).time(done)) + self.cost
     }
 
     fn gpus(&self, members: u32) -> u64 {
@@ -195,8 +208,10 @@ fn worth_it<'s, 'a>(sharers: &'s [Sharer<'a>], wanted: &[u32], free: u64) -> Vec
             changes.push((sharer, members));
         }
     }
+    // What is given back is missed until those are done who have it then.
+    let grown = changes.iter().filter(|(one, members)| *members > one.members);
+    let until = grown.map(|(one, members)| one.time(*members)).max().unwrap_or_default();
     let won: u128 = changes.iter().map(|pair| u128::from(saves(pair).0)).sum();
-    let lost = |(one, members): &(&Sharer<'_>, u32)| (one.time(*members) - one.time(one.members)) + one.cost;
-    let lost: u128 = changes.iter().map(|pair| u128::from(lost(pair).0)).sum();
+    let lost: u128 = changes.iter().map(|(one, members)| u128::from(one.loses(*members, until).0)).sum();
     if won > lost && lacking == 0 { changes } else { Vec::new() }
 }
