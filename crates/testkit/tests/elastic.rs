@@ -1,5 +1,7 @@
 //! Gangs above their least: they take what is to spare, and give it back before anybody is stopped.
 
+use std::sync::Arc;
+
 use metronome_core::cluster::Level;
 use metronome_core::decide::decide;
 use metronome_core::id::{IdVec, JobId, QueueId};
@@ -7,6 +9,7 @@ use metronome_core::job::{Checkpointing, Gang, JobSpec, Life, Priority, Teams};
 use metronome_core::plan::{Action, Assignment};
 use metronome_core::policy::{Policy, Sizing};
 use metronome_core::queue::Queue;
+use metronome_core::scaling::{Scaling, Speed};
 use metronome_core::units::{Duration, GpuTime, Instant};
 use metronome_sim::outcome::{Fate, Outcome};
 use metronome_testkit::build::{
@@ -99,6 +102,27 @@ fn who_gains_most_grows_most() {
     let long = driver.submit(elastic("long", 2, 8, 100_000));
     driver.settle();
     assert_eq!((members(&driver, short), members(&driver, long)), (2, 6));
+}
+
+#[test]
+fn who_says_how_it_scales_shares_by_what_more_is_worth() {
+    let mut driver = Driver::new(racks(1, 2, 4), policy("metronome"));
+    let stiff = driver.submit(scaling(elastic("stiff", 1, 8, 10_000), 0.5));
+    let supple = driver.submit(scaling(elastic("supple", 1, 8, 10_000), 0.0));
+    driver.settle();
+    assert_eq!(
+        (members(&driver, stiff), members(&driver, supple)),
+        (2, 6),
+        "two halves of the first are one"
+    );
+    let brief = driver.submit(scaling(elastic("brief", 1, 8, 500), 0.0));
+    driver.settle();
+    assert_eq!(members(&driver, brief), 1, "the others have to rest first");
+    pass(&mut driver, 120);
+    assert!(members(&driver, brief) >= 4, "it is soon done with it: {}", members(&driver, brief));
+    end(&mut driver, brief);
+    pass(&mut driver, 240);
+    assert_eq!(members(&driver, stiff) + members(&driver, supple), 8, "and then others have it back");
 }
 
 #[test]
@@ -286,27 +310,51 @@ fn jobs_are_done_earlier_where_what_is_to_spare_is_given_away() {
     }
 }
 
-fn jobs() -> impl Strategy<Value = JobSpec> {
+/// Every size from the least on, each worth less than the one before: a part of the work that one member does alone.
+fn scaling(spec: JobSpec, serial: f64) -> JobSpec {
+    let (min, max) = (spec.roles[0].gang.min(), spec.roles[0].gang.max());
+    let time = |members: u32| serial + (1.0 - serial) / f64::from(members);
+    let speed = |members: u32| (members, Speed((time(min) / time(members) * 1e6).round() as u64));
+    let scaling = Scaling::new((min..=max).map(speed).collect()).expect("more members are faster");
+    JobSpec { scaling: Some(Arc::new(scaling)), ..spec }
+}
+
+/// Whether elastic ones say how they scale.
+#[derive(Clone, Copy, Debug)]
+enum Curves {
+    Unsaid,
+    SomeSaid,
+}
+
+fn jobs(curves: Curves) -> impl Strategy<Value = JobSpec> {
+    let serial = match curves {
+        Curves::Unsaid => Just(None).boxed(),
+        Curves::SomeSaid => prop::option::of(0.0..0.3f64).boxed(),
+    };
     let gang = prop_oneof![
         2 => (1u64..7).prop_map(|members| Gang::rigid(members).unwrap()),
         3 => (1u64..5, 1u64..9).prop_map(|(min, more)| Gang::elastic(min, min + more).unwrap()),
     ];
     let costs = (0u64..10, 0u64..30);
-    (gang, 1u64..2000, -1i32..2, costs, any::<bool>(), any::<bool>()).prop_map(
-        |(gang, seconds, urgency, (takes, restart), only_starts, is_known)| {
+    (gang, 1u64..2000, -1i32..2, costs, any::<bool>(), any::<bool>(), serial).prop_map(
+        |(gang, seconds, urgency, (takes, restart), only_starts, is_known, serial)| {
             let mut spec = JobSpec::workers("job", gang, gpus(1));
             spec.work.alone = is_known.then(|| Duration::from_secs(seconds));
             spec.priority = Priority(urgency * 100);
             let spec = costing(preemptible(spec), takes, restart);
-            if only_starts { stays(spec) } else { spec }
+            let spec = if only_starts { stays(spec) } else { spec };
+            match serial.filter(|_| gang.is_elastic()) {
+                Some(serial) => scaling(spec, serial),
+                None => spec,
+            }
         },
     )
 }
 
 /// Nothing goes wrong: jobs come and end, and time passes.
-fn fair_weather() -> impl Strategy<Value = Op> {
+fn fair_weather(curves: Curves) -> impl Strategy<Value = Op> {
     prop_oneof![
-        4 => jobs().prop_map(|spec| Op::Submit(Box::new(spec))),
+        4 => jobs(curves).prop_map(|spec| Op::Submit(Box::new(spec))),
         2 => (0usize..8).prop_map(Op::End),
         3 => (0u64..150).prop_map(|seconds| Op::Pass(Duration::from_secs(seconds))),
     ]
@@ -315,7 +363,7 @@ fn fair_weather() -> impl Strategy<Value = Op> {
 fn weather() -> impl Strategy<Value = Op> {
     let which = 0usize..8;
     prop_oneof![
-        8 => fair_weather(),
+        8 => fair_weather(Curves::SomeSaid),
         4 => which.clone().prop_map(Op::StepSucceeds),
         1 => which.clone().prop_map(Op::StepFails),
         1 => which.clone().prop_map(Op::NodeGoes),
@@ -345,7 +393,7 @@ proptest! {
 
     #[test]
     fn nobody_waits_while_extras_that_can_be_given_back_would_make_room(
-        ops in prop::collection::vec(fair_weather(), 1..40)
+        ops in prop::collection::vec(fair_weather(Curves::SomeSaid), 1..40)
     ) {
         let mut driver = Driver::new(racks(2, 2, 4), policy("metronome"));
         for op in &ops {
@@ -381,7 +429,9 @@ proptest! {
     }
 
     #[test]
-    fn while_nobody_comes_or_goes_gangs_come_to_rest(ops in prop::collection::vec(fair_weather(), 1..40)) {
+    fn while_nobody_comes_or_goes_gangs_come_to_rest(
+        ops in prop::collection::vec(fair_weather(Curves::Unsaid), 1..40)
+    ) {
         let mut driver = Driver::new(racks(2, 2, 4), policy("metronome"));
         for op in &ops {
             driver.apply(op);
@@ -400,5 +450,21 @@ proptest! {
         resized.sort_unstable();
         resized.dedup();
         prop_assert_eq!(times, resized.len(), "nobody grows twice into the same room");
+    }
+
+    #[test]
+    fn those_who_share_by_what_it_is_worth_come_to_rest_too(
+        ops in prop::collection::vec(fair_weather(Curves::SomeSaid), 1..40)
+    ) {
+        let mut driver = Driver::new(racks(2, 2, 4), policy("metronome"));
+        for op in &ops {
+            driver.apply(op);
+            driver.settle();
+        }
+        driver.steps.clear();
+        (0..60).for_each(|_| pass(&mut driver, 30));
+        let resized = driver.steps.iter().filter(|step| matches!(step.action, Action::Rescale { .. })).count();
+        let running = driver.engine.state().plan.len();
+        prop_assert!(resized <= 4 * running, "{resized} changes of {running} in half an hour");
     }
 }
