@@ -110,11 +110,8 @@ fn who_says_how_it_scales_shares_by_what_more_is_worth() {
     let stiff = driver.submit(scaling(elastic("stiff", 1, 8, 10_000), 0.5));
     let supple = driver.submit(scaling(elastic("supple", 1, 8, 10_000), 0.0));
     driver.settle();
-    assert_eq!(
-        (members(&driver, stiff), members(&driver, supple)),
-        (2, 6),
-        "two halves of the first are one"
-    );
+    let sizes = (members(&driver, stiff), members(&driver, supple));
+    assert_eq!(sizes, (1, 7), "half of the first is done by one");
     let brief = driver.submit(scaling(elastic("brief", 1, 8, 500), 0.0));
     driver.settle();
     assert_eq!(members(&driver, brief), 1, "the others have to rest first");
