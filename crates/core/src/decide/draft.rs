@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::Decision;
 use super::counts::{Counts, RuleKind};
 use super::deadlines::Pools;
-use super::{Decision, Missed};
 use crate::cluster::NodeState;
 use crate::devices::Devices;
 use crate::id::{GroupId, IdVec, JobId, NodeId, QueueId, ShapeId};
@@ -56,7 +56,6 @@ pub(super) struct Draft<'a> {
     pub(super) timetable: Timetable,
     pub(super) pools: Option<Pools>,
     pub(super) refused: Vec<(JobId, Reason)>,
-    pub(super) missed: Vec<Missed>,
     /// How many jobs were looked at on links so far, each as often as it was.
     pub(super) looks: u64,
 }
@@ -121,7 +120,6 @@ impl<'a> Draft<'a> {
             timetable: Timetable::default(),
             pools: None,
             refused: Vec::new(),
-            missed: Vec::new(),
             looks: 0,
         }
     }
@@ -423,7 +421,6 @@ impl<'a> Draft<'a> {
             reservations: self.reservations,
             timetable: self.timetable,
             refused: self.refused,
-            missed: self.missed,
             wake,
         }
     }
