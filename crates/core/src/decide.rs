@@ -20,7 +20,7 @@ pub(crate) mod share;
 mod size;
 
 use crate::id::{JobId, NodeId};
-use crate::job::{Job, OnMiss, Standing};
+use crate::job::{Job, Standing};
 use crate::lane::Lane;
 use crate::plan::{Amendment, Reservation};
 use crate::policy::Policy;
@@ -50,18 +50,8 @@ pub struct Decision {
     pub timetable: Timetable,
     /// Who will never run, and why.
     pub refused: Vec<(JobId, Reason)>,
-    /// Who can no longer be in time, and what is to become of it.
-    pub missed: Vec<Missed>,
     /// When to decide again even if nothing happens.
     pub wake: Option<Instant>,
-}
-
-/// A job that can no longer be in time and does not want to go on as if nothing had happened.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Missed {
-    pub job: JobId,
-    pub then: OnMiss,
-    pub deadline: Instant,
 }
 
 /// Decides. The same snapshot and policy give the same bytes, and deciding again on what was decided gives no

@@ -237,9 +237,10 @@ impl Engine {
     /// One decision: snapshot, decide, check, adopt. A plan that breaks a rule is thrown away, and the previous one
     /// stays.
     fn cycle(&mut self) -> Decided {
+        self.let_go_of_the_late();
         let decision = decide(&self.snapshot(), &self.state.policy);
         let Decision { amendment, mut report, standings, lanes, grounds, reservations, .. } = decision;
-        let Decision { timetable, refused, missed, wake, .. } = decision;
+        let Decision { timetable, refused, wake, .. } = decision;
         self.state.cycles += 1;
         self.state.dirty = report.cut_short;
         self.state.wake = wake;
@@ -255,7 +256,7 @@ impl Engine {
                 self.state.grounds = grounds;
                 self.state.reconfigured.clone_from(&reconfigured);
                 self.turn_away(refused);
-                self.let_miss(missed);
+                self.look_out_for_the_late();
                 self.check_all_at_times();
                 Decided { amendment, lanes, reconfigured, blocked_by, refused: None }
             }

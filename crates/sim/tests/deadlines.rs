@@ -97,59 +97,59 @@ fn what_makes_no_sense_is_refused_with_its_place() {
     };
     refused(
         "{work: {duration: 1m}, deadline: {after: 0s}}",
-        "49: the deadline is over when the job is submitted",
+        "48: the deadline is over when the job is submitted",
         None,
     );
     refused(
         "{work: {duration: 1m}, deadline: {after: 1h, binding: hard}}",
-        "62: unknown binding `hard`",
+        "61: unknown binding `hard`",
         Some("known are strict, soft, bestEffort"),
     );
     refused(
         "{work: {duration: 1m}, deadline: {after: 1h, value: 0}}",
-        "60: `0` is not a whole number from 1 to 1000000",
+        "59: `0` is not a whole number from 1 to 1000000",
         None,
     );
     refused(
         "{work: {duration: 1m}, onMiss: Fail}",
-        "39: `onMiss: Fail` is for a job with a deadline",
+        "38: `onMiss: Fail` is for a job with a deadline",
         Some("add deadline: {after: 6h}"),
     );
     refused(
         "{work: {duration: 1m}, scaling: {1: 1.0, 2: 0}}",
-        "53: with 2 members nothing would be done",
+        "51: with 2 members nothing would be done",
         Some("leave a size out that does not work"),
     );
-    refused("{work: {duration: 1m}, scaling: {}}", "40: no size is given", None);
+    refused("{work: {duration: 1m}, scaling: {}}", "39: no size is given", None);
     refused(
         "{work: {duration: 1m}, scaling: fast}",
-        "40: there is no Scaling `fast`",
+        "39: there is no Scaling `fast`",
         Some("add a document of kind Scaling, or say sizes: scaling: {1: 1.0, 2: 1.9}"),
     );
     refused(
         "{work: {duration: 1m}, members: 8, scaling: {1: 1.0, 2: 1.9}}",
-        "40: 8 members are asked for, and sizes are from 1 to 2",
+        "39: 8 members are asked for, and sizes are from 1 to 2",
         None,
     );
     refused(
         "{work: {duration: 1m}, minMembers: 3, scaling: {1: 1.0, 2: 1.9}}",
-        "55: no size of it is between `minMembers`, 3, and `maxMembers`, 4294967295",
+        "54: no size of it is between `minMembers`, 3, and `maxMembers`, 4294967295",
         None,
     );
     refused(
         "{model: resnet50/512, work: {duration: 1m}, scaling: {1: 1.0}}",
-        "61: `model` and how it scales are both given",
+        "60: `model` and how it scales are both given",
         Some("how a model scales follows from its gradients and the links"),
     );
     refused(
         "{work: {duration: 1m}, cpu: {max: 4, asks: 8}}",
-        "51: 8 cores are not between `min`, 1, and `max`, 4",
+        "50: 8 cores are not between `min`, 1, and `max`, 4",
         None,
     );
-    refused("{work: {duration: 1m}, cpu: {min: 8, max: 4}}", "50: `min`, 8, is above `max`, 4", None);
+    refused("{work: {duration: 1m}, cpu: {min: 8, max: 4}}", "49: `min`, 8, is above `max`, 4", None);
     refused(
         "{work: {duration: 1m}, cpu: {max: 4}, members: 2}",
-        "55: `cpu` is for one process on one node: there are no members to speak of",
+        "54: `cpu` is for one process on one node: there are no members to speak of",
         None,
     );
 }
@@ -188,7 +188,7 @@ fn a_workload_of_processes_says_what_is_drawn() {
     let lasting = "duration: {mean: 10m}";
     wrong(
         &format!("cpus: {{max: 64, asks: 64}}, {lasting}"),
-        "jobs of 64 cores can never run: such a job needs 64 CPU within one node, and none is that large",
+        "jobs of 64 cores can never run: such a job needs 64 CPUs within one node, and none is that large",
     );
     wrong(
         &format!("cpus: {{max: 8}}, gpus: {{from: 1, to: 2}}, {lasting}"),

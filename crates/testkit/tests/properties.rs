@@ -7,10 +7,12 @@ use metronome_core::cluster::Level;
 use metronome_core::decide::decide;
 use metronome_core::engine::{Engine, State};
 use metronome_core::id::{IdVec, QueueId};
-use metronome_core::job::{Gang, JobSpec, Life, Priority, Role, RoleKind, Teams, Topology};
+use metronome_core::job::{
+    Binding, Deadline, Gang, JobSpec, Life, OnMiss, Priority, Role, RoleKind, Teams, Topology,
+};
 use metronome_core::policy::{Order, Parts, Policy, Weights};
 use metronome_core::queue::{Queue, QueueUser};
-use metronome_core::units::{Duration, Gpus, Share};
+use metronome_core::units::{Duration, Gpus, Instant, Share};
 use metronome_testkit::build::{gpu_member, gpus, policy, preemptible, racks, share};
 use metronome_testkit::drive::{Driver, Op};
 use proptest::prelude::*;
@@ -79,6 +81,13 @@ fn jobs() -> impl Strategy<Value = JobSpec> {
                 server.shape.each = gpu_member(0);
                 server.shape.each.cpu = metronome_core::units::Cpu::cores(2);
                 spec.roles.insert(0, server);
+            }
+            // Some are to be done by then: a while after the beginning, when others have come.
+            if seconds.is_multiple_of(3) {
+                let binding = if seconds.is_multiple_of(2) { Binding::Strict } else { Binding::Soft };
+                let at = Instant::from_secs(seconds * 4);
+                let on_miss = [OnMiss::Run, OnMiss::Suspend, OnMiss::Fail][seconds as usize / 3 % 3];
+                spec.deadline = Some(Deadline { at, binding, value: 1, on_miss });
             }
             if stays { spec } else { preemptible(spec) }
         },

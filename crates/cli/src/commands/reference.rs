@@ -6,7 +6,8 @@ use std::fmt::Write;
 use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 
 use metronome_core::policy::{
-    Gangs, Links, Moving, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns,
+    Deadlines, Gangs, Links, Moving, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing,
+    Slowdowns,
 };
 
 use crate::args::Cli;
@@ -99,9 +100,9 @@ fn describe_values(arg: &Arg) -> String {
 fn policies_page() -> String {
     let mut text = format!("{MADE}# Policies\n\nThe names that `--policy` and `--policies` take.\n\n");
     text.push_str(
-        "| policy | does | order | queues | gangs | elastic gangs | when the first does not fit | preemption | placement | links | slowdowns by others | moves |\n",
+        "| policy | does | order | queues | gangs | elastic gangs | when the first does not fit | preemption | placement | links | slowdowns by others | moves | deadlines |\n",
     );
-    text.push_str("|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+    text.push_str("|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
     for policy in Policy::names().filter_map(Policy::named) {
         let cells = [
             format!("`{}`", policy.name),
@@ -116,6 +117,7 @@ fn policies_page() -> String {
             links(policy.links).to_owned(),
             slowdowns(policy.slowdowns).to_owned(),
             moving(policy.moving).to_owned(),
+            deadlines(policy.deadlines).to_owned(),
         ];
         writeln!(text, "| {} |", cells.join(" | ")).expect("a string takes everything");
     }
@@ -162,6 +164,15 @@ fn slowdowns(slowdowns: Slowdowns) -> &'static str {
         Slowdowns::Reserved => "cannot be: peaks are reserved",
         Slowdowns::Compatible => "choose among places equally near",
         Slowdowns::KeptApart => "choose where bursts can be kept apart",
+    }
+}
+
+fn deadlines(deadlines: Deadlines) -> &'static str {
+    match deadlines {
+        Deadlines::Ignored => "ignored",
+        Deadlines::Earliest => "the earliest first",
+        Deadlines::Filled => "filled backwards, or refused",
+        Deadlines::Promised => "booked ahead and promised",
     }
 }
 

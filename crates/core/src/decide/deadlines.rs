@@ -5,7 +5,8 @@
 //! draft (`settle`): who has too much gives it back first, then others come to have more, if need be in the place of jobs
 //! without a booking that can be stopped. Everybody else is served from what is left, as ever.
 //!
-//! Within one instant the timetable stands, unless somebody has come or gone: so deciding again changes nothing.
+//! The timetable stands until somebody's size is to change, or somebody has come, gone or lost its place: so deciding again
+//! changes nothing.
 
 mod books;
 mod earliest;
@@ -16,7 +17,6 @@ mod pools;
 mod promised;
 mod settle;
 
-use super::Missed;
 use super::admit::Rules;
 use super::draft::Draft;
 use crate::id::JobId;
@@ -24,6 +24,7 @@ use crate::policy::Deadlines;
 use crate::report::Reason;
 use crate::snapshot::Snapshot;
 use crate::timetable::Timetable;
+use crate::units::Instant;
 
 use books::{Booked, Books};
 use need::Timed;
@@ -41,8 +42,6 @@ pub(super) struct Schedule {
     pub(super) pools: Option<Pools>,
     /// Who will never run.
     pub(super) refused: Vec<(JobId, Reason)>,
-    /// Who can no longer be in time, and does not want to go on as if nothing had happened.
-    pub(super) missed: Vec<Missed>,
 }
 
 /// The timetable from now on.
@@ -66,11 +65,12 @@ pub(super) fn schedule<'a>(rules: &Rules<'a>) -> Schedule {
     }
 }
 
-/// Whether the timetable was made in this very instant, for these jobs and with what there is.
+/// Whether the timetable was made for these jobs and with what there is, and nobody's size was to change since.
 fn stands(snapshot: &Snapshot<'_>, jobs: &[Timed<'_>], pools: &Pools) -> bool {
     let table = snapshot.timetable;
     let knows_all = jobs.len() == table.entries.len() && jobs.iter().all(|job| table.get(job.id).is_some());
-    table.made == Some(snapshot.now) && knows_all && table.capacity == pools.capacity()
+    let is_due = |made: Instant| table.next_change(made).is_some_and(|change| change <= snapshot.now);
+    table.made.is_some_and(|made| !is_due(made)) && knows_all && table.capacity == pools.capacity()
 }
 
 fn as_it_stands(mut books: Books<'_>) -> Schedule {

@@ -7,9 +7,9 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::Decision;
 use super::counts::{Counts, RuleKind};
 use super::deadlines::Pools;
-use super::{Decision, Missed};
 use crate::cluster::NodeState;
 use crate::devices::Devices;
 use crate::id::{GroupId, IdVec, JobId, NodeId, QueueId, ShapeId};
@@ -57,7 +57,6 @@ pub(super) struct Draft<'a> {
     pub(super) timetable: Timetable,
     pub(super) pools: Option<Pools>,
     pub(super) refused: Vec<(JobId, Reason)>,
-    pub(super) missed: Vec<Missed>,
     /// How many jobs were looked at on links so far, each as often as it was.
     pub(super) looks: Cell<u64>,
 }
@@ -122,7 +121,6 @@ impl<'a> Draft<'a> {
             timetable: Timetable::default(),
             pools: None,
             refused: Vec::new(),
-            missed: Vec::new(),
             looks: Cell::new(0),
         }
     }
@@ -424,7 +422,6 @@ impl<'a> Draft<'a> {
             reservations: self.reservations,
             timetable: self.timetable,
             refused: self.refused,
-            missed: self.missed,
             wake,
         }
     }

@@ -123,9 +123,10 @@ impl<'a, 'r> Pass<'a, 'r> {
         draft
     }
 
-    /// Whether a class is that of a job with a booking: what it gets is settled.
+    /// Whether a class is that of a job with a booking, or of one that was refused: what it gets is settled.
     fn is_booked(&self, class: &Class) -> bool {
-        class.key.due.is_some_and(|job| self.draft.timetable.governs(job))
+        let is_refused = |job: JobId| self.draft.refused.iter().any(|(refused, _)| *refused == job);
+        class.key.due.is_some_and(|job| self.draft.timetable.governs(job) || is_refused(job))
     }
 
     fn in_order(&self) -> bool {

@@ -2,14 +2,13 @@
 
 use super::state::State;
 use super::{Ending, Engine};
-use crate::decide::Missed;
 use crate::id::JobId;
-use crate::job::{Exit, Job, Life, OnMiss};
+use crate::job::{Deadline, Exit, Job, Life, OnMiss};
 use crate::policy::Deadlines;
 use crate::progress::Pace;
 use crate::report::{Due, Reason};
 use crate::scaling::Speed;
-use crate::units::Instant;
+use crate::units::{Duration, Instant};
 
 impl Engine {
     /// Those were refused in a decision who came since the last.
@@ -31,16 +30,50 @@ impl Engine {
         }
     }
 
-    /// They are stopped, to go on when their owner says so, or have failed.
-    pub(super) fn let_miss(&mut self, missed: Vec<Missed>) {
-        for Missed { job, then, deadline } in missed {
-            match then {
+    /// Those who can no longer be in time are stopped, to go on when their owner says so, or have failed, as they wished.
+    pub(super) fn let_go_of_the_late(&mut self) {
+        let now = self.state.now;
+        let late: Vec<(JobId, Deadline)> = self
+            .unbooked_who_mind()
+            .filter(|(.., latest)| *latest < now)
+            .map(|(id, due, _)| (id, due))
+            .collect();
+        for (id, deadline) in late {
+            match deadline.on_miss {
                 OnMiss::Run => {}
-                OnMiss::Suspend => self.suspended(job),
-                OnMiss::Fail => self.leave_by_owners_will(job, Exit::Miss(deadline)),
+                OnMiss::Suspend => self.suspended(id),
+                OnMiss::Fail => self.leave_by_owners_will(id, Exit::Miss(deadline.at)),
             }
         }
     }
+
+    /// Decides again when the first of those without a booking can no longer be in time.
+    pub(super) fn look_out_for_the_late(&mut self) {
+        // Who runs comes nearer to its end meanwhile, and is looked at again.
+        let late = |latest: Instant| (latest + Duration::SECOND).max(self.state.now);
+        let latest = self.unbooked_who_mind().map(|(.., latest)| late(latest)).min();
+        self.state.wake = self.state.wake.into_iter().chain(latest).min();
+    }
+
+    /// Who has no booking and does not want to run on when it is late, with the latest time at which it might be in time
+    /// from then on.
+    fn unbooked_who_mind(&self) -> impl Iterator<Item = (JobId, Deadline, Instant)> {
+        let state = &self.state;
+        let looks = state.policy.deadlines == Deadlines::Promised;
+        let timed = self.index.timed.iter().filter(move |id| looks && !state.timetable.governs(**id));
+        timed.filter_map(move |id| {
+            let job = state.jobs.get(*id).filter(|job| !job.spec.suspended && !is_leaving(&job.life))?;
+            let deadline = job.spec.deadline.filter(|deadline| deadline.on_miss != OnMiss::Run)?;
+            let (_, fastest) = *sizes(job).last()?;
+            let takes = Pace::at(fastest).time(job.foreseen(state.now)?);
+            Some((*id, deadline, Instant(deadline.at.0.saturating_sub(takes.0))))
+        })
+    }
+}
+
+/// Whether it is on its way out for good.
+fn is_leaving(life: &Life) -> bool {
+    matches!(life, Life::Suspended | Life::Leaving { exit: Exit::Cancel | Exit::Miss(_) | Exit::Suspend, .. })
 }
 
 impl Engine {

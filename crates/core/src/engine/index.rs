@@ -112,7 +112,7 @@ impl Index {
     pub(super) fn unwelcome(&mut self, state: &mut State, id: JobId) {
         self.step_out(state, id);
         self.timed.remove(&id);
-        state.timetable.forget(id);
+        self.book_nothing_for(state, id);
         let job = &mut state.jobs[id];
         for shape in job.shapes.drain(..) {
             self.room.release(shape);
@@ -176,6 +176,14 @@ impl Index {
         state.reservations.retain(|kept| kept.job != id);
         if state.reservations.len() < before {
             self.room.grow();
+        }
+    }
+
+    /// What was booked for a job is free for those who were held up by that.
+    pub(super) fn book_nothing_for(&mut self, state: &mut State, id: JobId) {
+        if state.timetable.forget(id) {
+            self.room.grow();
+            state.dirty = true;
         }
     }
 

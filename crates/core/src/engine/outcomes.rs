@@ -90,6 +90,7 @@ impl Engine {
         let Some(job) = self.state.jobs.get(id) else { return };
         let held = job.life.holds();
         self.index.step_out(&mut self.state, id);
+        self.index.book_nothing_for(&mut self.state, id);
         self.drop_from_plan(id);
         if held.is_empty() {
             match exit {

@@ -116,8 +116,9 @@ impl Timetable {
         Share(ninth.filter(|_| sorted.len() >= FEW).map_or(0, |ninth| sorted[ninth]))
     }
 
-    pub(crate) fn forget(&mut self, job: JobId) {
-        self.entries.remove(&job);
+    /// Nothing is kept for a job any more; whether anything was.
+    pub(crate) fn forget(&mut self, job: JobId) -> bool {
+        self.entries.remove(&job).is_some_and(|entry| entry.booking.is_some())
     }
 
     /// The next time at which somebody's size changes.

@@ -261,8 +261,8 @@ fn every_job_is_one_row() {
     assert_eq!(
         String::from_utf8(csv).unwrap(),
         "policy,seed,job,submit_s,start_s,end_s,ran_s,gpus,members,nodes,fate,preemptions,wait_reason,\
-         priority,user\n\
-         fifo,7,a,3,,3,0,2,2,1,refused,0,NoMatchingNode,0,0.5\n\
-         fifo,7,\"b, the second\",0,20,70,50,2,2,1,completed,2,WaitingForVictims,0,0.5\n"
+         priority,user,deadline_s,binding,taken,in_time,resizes,resizes_in_place,cpu_used\n\
+         fifo,7,a,3,,3,0,2,2,1,refused,0,NoMatchingNode,0,0.5,,,,,0,0,\n\
+         fifo,7,\"b, the second\",0,20,70,50,2,2,1,completed,2,WaitingForVictims,0,0.5,,,,,0,0,\n"
     );
 }

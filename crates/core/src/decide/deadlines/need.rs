@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::decide::size::Extras;
 use crate::id::{GpuTypeId, JobId};
-use crate::job::{Binding, Checkpointing, Job, Life};
+use crate::job::{Binding, Checkpointing, Exit, Job, Life};
 use crate::plan::Assignment;
 use crate::policy::Deadlines;
 use crate::scaling::Speed;
@@ -88,8 +88,7 @@ impl<'a> Timed<'a> {
         id: JobId,
         job: &'a Job,
     ) -> Option<Self> {
-        let is_over = matches!(job.life, Life::Suspended | Life::Refused(_) | Life::Failed(_) | Life::Done);
-        if job.spec.suspended || is_over {
+        if job.spec.suspended || is_over(&job.life) {
             return None;
         }
         let kind = Kind::of(job);
@@ -133,6 +132,15 @@ impl<'a> Timed<'a> {
     /// Whether its size changes where it is, and it does not have to start again for it.
     pub(super) fn is_in_place(&self) -> bool {
         self.kind == Kind::CoresInPlace
+    }
+}
+
+/// Whether it does not run again by itself.
+fn is_over(life: &Life) -> bool {
+    let ends = |exit: &Exit| matches!(exit, Exit::Cancel | Exit::Miss(_) | Exit::Suspend);
+    match life {
+        Life::Leaving { exit, .. } => ends(exit),
+        life => matches!(life, Life::Suspended | Life::Refused(_) | Life::Failed(_) | Life::Done),
     }
 }
 

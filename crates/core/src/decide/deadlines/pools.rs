@@ -117,9 +117,18 @@ impl Pools {
 
     /// Keeps a part of each pool from who comes from now on, for work without deadlines.
     pub(super) fn keep_the_floor(&mut self) {
+        self.take_the_floor(1);
+    }
+
+    /// The floor is for others, who come now.
+    pub(super) fn open_the_floor(&mut self) {
+        self.take_the_floor(-1);
+    }
+
+    fn take_the_floor(&mut self, sign: Units) {
         for (pool, units) in &self.capacity {
             if let Some(outlook) = self.outlooks.get_mut(pool) {
-                outlook.take(Instant::START, Instant(u64::MAX), units / FLOOR);
+                outlook.take(Instant::START, Instant(u64::MAX), sign * (units / FLOOR));
             }
         }
     }

@@ -17,8 +17,7 @@ use super::books::{Booked, Books};
 use super::grow::{Growth, grow};
 use super::need::{Kind, Stops};
 use super::{Pools, Schedule};
-use crate::decide::Missed;
-use crate::job::{Binding, Deadline, OnMiss};
+use crate::job::Binding;
 use crate::timetable::{Booking, Cost, GUARD, Timetable, Verdict};
 
 /// So many of those without a booking are looked at again in one decision, beside those who have come.
@@ -52,6 +51,8 @@ struct Making<'a> {
     bare: Pools,
     /// How many bookings were made.
     made: usize,
+    /// Whether a part is kept for work without deadlines.
+    has_floor: bool,
 }
 
 impl<'a> Making<'a> {
@@ -64,7 +65,7 @@ impl<'a> Making<'a> {
         let (kept, promised): (BTreeSet<usize>, BTreeSet<usize>) = (kept.collect(), promised.collect());
         let table = books.snapshot.timetable.lessons();
         let bare = books.pools.clone();
-        Self { made: kept.len(), costs, promised, kept, table, bare, books }
+        Self { made: kept.len(), has_floor: false, costs, promised, kept, table, bare, books }
     }
 
     /// Who runs without a booking and cannot be stopped keeps what it has until it is done.
@@ -138,7 +139,8 @@ impl<'a> Making<'a> {
         let Books { snapshot, jobs, .. } = &self.books;
         let in_plan = jobs.iter().filter(|timed| snapshot.plan.get(timed.id).is_some()).count();
         let waiting = jobs.iter().filter(|timed| timed.job.class.is_some()).count();
-        if snapshot.plan.len() > in_plan || snapshot.waiting.len() > waiting {
+        self.has_floor = snapshot.plan.len() > in_plan || snapshot.waiting.len() > waiting;
+        if self.has_floor {
             self.books.pools.keep_the_floor();
             self.bare.keep_the_floor();
         }
@@ -223,27 +225,16 @@ impl<'a> Making<'a> {
         left.min()
     }
 
-    /// Who can no longer be in time, and wants to know.
-    fn missed(&self) -> Vec<Missed> {
-        let unbooked = (0..self.books.jobs.len()).filter(|at| !self.books.booked.contains_key(at));
-        let hopeless = unbooked.filter(|at| self.costs[*at].is_none());
-        let missed = hopeless.filter_map(|at| {
-            let timed = &self.books.jobs[at];
-            let Deadline { on_miss: then, at: deadline, .. } = timed.job.spec.deadline?;
-            (then != OnMiss::Run).then_some(Missed { job: timed.id, then, deadline })
-        });
-        missed.collect()
-    }
-
     fn close(self) -> Schedule {
-        let missed = self.missed();
-        let Self { books, promised, table, .. } = self;
+        let Self { mut books, promised, table, has_floor, .. } = self;
+        if has_floor {
+            books.pools.open_the_floor();
+        }
         let booked: BTreeSet<usize> = books.booked.keys().copied().collect();
-        let schedule = books.close(table, |at| match (booked.contains(&at), promised.contains(&at)) {
+        books.close(table, |at| match (booked.contains(&at), promised.contains(&at)) {
             (true, true) => Verdict::Promised,
             (true, false) => Verdict::Planned,
             (false, _) => Verdict::Pending,
-        });
-        Schedule { missed, ..schedule }
+        })
     }
 }

@@ -24,10 +24,9 @@ use crate::units::Resources;
 const MOST_LEAVING: usize = 1000;
 
 pub(in crate::decide) fn settle<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, schedule: Schedule) {
-    let Schedule { timetable, stands, pools, refused, missed } = schedule;
+    let Schedule { timetable, stands, pools, refused } = schedule;
     draft.pools = pools;
     draft.refused = refused;
-    draft.missed = missed;
     draft.wake = draft.wake.into_iter().chain(timetable.next_change(rules.snapshot.now)).min();
     draft.timetable = timetable;
     if stands || draft.timetable.entries.is_empty() {
@@ -163,7 +162,8 @@ impl<'a> Wish<'_, 'a> {
             (None, Some(node)) => self.place_on(draft, node, reach),
             (None, None) => {
                 let mark = draft.mark();
-                let placed = rules.placer.place(draft, job, Sizes::Exactly(self.members), reach).ok();
+                let sizes = Extras::of(id, job).map_or(Sizes::Least, |_| Sizes::Exactly(self.members));
+                let placed = rules.placer.place(draft, job, sizes, reach).ok();
                 draft.rollback(mark);
                 placed
             }

@@ -39,27 +39,16 @@ pub(super) fn drawn(
         return Err(limit.problem("`limit` is for a trace").with_hint("say how many are drawn: jobs: 120"));
     }
     let count = spec.jobs.as_ref().ok_or_else(|| missing("jobs", "say how many are drawn: jobs: 120"))?;
+    if spec.gpus.is_none() && spec.cpus.is_none() {
+        let hint = "say how large: gpus: {from: 2, to: 32}, or cpus: {max: 32, asks: 4}";
+        return Err(missing("gpus", hint));
+    }
     let duration = spec
         .duration
         .as_ref()
         .ok_or_else(|| missing("duration", "say how long: duration: {median: 10m, sigma: 1.0}"))?;
     let servers = spec.servers.as_ref().map(|written| servers(written, world)).transpose()?;
-    let takes = match (&spec.gpus, &spec.cpus) {
-        (Some(gpus), None) => {
-            let sizes = sizes(gpus, world)?;
-            largest_fits(&sizes, servers, gpus, world)?;
-            Takes::Gpus(sizes)
-        }
-        (None, Some(cpus)) => Takes::Cpus(processes::drawn(cpus, spec, world)?),
-        (Some(_), Some(second)) => return Err(second.problem("`gpus` and `cpus` are both given")),
-        (None, None) => {
-            let hint = "say how large: gpus: {from: 2, to: 32}, or cpus: {max: 32, asks: 4}";
-            return Err(missing("gpus", hint));
-        }
-    };
-    if let Some(serial) = spec.serial.as_ref().filter(|_| spec.cpus.is_none()) {
-        return Err(serial.problem("`serial` is for `cpus`"));
-    }
+    let takes = takes(spec, servers, poisson, world)?;
     let drawn = Drawn {
         name: workload.name().to_owned(),
         jobs: whole(count, 1..=MOST_JOBS)? as u32,
@@ -79,6 +68,27 @@ pub(super) fn drawn(
     };
     check_name(&drawn.name_of(drawn.jobs - 1)).map_err(|message| workload.at().problem(message))?;
     Ok(drawn)
+}
+
+fn takes(
+    spec: &WorkloadSpec,
+    servers: Option<Servers>,
+    poisson: &PoissonShape,
+    world: &World<'_>,
+) -> Result<Takes, Problem> {
+    if let Some(serial) = spec.serial.as_ref().filter(|_| spec.cpus.is_none()) {
+        return Err(serial.problem("`serial` is for `cpus`"));
+    }
+    match (&spec.gpus, &spec.cpus) {
+        (Some(_), Some(second)) => Err(second.problem("`gpus` and `cpus` are both given")),
+        (None, Some(cpus)) => processes::drawn(cpus, spec, world).map(Takes::Cpus),
+        (Some(gpus), None) => {
+            let sizes = sizes(gpus, world)?;
+            largest_fits(&sizes, servers, gpus, world)?;
+            Ok(Takes::Gpus(sizes))
+        }
+        (None, None) => Err(poisson.load.problem("it is not said what jobs take")),
+    }
 }
 
 fn load(poisson: &PoissonShape) -> Result<f64, Problem> {
