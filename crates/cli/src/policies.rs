@@ -20,8 +20,14 @@ pub(crate) const ABOUT: &[(&str, &str)] = &[
     ("srtf", "shortest remaining time first, with preemption"),
     ("srsf", "smallest remaining service (time × GPUs) first, with preemption"),
     ("tiresias", "least attained service in three levels, with preemption; durations are not known to it"),
-    ("edf", "whoever is due first has as many members as it can use, and takes them from whoever is due later"),
-    ("elasticflow", "takes newcomers on if all can be in time; each has the least that is enough, filled backwards from its deadline"),
+    (
+        "edf",
+        "whoever is due first has as many members as it can use, and takes them from whoever is due later",
+    ),
+    (
+        "elasticflow",
+        "takes newcomers on if all can be in time; each has the least that is enough, filled backwards from its deadline",
+    ),
     ("fair", "as `coscheduling`, but close together by topology; nothing is done about the links"),
     ("shift", "as `fair`; on links, whoever meets others waits once, until its bursts fall between theirs"),
     ("weighted", "as `fair`; on links, whoever has sent more of its iteration gets more of them"),

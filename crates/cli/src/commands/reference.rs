@@ -6,7 +6,8 @@ use std::fmt::Write;
 use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 
 use metronome_core::policy::{
-    Deadlines, Gangs, Links, Moving, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns,
+    Deadlines, Gangs, Links, Moving, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing,
+    Slowdowns,
 };
 
 use crate::args::Cli;
