@@ -41,7 +41,7 @@ impl Booking {
     }
 
     /// What is left of it from `now` on.
-    pub(crate) fn from_now(&self, now: Instant) -> Self {
+    pub(crate) fn rest_from(&self, now: Instant) -> Self {
         let left = self.segments.iter().filter(|segment| segment.to > now);
         let segments = left.map(|segment| Segment { from: segment.from.max(now), ..*segment }).collect();
         Self { segments, ends: self.ends }
@@ -133,7 +133,7 @@ impl<'n> Walk<'n> {
         if !useful.is_zero() && done >= self.left {
             return Some(from + pause + pace.time(self.left));
         }
-        self.left = self.left - done;
+        self.left -= done;
         self.has = Has { members: size.members, pause: pause - time };
         self.until = to;
         None

@@ -55,7 +55,7 @@ impl Grid {
         }
     }
 
-    fn to_multiple(&self, at: Instant, step: Duration) -> Instant {
+    fn to_multiple(self, at: Instant, step: Duration) -> Instant {
         let since = Instant(at.since(self.origin).0).rounded_up(step);
         self.origin + Duration(since.0)
     }

@@ -145,9 +145,9 @@ fn what_is_left_of_a_plan_still_gets_the_job_done() {
             let speed = need.size(segment.members).unwrap().speed;
             crate::progress::Pace::at(speed).work(segment.to.min(now).since(segment.from))
         });
-        need.work = need.work - done.sum();
+        need.work -= done.sum();
         need.now = now;
-        assert!(booking.from_now(now).end_of(&need).is_some_and(|end| end <= need.until), "seed {seed}");
+        assert!(booking.rest_from(now).end_of(&need).is_some_and(|end| end <= need.until), "seed {seed}");
     }
 }
 

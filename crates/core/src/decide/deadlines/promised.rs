@@ -114,7 +114,7 @@ impl<'a> Making<'a> {
     /// The plan a job had, as far as it still gets it done in time.
     fn plan_before(&self, at: usize) -> Option<Booked> {
         let (timed, entry) = (&self.books.jobs[at], self.books.before(at)?);
-        let booking = entry.booking.as_ref()?.from_now(timed.need.now);
+        let booking = entry.booking.as_ref()?.rest_from(timed.need.now);
         let ends = booking.end_of(&timed.need).filter(|ends| *ends <= timed.need.until + GUARD)?;
         Some(Booked { booking: Booking { ends, ..booking }, node: entry.node })
     }

@@ -130,7 +130,7 @@ fn of_table(
         }
         ScalingShape::Sizes(sizes) => curve(sizes, written.at())?,
     };
-    let curve = cut(curve, shape, written.at())?;
+    let curve = cut(&curve, shape, written.at())?;
     let asks = shape.members.as_ref().map(|text| asked(text, &curve)).transpose()?;
     let least = curve.least();
     let each = roles::each(shape, world)?;
@@ -143,7 +143,7 @@ fn of_table(
 }
 
 /// The part of a table between `minMembers` and `maxMembers`.
-fn cut(curve: Curve, shape: &JobShape, at: Position) -> Result<Curve, Problem> {
+fn cut(curve: &Curve, shape: &JobShape, at: Position) -> Result<Curve, Problem> {
     let bound = |text: &Option<Text>, none: u32| {
         text.as_ref().map_or(Ok(none), |text| whole(text, 1..=u64::from(Members::MOST)).map(|n| n as u32))
     };
