@@ -152,6 +152,7 @@ mod tests {
             bin: Duration::ZERO,
             encounter: None,
             lane_changes: 0,
+            changes: Vec::new(),
             events: 3,
             alarms: 0,
             last_alarm: None,
