@@ -55,6 +55,12 @@ impl Pace {
         if speed == Speed::PLAIN { Self::PLAIN } else { Self { does: speed.0, of: Speed::PLAIN.0 } }
     }
 
+    /// How many times as fast that is, in millionths.
+    pub fn speed(self) -> Speed {
+        let times = u128::from(self.does) * u128::from(Speed::PLAIN.0) / u128::from(self.of.max(1));
+        Speed(u64::try_from(times).unwrap_or(u64::MAX).max(1))
+    }
+
     /// What is done in a time, as time at the size asked for.
     pub fn work(self, time: Duration) -> Duration {
         self.scaled(time, self.does, self.of, u128::div_euclid)

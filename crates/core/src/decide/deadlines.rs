@@ -74,6 +74,7 @@ fn stands(snapshot: &Snapshot<'_>, jobs: &[Timed<'_>], pools: &Pools) -> bool {
 }
 
 fn as_it_stands(mut books: Books<'_>) -> Schedule {
+    books.leave_room_for_the_unbooked();
     for at in 0..books.jobs.len() {
         let entry = books.before(at);
         if let Some((entry, booking)) = entry.and_then(|entry| Some((entry, entry.booking.clone()?))) {

@@ -38,6 +38,7 @@ pub(super) fn fill_what_is_free<'a>(
 ) -> Draft<'a> {
     let mut pass = Pass::new(rules, ranker);
     settle(rules, &mut pass.draft, schedule);
+    pass.note_holdings();
     let mut line = Line::empty(ranker);
     pass.line_up(&mut line);
     loop {
@@ -558,9 +559,16 @@ impl<'a, 'r> Pass<'a, 'r> {
         until.min()
     }
 
+    /// When somebody who cannot be stopped may fit beside what is booked, who does not now.
+    fn end_of_bookings(&self) -> Option<Instant> {
+        let held_up = |refused: &Refused| matches!(refused.reason, Reason::ReservedUntil { .. });
+        let pools = self.draft.pools.as_ref().filter(|_| self.refused.iter().any(held_up))?;
+        pools.first_change()
+    }
+
     fn finish(mut self) -> Draft<'a> {
         let wakes = self.next_owed().into_iter().chain(self.end_of_patience());
-        self.draft.wake = wakes.chain(self.draft.wake).min();
+        self.draft.wake = wakes.chain(self.draft.wake).chain(self.end_of_bookings()).min();
         let refused = self.refused.into_iter().map(|refused| (refused.class, refused.reason));
         self.draft.report.waiting.extend(refused);
         grow(self.rules, &mut self.draft);

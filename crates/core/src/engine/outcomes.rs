@@ -225,6 +225,9 @@ impl Engine {
         job.progress.starts(since, held.total().gpus, Pace::of(&job.spec, held));
         job.runs_since = Some(since);
         job.is_to_be_repaired = false;
+        // When it will be gone is known better now, and so what may be started beside what is booked.
+        self.state.dirty |= self.state.timetable.iter().next().is_some();
+        let job = &self.state.jobs[id];
         // The order may change by itself while it runs.
         let wake = next_level_at(&self.state.policy.order, job, now, self.state.settings.tick);
         self.state.wake = [self.state.wake, wake].into_iter().flatten().min();
@@ -301,6 +304,8 @@ impl Engine {
         self.set_life(id, if fresh { Life::Queued } else { Life::Preempted });
         self.index.line_up(&mut self.state, id);
         self.index.unsettled.insert(id);
+        // Whoever has a deadline is planned for, also while it backs off.
+        self.state.dirty |= self.index.timed.contains(&id);
     }
 
     pub(super) fn step_failed(&mut self, id: JobId, step: StepId, failure: Failure) {

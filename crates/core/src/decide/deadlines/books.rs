@@ -49,6 +49,18 @@ impl<'a> Books<'a> {
         self.snapshot.timetable.get(self.jobs[at].id)
     }
 
+    /// Who runs without a booking and cannot be stopped keeps what it has until it is done.
+    pub(super) fn leave_room_for_the_unbooked(&mut self) {
+        for timed in &self.jobs {
+            let booked = self.snapshot.timetable.governs(timed.id);
+            let held = self.snapshot.plan.get(timed.id);
+            if let Some(held) = held.filter(|_| timed.stops == Stops::Never && !booked) {
+                let left = timed.job.progress.pace().time(timed.need.work);
+                self.pools.leave_to(self.snapshot, held, timed.need.now + left);
+            }
+        }
+    }
+
     /// The smallest booking that does for a job beside what is booked in these pools.
     pub(super) fn fill(&self, pools: &Pools, at: usize) -> Option<Booked> {
         let timed = &self.jobs[at];

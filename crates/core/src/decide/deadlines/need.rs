@@ -7,6 +7,7 @@ use crate::id::{GpuTypeId, JobId};
 use crate::job::{Binding, Checkpointing, Exit, Job, Life};
 use crate::plan::Assignment;
 use crate::policy::Deadlines;
+use crate::progress::Pace;
 use crate::scaling::Speed;
 use crate::snapshot::Snapshot;
 use crate::timetable::{Has, Need, Pauses, Size, Units};
@@ -94,7 +95,7 @@ impl<'a> Timed<'a> {
         let kind = Kind::of(job);
         let need = Need {
             work: with_margin(snapshot, deadlines, job)?.max(Duration(1)),
-            sizes: sizes(id, job, kind, deadlines),
+            sizes: sizes(id, job, kind, deadlines, snapshot.plan.get(id)),
             now: snapshot.now,
             until: job.spec.deadline?.at,
             has: Has::default(),
@@ -169,14 +170,15 @@ fn pauses(job: &Job, kind: Kind, handover: Duration, now: Instant) -> Pauses {
 }
 
 /// The sizes it may have: those that are of use, or all it knows of where the policy asks for as many as there are.
-fn sizes(id: JobId, job: &Job, kind: Kind, deadlines: Deadlines) -> Arc<[Size]> {
+fn sizes(
+    id: JobId,
+    job: &Job,
+    kind: Kind,
+    deadlines: Deadlines,
+    held: Option<&Arc<Assignment>>,
+) -> Arc<[Size]> {
     let Some(gang) = Extras::of(id, job).filter(|gang| gang.may_be_resized()) else {
-        let units = kind.units(job.spec.least());
-        let members = match Extras::of(id, job) {
-            Some(gang) => gang.least(),
-            None => job.spec.members(),
-        };
-        return Arc::new([Size { members, units, speed: Speed::PLAIN }]);
+        return Arc::new([the_only_size(id, job, kind, held)]);
     };
     let (least, each) = (gang.least(), kind.units(gang.of_one()));
     let others = kind.units(job.spec.least()) - each * Units::from(least);
@@ -192,6 +194,23 @@ fn sizes(id: JobId, job: &Job, kind: Kind, deadlines: Deadlines) -> Arc<[Size]> 
     match known {
         Some(known) => known.iter().filter(|size| fits(size)).map(|known| size(*known)).collect(),
         None => in_proportion(&gang).into_iter().map(size).collect(),
+    }
+}
+
+/// The size of a job that stays as it is: what it has, or asks for.
+fn the_only_size(id: JobId, job: &Job, kind: Kind, held: Option<&Arc<Assignment>>) -> Size {
+    let members = |held: &Assignment| Extras::of(id, job).map_or(held.members(), |gang| gang.members(held));
+    match held {
+        Some(held) => Size {
+            members: members(held),
+            units: kind.units(held.total()),
+            speed: Pace::of(&job.spec, held).speed(),
+        },
+        None => Size {
+            members: Extras::of(id, job).map_or(job.spec.members(), |gang| gang.least()),
+            units: kind.units(job.spec.least()),
+            speed: Speed::PLAIN,
+        },
     }
 }
 

@@ -133,6 +133,11 @@ impl Pools {
         }
     }
 
+    /// The first time after now at which more or less is free of some pool.
+    pub(in crate::decide) fn first_change(&self) -> Option<Instant> {
+        self.outlooks.values().filter_map(Outlook::first_change).min()
+    }
+
     pub(super) fn capacity(&self) -> &[(Pool, Units)] {
         &self.capacity
     }

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use super::books::{Booked, Books};
 use super::grow::{Growth, grow};
-use super::need::{Kind, Stops};
+use super::need::Kind;
 use super::{Pools, Schedule};
 use crate::job::Binding;
 use crate::timetable::{Booking, Cost, GUARD, Timetable, Verdict};
@@ -28,7 +28,6 @@ const MOST_BOOKINGS: usize = 12_000;
 
 pub(super) fn schedule(books: Books<'_>) -> Schedule {
     let mut making = Making::of(books);
-    making.leave_room_for_the_unbooked();
     making.keep_those_taken_on();
     making.keep_the_floor();
     for candidate in making.candidates() {
@@ -56,7 +55,8 @@ struct Making<'a> {
 }
 
 impl<'a> Making<'a> {
-    fn of(books: Books<'a>) -> Self {
+    fn of(mut books: Books<'a>) -> Self {
+        books.leave_room_for_the_unbooked();
         let costs = books.jobs.iter().map(|timed| timed.need.cost()).collect();
         let verdicts = |at: usize| books.before(at).map(|entry| entry.verdict);
         let all = 0..books.jobs.len();
@@ -66,19 +66,6 @@ impl<'a> Making<'a> {
         let table = books.snapshot.timetable.lessons();
         let bare = books.pools.clone();
         Self { made: kept.len(), has_floor: false, costs, promised, kept, table, bare, books }
-    }
-
-    /// Who runs without a booking and cannot be stopped keeps what it has until it is done.
-    fn leave_room_for_the_unbooked(&mut self) {
-        for (at, timed) in self.books.jobs.iter().enumerate() {
-            let stays = timed.stops == Stops::Never && !self.kept.contains(&at);
-            let held = self.books.snapshot.plan.get(timed.id).filter(|_| stays);
-            if let Some(held) = held {
-                let left = timed.job.progress.pace().time(timed.need.work);
-                self.books.pools.leave_to(self.books.snapshot, held, timed.need.now + left);
-            }
-        }
-        self.bare = self.books.pools.clone();
     }
 
     fn keep_those_taken_on(&mut self) {

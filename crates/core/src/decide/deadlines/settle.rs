@@ -77,7 +77,7 @@ impl<'a> Settling<'_, 'a> {
         if members == 0 && spec.capabilities.suspend {
             draft.evict(timed.id, spec, &held);
         } else if (1..has).contains(&members)
-            && let Some(gang) = Extras::of(timed.id, timed.job)
+            && let Some(gang) = Extras::of(timed.id, timed.job).filter(|gang| gang.may_be_resized())
             && let Some(smaller) = gang.with_fewer(draft.snapshot.cluster, &held, has - members)
         {
             draft.resize(timed.id, spec, &held, Arc::new(smaller));
