@@ -15,6 +15,7 @@ mod reply;
 mod runs;
 #[cfg(test)]
 mod schema;
+mod server;
 mod table;
 
 use clap::Parser;

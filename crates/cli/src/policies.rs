@@ -48,6 +48,10 @@ pub(crate) const ABOUT: &[(&str, &str)] = &[
         "metronome-paper",
         "as `fair`, but where bursts can be kept apart; on links, shifts by priority with cushions between bursts",
     ),
+    (
+        "specon",
+        "as `coscheduling`; whoever learns little for the CPU it uses is moved to where it is in the way least",
+    ),
     ("solo", "as `metronome`, with every link to itself: a bound, not a policy one can have"),
 ];
 

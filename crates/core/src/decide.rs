@@ -3,6 +3,7 @@
 mod admit;
 mod compatible;
 mod counts;
+mod crowd;
 mod deadlines;
 mod draft;
 mod fits;
@@ -18,7 +19,9 @@ mod reserve;
 mod reserved;
 pub(crate) mod share;
 mod size;
+mod throttle;
 
+use crate::cpu::CpuWeight;
 use crate::id::{JobId, NodeId};
 use crate::job::{Job, Standing};
 use crate::lane::Lane;
@@ -30,6 +33,7 @@ use crate::snapshot::Snapshot;
 use crate::timetable::Timetable;
 use crate::units::Instant;
 
+pub(crate) use deadlines::{Advice, advise};
 pub use order::Line;
 
 /// What was decided: a change of the plan, and why.
@@ -44,6 +48,8 @@ pub struct Decision {
     pub lanes: Vec<(JobId, Lane)>,
     /// What that was decided on.
     pub grounds: Vec<Ground>,
+    /// How much of their nodes' CPU jobs have beside others from now on, where that changes.
+    pub weights: Vec<(JobId, CpuWeight)>,
     /// Who waits for a time at which there is room.
     pub reservations: Vec<Reservation>,
     /// What is booked for jobs with deadlines.
@@ -64,6 +70,7 @@ pub fn decide(snapshot: &Snapshot<'_>, policy: &Policy) -> Decision {
     let mut draft = admit::admit(&rules, &ranker, schedule);
     migrate::migrate(&rules, policy, &mut draft);
     foresee::look_again(&mut draft);
+    throttle::throttle(policy, &mut draft);
     // Last, as it is about the places that everybody has in the end.
     interleave::interleave(policy, &mut draft);
     draft.finish(ranker.wake())

@@ -8,6 +8,7 @@ mod event;
 mod explain;
 mod groups;
 mod index;
+mod learning;
 mod links;
 mod nodes;
 mod outcomes;
@@ -238,9 +239,10 @@ impl Engine {
     /// stays.
     fn cycle(&mut self) -> Decided {
         self.let_go_of_the_late();
+        self.note_usual_learning();
         let decision = decide(&self.snapshot(), &self.state.policy);
         let Decision { amendment, mut report, standings, lanes, grounds, reservations, .. } = decision;
-        let Decision { timetable, refused, wake, .. } = decision;
+        let Decision { timetable, weights, refused, wake, .. } = decision;
         self.state.cycles += 1;
         self.state.dirty = report.cut_short;
         self.state.wake = wake;
@@ -254,11 +256,12 @@ impl Engine {
                 self.state.timetable = timetable;
                 self.keep_to_lanes(&lanes);
                 self.state.grounds = grounds;
+                self.keep_to_weights(&weights);
                 self.state.reconfigured.clone_from(&reconfigured);
                 self.turn_away(refused);
                 self.look_out_for_the_late();
                 self.check_all_at_times();
-                Decided { amendment, lanes, reconfigured, blocked_by, refused: None }
+                Decided { amendment, lanes, weights, reconfigured, blocked_by, refused: None }
             }
             Err(violation) => {
                 self.alarm(violation.to_string());
@@ -289,6 +292,7 @@ impl Engine {
             meetings: &self.index.meetings,
             lanes: &self.state.lanes,
             grounds: &self.state.grounds,
+            weights: &self.state.weights,
             reservations: &self.state.reservations,
             timetable: &self.state.timetable,
             timed: &self.index.timed,

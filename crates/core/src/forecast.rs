@@ -17,6 +17,7 @@
 
 mod agenda;
 mod ahead;
+mod gives_way;
 mod length;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ use crate::id::JobId;
 use crate::units::{Duration, Instant};
 
 use ahead::Ahead;
+pub use gives_way::{Gives, GivesWay};
 pub use length::Length;
 pub use what_if::{Change, Shift, WhatIf, what_if};
 

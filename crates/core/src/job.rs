@@ -2,8 +2,10 @@
 
 mod deadline;
 mod gang;
+mod idle;
 mod life;
 mod shape;
+mod speed;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -15,11 +17,12 @@ use crate::id::{BudgetId, ClassId, QueueId, ShapeId};
 use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::report::Failure;
-use crate::scaling::Scaling;
-use crate::units::{Duration, Gpus, Instant, Iterations, Resources, Share};
+use crate::scaling::{Measured, Scaling};
+use crate::units::{Cpu, Duration, Gpus, Instant, Iterations, Resources, Share};
 
 pub use deadline::{Binding, Deadline, OnMiss};
 pub use gang::{Gang, GangError, Members};
+pub use idle::Idle;
 pub use life::{Exit, Held, Life};
 pub use shape::{Eligibility, Rule, Shape};
 
@@ -84,6 +87,21 @@ pub struct Work {
     /// How long it takes alone, at the size it asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<Duration>,
+    /// Where it is done before its iterations are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
+    /// The most CPU it can use, where that is more than it asks for: it shares the cores of its nodes with others, and
+    /// `alone` is with so many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<Cpu>,
+}
+
+/// What its metric is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Target {
+    AtMost(f64),
+    AtLeast(f64),
 }
 
 /// What may be done to a job once it runs. `decide` never plans what the world cannot do.
@@ -252,6 +270,12 @@ pub struct Job {
     /// How often its loop was measured and found to be other than was known.
     #[serde(default, skip_serializing_if = "is_none")]
     pub times_measured: u32,
+    /// How fast it was with the members it has had.
+    #[serde(default, skip_serializing_if = "Measured::is_nothing")]
+    pub measured: Measured,
+    /// What it does not use of the cores it has.
+    #[serde(default, skip_serializing_if = "Idle::is_nothing")]
+    pub idle: Idle,
     /// The shapes of its roles and the class it waits in, as interned by the engine.
     #[serde(skip)]
     pub shapes: Vec<ShapeId>,
@@ -271,8 +295,7 @@ impl Job {
 
     /// The same as far as can be told by now: by how far its iterations have come, if it reports them, else as declared.
     pub fn foreseen(&self, now: Instant) -> Option<Duration> {
-        let judged = self.spec.work.iterations.and_then(|all| self.progress.judged(all));
-        match judged.filter(|judged| !judged.is_zero()) {
+        match self.progress.all_work(&self.spec) {
             Some(judged) => Some(judged - self.progress.executed(now)),
             None => self.remaining(now),
         }

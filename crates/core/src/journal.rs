@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::check::Violation;
+use crate::cpu::CpuWeight;
 use crate::engine::{Engine, Event, State};
 use crate::id::JobId;
 use crate::lane::Lane;
@@ -50,6 +51,8 @@ pub struct Decided {
     pub amendment: Amendment,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<(JobId, Lane)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub weights: Vec<(JobId, CpuWeight)>,
     /// Why lanes of running jobs change, or their places because of links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reconfigured: Vec<Reconfiguration>,
@@ -65,6 +68,7 @@ impl Decided {
         Self {
             amendment: Amendment::default(),
             lanes: Vec::new(),
+            weights: Vec::new(),
             reconfigured: Vec::new(),
             blocked_by: None,
             refused: Some(violation.to_string()),

@@ -6,6 +6,7 @@
 
 pub mod check;
 pub mod cluster;
+pub mod cpu;
 pub mod decide;
 mod devices;
 pub mod engine;

@@ -22,6 +22,8 @@ pub struct Policy {
     pub slowdowns: Slowdowns,
     #[serde(default)]
     pub moving: Moving,
+    #[serde(default, skip_serializing_if = "Throttling::is_never")]
+    pub throttling: Throttling,
     #[serde(default, skip_serializing_if = "Deadlines::are_ignored")]
     pub deadlines: Deadlines,
 }
@@ -310,6 +312,27 @@ pub enum Moving {
     Never,
     /// Those that can be moved, to places where everybody together is predicted to gain more than the move costs.
     ForGain,
+    /// Those that learn little for what they use, once each, to where they are in the way least; and now and then one from
+    /// the fullest node to the emptiest: SpeCon's speculative migration.
+    Speculative,
+}
+
+/// What is done where jobs can use more of their node's CPU than there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Throttling {
+    /// Nothing: they share it fairly.
+    #[default]
+    Never,
+    /// Whoever has least left to do has more of it, and whoever alone takes as long as all together.
+    LeastLeftFirst,
+}
+
+impl Throttling {
+    /// For serde: what is left out means this.
+    fn is_never(&self) -> bool {
+        *self == Self::Never
+    }
 }
 
 /// What is done so that jobs are in time.
@@ -379,6 +402,7 @@ fn kube() -> Policy {
         links: Links::Shared,
         slowdowns: Slowdowns::Unseen,
         moving: Moving::Never,
+        throttling: Throttling::Never,
         deadlines: Deadlines::Ignored,
     }
 }
@@ -397,6 +421,7 @@ fn ours() -> Policy {
         links: Links::Shared,
         slowdowns: Slowdowns::Unseen,
         moving: Moving::Never,
+        throttling: Throttling::Never,
         deadlines: Deadlines::Promised,
     }
 }
@@ -416,9 +441,9 @@ type Row = (&'static str, fn() -> Policy);
 
 #[rustfmt::skip]
 const TABLE: &[Row] = {
-    use {Deadlines::{Earliest, Filled}, Gangs::MemberByMember, Links::{Chosen, Classes, Cushioned, Ideal, Rotated, Shift, Weighted}, Moving::ForGain, Placement::*, Queueing::*, Sharing::Fair, Slowdowns::*};
+    use {Deadlines::{Earliest, Filled}, Gangs::MemberByMember, Links::{Chosen, Classes, Cushioned, Ideal, Rotated, Shift, Weighted}, Moving::{ForGain, Speculative}, Placement::*, Queueing::*, Sharing::Fair, Slowdowns::*};
     &[
-        ("metronome",    || Policy { links: Chosen, slowdowns: WaitedOut, moving: ForGain, ..ours() }),
+        ("metronome",    || Policy { links: Chosen, slowdowns: WaitedOut, moving: ForGain, throttling: Throttling::LeastLeftFirst, ..ours() }),
         ("kubernetes",   || Policy { gangs: MemberByMember, ..kube() }),
         ("coscheduling", kube),
         ("volcano",      || Policy { sharing: Fair, placement: Buckets, ..kube() }),
@@ -437,6 +462,7 @@ const TABLE: &[Row] = {
         ("diktyo",       || Policy { placement: Nearest, ..kube() }),
         ("cassini",      || Policy { placement: Topology, links: Rotated, slowdowns: Compatible, ..kube() }),
         ("metronome-paper", || Policy { placement: Topology, links: Cushioned, slowdowns: KeptApart, ..kube() }),
+        ("specon",       || Policy { moving: Speculative, ..kube() }),
         ("solo",         || Policy { links: Ideal, ..ours() }),
     ]
 };

@@ -1,11 +1,20 @@
 //! What was observed of a job: the time it has run, the iterations it has done, what its training gains.
 
+mod category;
+mod curve;
+mod history;
+mod learning;
+
 use serde::{Deserialize, Serialize};
 
 use crate::job::JobSpec;
 use crate::plan::Assignment;
 use crate::scaling::Speed;
-use crate::units::{Duration, GpuTime, Gpus, Instant, Iterations};
+use crate::units::{Cpu, Duration, GpuTime, Gpus, Instant, Iterations};
+
+pub use category::Category;
+pub(crate) use category::{Bounds, CHECKED_EVERY};
+pub use learning::{Learning, Predicted};
 
 /// One report from training code.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,6 +23,16 @@ pub struct Sample {
     pub iterations: Iterations,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
+    /// The CPU time that all its members have used so far, where somebody counts that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Duration>,
+}
+
+/// What a report is looked at beside: the CPU of the nodes that the job is on, and what counts as learning much.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beside {
+    pub(crate) of: Cpu,
+    pub(crate) bounds: Bounds,
 }
 
 /// How fast a gang works: so much is done where so much would be at the size asked for. Unless it is known how it scales,
@@ -101,6 +120,9 @@ pub struct Progress {
     /// The work that was believed to be done when that came.
     #[serde(default, skip_serializing_if = "is_nothing")]
     believed: Duration,
+    /// What it learns, if it says so.
+    #[serde(default, skip_serializing_if = "Learning::is_nothing")]
+    pub learning: Learning,
 }
 
 /// For serde: what is left out means this.
@@ -174,21 +196,83 @@ impl Progress {
         self.running = self.running.map(|(_, gpus)| (now, gpus));
     }
 
-    /// Takes a report unless it is older than the newest, or says nothing that is a number.
-    pub(crate) fn reported(&mut self, sample: Sample) {
+    /// By the newest report so much is done, and it goes on like that.
+    pub(crate) fn counted(&mut self, now: Instant, done: Duration, pace: Pace) {
+        let since = self.latest.map_or(Duration::ZERO, |latest| now.since(latest.at));
+        self.corrected(now, done + pace.work(since));
+        (self.pace, self.believed) = (pace, done);
+    }
+
+    /// Takes a report unless it is older than the newest, or says nothing that is a number. One from the future is of now.
+    pub(crate) fn reported(&mut self, now: Instant, sample: Sample, spec: &JobSpec, beside: Beside) {
+        let sample = Sample { at: sample.at.min(now), ..sample };
         let newer =
             self.latest.is_none_or(|latest| sample.at >= latest.at && sample.iterations >= latest.iterations);
-        if newer {
-            let loss = sample.loss.filter(|loss| loss.is_finite());
-            self.believed = self.executed(sample.at);
-            self.latest = Some(Sample { loss, ..sample });
+        if !newer {
+            return self.learning.is_odd();
         }
+        let loss = sample.loss.filter(|loss| loss.is_finite());
+        if loss.is_none() && sample.loss.is_some() {
+            self.learning.is_odd();
+        }
+        let before = self.latest.replace(Sample { loss, ..sample });
+        self.count_cores(now, sample, before, spec);
+        self.believed = self.executed(sample.at);
+        if let Some(loss) = loss {
+            self.learning.note(sample.iterations, loss, spec.work.target);
+            self.learning.look(sample.at, loss, sample.used.unwrap_or_default(), beside.of, beside.bounds);
+        }
+        if let Some(all) = self.all_work(spec) {
+            self.learning.was_predicted(all);
+        }
+    }
+
+    /// Where it shares cores with others, what it has done is what it has used of them, and it goes on as it did since the
+    /// last report.
+    fn count_cores(&mut self, now: Instant, sample: Sample, before: Option<Sample>, spec: &JobSpec) {
+        let (Some(used), Some(most)) = (sample.used, spec.work.cpu.filter(|most| !most.is_zero())) else {
+            return;
+        };
+        let alone = |used: Duration| Pace { does: Cpu::cores(1).0, of: most.0 }.work(used);
+        // Nobody uses more than all it can use for as long as it has run.
+        let ran = self.running.map_or(Duration::ZERO, |(since, _)| now.since(since));
+        self.corrected(now, alone(used).min(self.executed + ran));
+        let since = before.and_then(|before| Some((before.at, before.used?)));
+        let (time, more) = since.map_or((Duration::ZERO, Duration::ZERO), |(at, by_then)| {
+            (sample.at.since(at), alone(used - by_then))
+        });
+        if !time.is_zero() && !more.is_zero() && more <= time {
+            self.pace = Pace { does: more.0, of: time.0 };
+        }
+    }
+
+    /// How many iterations it does in such a time alone, judged by those that are done; unknown before the first.
+    pub(crate) fn iterations_in(&self, time: Duration) -> Option<Iterations> {
+        let done = self.latest.map(|sample| sample.iterations).filter(|done| done.0 > 0)?;
+        let work = Some(u128::from(self.believed.0)).filter(|work| *work > 0)?;
+        Some(Iterations(u64::try_from(u128::from(done.0) * u128::from(time.0) / work).unwrap_or(u64::MAX)))
+    }
+
+    /// How much work it is in all as far as its reports tell, as time alone.
+    pub(crate) fn all_work(&self, spec: &JobSpec) -> Option<Duration> {
+        let most = spec.work.iterations;
+        let predicted = spec.work.target.and_then(|target| self.learning.predicts(target));
+        let iterations = predicted.map(|predicted| predicted.iterations);
+        let all = most.into_iter().chain(iterations).min()?;
+        self.judged(all).filter(|work| !work.is_zero())
+    }
+
+    /// Whether it was said to be nearly done for far longer than that takes.
+    pub(crate) fn is_doubted(&self, now: Instant) -> bool {
+        self.learning.is_doubted(self.executed(now))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::{Gang, Work};
+    use crate::units::Resources;
 
     #[test]
     fn service_adds_up_over_stops_and_starts() {
@@ -231,12 +315,54 @@ mod tests {
             at: Instant::from_secs(at),
             iterations: Iterations(iterations),
             loss: Some(loss),
+            used: None,
         };
-        progress.reported(sample(10, 100, 0.5));
-        progress.reported(sample(9, 200, 0.1));
-        progress.reported(sample(11, 50, 0.1));
+        let spec = spec(Work::default());
+        let mut report = |sample| progress.reported(Instant::from_secs(12), sample, &spec, BESIDE);
+        report(sample(10, 100, 0.5));
+        report(sample(9, 200, 0.1));
+        report(sample(11, 50, 0.1));
         assert_eq!(progress.latest, Some(sample(10, 100, 0.5)));
-        progress.reported(sample(12, 120, f64::NAN));
-        assert_eq!(progress.latest.unwrap().loss, None);
+        assert_eq!(progress.learning.odd(), 2);
+        let mut report = |sample| progress.reported(Instant::from_secs(12), sample, &spec, BESIDE);
+        report(sample(90, 120, f64::NAN));
+        let latest = progress.latest.unwrap();
+        assert_eq!((latest.loss, latest.at), (None, Instant::from_secs(12)));
+    }
+
+    const BESIDE: Beside = Beside { of: Cpu::cores(16), bounds: Bounds::PUBLISHED };
+
+    fn spec(work: Work) -> JobSpec {
+        let mut spec = JobSpec::workers("job", Gang::rigid(1).unwrap(), Resources::NONE);
+        spec.work = work;
+        spec
+    }
+
+    #[test]
+    fn who_shares_cores_has_done_what_it_has_used() {
+        let work = Work { iterations: Some(Iterations(1000)), cpu: Some(Cpu::cores(4)), ..Work::default() };
+        let (spec, mut progress) = (spec(work), Progress::default());
+        progress.starts(Instant::START, Gpus::ZERO, Pace::PLAIN);
+        for at in [10, 20] {
+            let used = Some(Duration::from_secs(at));
+            let sample =
+                Sample { at: Instant::from_secs(at), iterations: Iterations(at * 10), loss: None, used };
+            progress.reported(sample.at, sample, &spec, BESIDE);
+        }
+        // A core of four for twenty seconds.
+        assert_eq!(progress.executed(Instant::from_secs(20)), Duration::from_secs(5));
+        assert_eq!(progress.executed(Instant::from_secs(28)), Duration::from_secs(7));
+        assert_eq!(progress.all_work(&spec), Some(Duration::from_secs(25)));
+    }
+
+    #[test]
+    fn nobody_has_used_more_than_there_was_time_for() {
+        let work = Work { iterations: Some(Iterations(1000)), cpu: Some(Cpu::cores(4)), ..Work::default() };
+        let (spec, mut progress) = (spec(work), Progress::default());
+        progress.starts(Instant::START, Gpus::ZERO, Pace::PLAIN);
+        let at = Instant::from_secs(10);
+        let used = Some(Duration::HOUR);
+        progress.reported(at, Sample { at, iterations: Iterations(999), loss: None, used }, &spec, BESIDE);
+        assert_eq!(progress.executed(at), Duration::from_secs(10));
     }
 }

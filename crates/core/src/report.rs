@@ -6,6 +6,7 @@ use crate::cluster::{Level, Name};
 use crate::id::{ClassId, JobId, NodeId, QueueId};
 use crate::job::Priority;
 use crate::plan::Assignment;
+use crate::progress::Category;
 use crate::reconfiguration::Reconfiguration;
 use crate::timetable::Verdict;
 use crate::units::{Duration, Instant, Resources, Share};
@@ -174,6 +175,27 @@ pub struct Explanation {
     /// How it stands to its deadline, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Due>,
+    /// What it has reported of its training, if it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learned: Option<Learned>,
+}
+
+/// What a job has reported of its training, and where that leads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Learned {
+    pub category: Category,
+    /// What is left to do, as time alone, as far as its reports tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Duration>,
+    /// The part of its metric that another hour alone would take off. Where that is little its owner may want to stop it;
+    /// nobody else does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gains_in_an_hour: Option<Share>,
+    /// Whether it has not been nearly done for far longer than that takes.
+    pub is_believed: bool,
+    /// Reports that made no sense.
+    pub odd: u32,
 }
 
 /// Whether a job will be in time.
@@ -192,6 +214,12 @@ pub struct Due {
     pub enough: Option<u32>,
     /// What nine in ten predictions were not off by.
     pub error: Share,
+    /// The earliest deadline that it could be booked for, where nothing is booked for the one it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earliest: Option<Instant>,
+    /// Some of those without any one of whom it could be booked for that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_the_way: Vec<Name>,
 }
 
 /// Somebody who stands further ahead in the line, with what puts it there.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use indexmap::IndexMap;
 
 use crate::cluster::{Cluster, Name};
+use crate::cpu::CpuWeight;
 use crate::groups::{Groups, Tallies};
 use crate::id::{BudgetId, ClassId, GroupId, IdVec, JobId, QueueId, ShapeId, Window};
 use crate::job::{Gang, Job, Priority, RoleKind, Standing, Teams, Topology};
@@ -49,6 +50,8 @@ pub struct Snapshot<'a> {
     pub lanes: &'a BTreeMap<JobId, Lane>,
     /// What that was decided on.
     pub grounds: &'a [Ground],
+    /// How much of their nodes' CPU jobs have beside others, where that is not the usual.
+    pub weights: &'a BTreeMap<JobId, CpuWeight>,
     /// Who waits for a time at which there is room.
     pub reservations: &'a [Reservation],
     /// What is booked for jobs with deadlines, and who has a deadline that counts.

@@ -29,6 +29,13 @@ pub(crate) use outlook::{Outlook, Piece};
 
 use crate::units::Duration;
 
+/// Whether a job may be stopped once it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stops {
+    AtAnyTime,
+    Never,
+}
+
 /// Parts of a pool: thousandths of a GPU or of a core. Less than none where more was booked than there is any more.
 pub(crate) type Units = i64;
 

@@ -9,10 +9,12 @@ mod budget;
 mod delete;
 mod evict;
 mod explain;
+mod foretell;
 mod hands;
 mod intent;
 mod later;
 mod promise;
+mod resize;
 mod seen;
 mod status;
 mod tell;
@@ -119,11 +121,18 @@ fn begin(
             let promise = promise();
             under_way.spawn(async move { promise.keep(hands.delete(&pods, &why).await) });
         }
+        Kind::Resize { pod, to } => {
+            let promise = promise();
+            under_way.spawn(async move { promise.keep(hands.resize(&pod, &to).await) });
+        }
         Kind::Forget { intent, generation } => {
             under_way.spawn(async move { hands.forget(&intent, generation).await });
         }
         Kind::Status { object, status } => {
             under_way.spawn(async move { hands.write_status(&object, &status).await });
+        }
+        Kind::Foretell { pod, foretold } => {
+            under_way.spawn(async move { hands.foretell(&pod, &foretold).await });
         }
         Kind::Explain { pod, verdict } => hands.later.explain(pod, verdict),
         Kind::Tell(telling) => hands.tell(telling),

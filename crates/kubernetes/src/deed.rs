@@ -36,8 +36,12 @@ pub enum Kind {
     Evict { victims: Vec<PodRef>, why: String },
     /// Deletes what cannot be unbound, so that its owner makes it anew.
     Delete { pods: Vec<PodRef>, why: String },
+    /// Gives a container of a running pod another number of cores.
+    Resize { pod: PodRef, to: Resized },
     /// Says on a pod why it waits, and where it will go once there is room.
     Explain { pod: PodRef, verdict: Verdict },
+    /// Says on a pod whether its job will be in time.
+    Foretell { pod: PodRef, foretold: Foretold },
     /// Tells about an object, for people: aggregated and rate-limited by whoever carries it out.
     Tell(Telling),
     /// The gang runs, or was given up: its recorded intent is of no more use.
@@ -52,6 +56,15 @@ pub enum Kind {
 pub struct Seat {
     pub pod: PodRef,
     pub node: Arc<str>,
+}
+
+/// The cores that a container is to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resized {
+    pub container: Arc<str>,
+    pub cores: u32,
+    /// It is also limited to them.
+    pub limited: bool,
 }
 
 /// The name of the object that records a gang's intent.
@@ -83,6 +96,25 @@ pub struct Verdict {
     pub nominated: Option<Arc<str>>,
 }
 
+/// What the condition `metronome.dev/InTime` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Foretold {
+    pub certainty: Certainty,
+    pub message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Certainty {
+    /// Whoever comes.
+    Promised,
+    /// Unless others of whom more can be in time need its place.
+    Planned,
+    /// Perhaps, on what others leave.
+    NotBooked,
+    /// The deadline is over, or cannot be met any more.
+    TooLate,
+}
+
 /// The reasons that other tools match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
@@ -111,6 +143,8 @@ pub enum EventReason {
     Preempted,
     /// What a queue's object says cannot be, and is not in force.
     QueueRefused,
+    /// What a pod says of its progress cannot be understood.
+    ProgressIgnored,
 }
 
 /// An object that declares a gang or a queue. Without a namespace, it belongs to the whole cluster.
@@ -153,6 +187,14 @@ pub enum Outcome {
     },
     Deleted {
         ticket: Ticket,
+    },
+    /// The API server has it; the kubelet will.
+    Resized {
+        ticket: Ticket,
+    },
+    NotResized {
+        ticket: Ticket,
+        refusal: String,
     },
     /// Nothing was done, and nothing more is tried: the lead is lost, or the API server cannot be reached.
     GivenUp {

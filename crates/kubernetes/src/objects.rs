@@ -7,6 +7,7 @@ mod meta;
 mod node;
 mod pod;
 mod queue;
+mod report;
 mod storage;
 
 use std::borrow::Cow;
@@ -26,6 +27,7 @@ pub use queue::{
     Amounts, Described, Doors, OwnQueue, Quantity, Queue, QueueKind, QueueSpec, QueueStatus, ROOT,
     UserPriority, UserSpec, definition,
 };
+pub use report::{Done, Report, TrainJob};
 pub use storage::{
     Attachment, AttachmentSource, AttachmentSpec, Budget, BudgetStatus, Claim, ClaimSpec, ClaimStatus,
     CsiDriver, CsiDriverSpec, CsiNode, CsiNodeSpec, CsiSource, DriverLimit, Job, JobSpec, Namespace,

@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
+use metronome_core::engine::State as EngineState;
+
 use crate::metrics::Metrics;
 pub use health::Health;
 
@@ -38,11 +40,15 @@ pub enum Ask {
     Jobs,
     /// What would have started earlier or later than under the scheduler in charge.
     Observe,
+    /// All that the engine knows.
+    State,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Answer {
     Known(Value),
+    /// Written down by whoever serves it: that takes long in a large cluster.
+    State(Box<EngineState>),
     /// There is no such thing; why, for people.
     Unknown(String),
 }
@@ -85,6 +91,7 @@ fn routes(sources: Sources) -> Router {
         .route("/explain", get(explain))
         .route("/jobs", get(jobs))
         .route("/observe", get(observe))
+        .route("/state", get(state))
         .with_state(sources)
 }
 
@@ -125,6 +132,10 @@ async fn observe(State(sources): State<Sources>) -> Response {
     sources.ask(Ask::Observe).await
 }
 
+async fn state(State(sources): State<Sources>) -> Response {
+    sources.ask(Ask::State).await
+}
+
 impl Sources {
     async fn ask(&self, ask: Ask) -> Response {
         let (answer, answered) = oneshot::channel();
@@ -133,6 +144,7 @@ impl Sources {
         }
         match tokio::time::timeout(PATIENCE, answered).await {
             Ok(Ok(Answer::Known(value))) => axum::Json(value).into_response(),
+            Ok(Ok(Answer::State(state))) => axum::Json(state).into_response(),
             Ok(Ok(Answer::Unknown(why))) => refused(StatusCode::NOT_FOUND, &why),
             Ok(Err(_)) | Err(_) => refused(StatusCode::GATEWAY_TIMEOUT, "the scheduler did not answer"),
         }

@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use crate::metrics::Metrics;
 use crate::objects::{
     Attachment, Budget, Claim, CsiDriver, CsiNode, Group, GroupKind, Job, Namespace, Node, PersistentVolume,
-    Pod, Queue, QueueKind, StorageCapacity, StorageClass,
+    Pod, Queue, QueueKind, StorageCapacity, StorageClass, TrainJob,
 };
 use follow::{Outlet, follow};
 
@@ -56,6 +56,7 @@ pub enum Change {
     /// A kind whose API is gone is reset to nothing; so are queues.
     Group(GroupKind, Delta<Group>),
     Queue(QueueKind, Delta<Queue>),
+    TrainJob(Delta<TrainJob>),
     Intent(Delta<Recorded>),
     Policy(Option<PolicyDocument>),
     /// Every kind that is there has been reset once. Said once, after the last of them.

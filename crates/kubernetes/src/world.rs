@@ -8,18 +8,22 @@
 mod budgets;
 mod crew;
 mod declared;
+mod foretell;
 mod gangs;
 mod muster;
 mod observe;
 mod pods;
 mod queues;
 mod rebuild;
+mod reports;
+mod resize;
 mod roster;
 mod steps;
 #[cfg(test)]
 #[expect(clippy::needless_pass_by_value, reason = "`json!` borrows what reads best as it is given")]
 mod tests;
 mod verdicts;
+mod wishes;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,14 +38,18 @@ use metronome_core::units::{Duration, Instant};
 
 use crate::border::{Border, DEFAULT_QUEUE, Queues};
 use crate::deed::{Deed, IntentName, Kind, Ticket};
+use crate::objects::Report;
 use crate::watch::{Binding, Change, PolicyDocument};
 
 use budgets::Budgets;
 use crew::Crew;
+use foretell::Told;
 use gangs::{Gang, GangKey};
 use observe::Observed;
 use pods::{Known, Uid};
 use queues::Written;
+use reports::TrainKey;
+use resize::Awaited;
 use roster::Rosters;
 use steps::Errand;
 
@@ -110,6 +118,12 @@ pub struct World {
     changed: BTreeSet<GangKey>,
     /// What is being done, by the ticket under which its outcome comes back.
     errands: BTreeMap<Ticket, Errand>,
+    /// What jobs of Kubeflow's Trainer say of their progress.
+    train_jobs: BTreeMap<TrainKey, Report>,
+    /// What was said of jobs with deadlines.
+    told: BTreeMap<JobId, Told>,
+    /// Cores that kubelets have been asked for.
+    awaited: BTreeMap<Uid, Awaited>,
     next_ticket: u64,
     deeds: Vec<Deed>,
     /// Intents of gangs that are being bound.
@@ -153,6 +167,9 @@ impl World {
             written: Written::new(),
             changed: BTreeSet::new(),
             errands: BTreeMap::new(),
+            train_jobs: BTreeMap::new(),
+            told: BTreeMap::new(),
+            awaited: BTreeMap::new(),
             next_ticket: 1,
             deeds: Vec::new(),
             open_intents: BTreeSet::new(),
@@ -184,6 +201,7 @@ impl World {
             Change::Job(delta) => self.jobs_changed(delta),
             Change::Group(kind, delta) => self.groups_changed(kind, delta),
             Change::Queue(kind, delta) => self.queues_changed(now, kind, delta),
+            Change::TrainJob(delta) => self.train_jobs_changed(now, delta),
             Change::Intent(delta) => self.intents_changed(now, delta),
             Change::Policy(document) => self.policy_changed(now, document),
             Change::Synced => {}
@@ -209,6 +227,7 @@ impl World {
                 self.forget_what_is_left_over(now);
                 self.complain_of_queues();
                 let said = self.say_what_waits(now);
+                self.say_who_is_in_time(now);
                 self.stirred = !(self.write_queue_statuses(now) && said);
             }
         }

@@ -7,6 +7,7 @@ mod chart;
 mod definition;
 mod judge;
 mod metric;
+mod pairs;
 mod part;
 mod study;
 mod waits;
@@ -17,6 +18,7 @@ use crate::results::Comparison;
 pub use beside::{Beside, Spread, beside};
 pub use definition::{Across, Along, Bar, Chart, Definition, DefinitionError};
 pub use judge::{Verdict, judge};
+pub use pairs::{PairTable, Pairs, Published, pairs, picture, published, rows as pair_rows};
 pub use part::{Import, Observed, Part, Varied};
 pub use study::{Cells, Kind, Study, StudyError};
 pub use waits::{PolicyWaits, Rank, WaitCell, WaitTable, Width, rows as wait_rows, waits};
@@ -32,6 +34,16 @@ pub struct Measured {
     /// By name of the scenario, too; empty unless the definition asks for them.
     pub waits: Vec<(String, Vec<PolicyWaits>)>,
     pub beside: Vec<Beside>,
+    /// Empty unless the definition asks for them.
+    pub pairs: Vec<Pairs>,
+}
+
+impl Measured {
+    /// Before anything was run.
+    pub fn nothing(experiment: String, seeds: u64) -> Self {
+        let (scenarios, waits, beside, pairs) = Default::default();
+        Self { experiment, seeds, scenarios, waits, beside, pairs }
+    }
 }
 
 #[cfg(test)]

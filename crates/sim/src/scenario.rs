@@ -5,6 +5,7 @@ pub(crate) mod curve;
 mod documents;
 mod draw;
 pub(crate) mod error;
+mod learners;
 mod members;
 mod one_job;
 mod priorities;
@@ -32,6 +33,7 @@ use crate::world::Estimates;
 pub use draw::Drawn;
 pub(crate) use draw::gaussian;
 pub use error::{InputError, Position};
+pub use learners::{Learners, Lesson};
 pub use one_job::Setting;
 pub(crate) use training::profile;
 
@@ -88,6 +90,7 @@ impl Scenario {
         for source in &self.sources {
             match source {
                 Source::Listed(listed) => arrivals.extend(listed.iter().cloned()),
+                Source::Learners(learners) => arrivals.extend(learners.arrivals(seed)),
                 Source::Drawn(drawn) => {
                     arrivals.extend(drawn.arrivals(seed, &self.cluster, self.within_node));
                 }
@@ -110,6 +113,8 @@ pub enum Source {
     Listed(Vec<Arrival>),
     /// Other jobs for every seed.
     Drawn(Box<Drawn>),
+    /// The same, of jobs that share the cores of their nodes.
+    Learners(Box<Learners>),
 }
 
 impl Source {
@@ -117,6 +122,7 @@ impl Source {
         match self {
             Self::Listed(arrivals) => arrivals.len(),
             Self::Drawn(drawn) => drawn.len(),
+            Self::Learners(learners) => learners.len(),
         }
     }
 
@@ -125,6 +131,7 @@ impl Source {
         match self {
             Self::Listed(arrivals) => arrivals.iter().map(|arrival| arrival.spec.name.clone()).collect(),
             Self::Drawn(drawn) => drawn.names().collect(),
+            Self::Learners(learners) => learners.names().collect(),
         }
     }
 }
@@ -137,6 +144,8 @@ pub struct Arrival {
     pub training: Option<Arc<TrainingModel>>,
     /// What its owner asked for, where the scheduler may choose.
     pub asks: Option<Asks>,
+    /// What it does in fact, where it shares cores and tells the scheduler nothing but what it reports.
+    pub learning: Option<Arc<Lesson>>,
 }
 
 /// What the owner of a job asks for that may have other sizes, too: whoever ignores deadlines gives it that.

@@ -6,6 +6,7 @@
 mod agenda;
 mod asked;
 mod books;
+mod cores;
 mod dice;
 mod encounters;
 mod estimates;
@@ -127,7 +128,8 @@ const MOST_IDLE_WAKES: u32 = 10_000;
 struct World<'a> {
     scenario: &'a Scenario,
     arrivals: Vec<Arrival>,
-    /// How much longer or shorter the engine believes each of them to be.
+    /// What the engine believes of them, and by how much that is more or less than is true of each.
+    estimates: Estimates,
     misjudged: Vec<f64>,
     engine: Engine,
     now: Instant,
@@ -199,6 +201,7 @@ impl<'a> World<'a> {
             dice: Dice::new(options.seed, &scenario.faults),
             wires,
             trainings: arrivals.iter().map(|arrival| Training::of(arrival, split)).collect(),
+            estimates: options.estimates.or(scenario.estimates),
             misjudged: options.estimates.or(scenario.estimates).factors(options.seed, arrivals.len()),
             arrivals,
             owners: IdVec::new(),
@@ -221,6 +224,15 @@ impl<'a> World<'a> {
 
     /// When something happens next; none when nothing ever will. The network is moved on up to then.
     fn next_instant(&mut self) -> Option<Instant> {
+        let trainings = &self.trainings;
+        // Whoever has few cores for a while would be done in an hour; that is foreseen again and again, and void at once.
+        self.agenda.forget_while(|happening| match happening {
+            Happening::Finishes { training, epoch } => {
+                let training = &trainings[*training];
+                training.lesson.is_some() && (training.epoch != *epoch || training.is_over())
+            }
+            _ => false,
+        });
         let happens = self.agenda.next_at();
         let wakes = self.engine.next_wake().map(|wake| wake.max(self.now));
         // Where nobody ever leaves, waiting changes nothing.
@@ -263,6 +275,7 @@ impl<'a> World<'a> {
                 }
                 Happening::LoopIsSeen { training, epoch } => self.loop_is_seen(training, epoch),
                 Happening::Reports { training, epoch } => self.reports(training, epoch),
+                Happening::Learns { training } => self.tells_what_it_learns(training),
                 Happening::Finishes { training, epoch } => self.finishes(training, epoch),
             }
         }
@@ -279,6 +292,7 @@ impl<'a> World<'a> {
             self.note_changes();
             self.note_who_is_taken_on();
             self.keep_to_lanes();
+            self.keep_to_weights();
         }
         for step in steps.into_inner() {
             self.hand_over(step);
@@ -353,7 +367,7 @@ impl<'a> World<'a> {
     }
 
     fn arrives(&mut self, index: usize) {
-        let spec = estimates::misjudged(&self.arrivals[index].spec, self.misjudged[index]);
+        let spec = self.estimates.misjudged(&self.arrivals[index].spec, self.misjudged[index]);
         let members = if self.split { members_of(&spec) } else { vec![spec] };
         for (member, spec) in members.into_iter().enumerate() {
             let job = self.engine.submit(self.now, spec);
@@ -424,6 +438,7 @@ impl<'a> World<'a> {
                 self.wires.train(now, index, seed, training, &self.arrivals[index].spec, &model);
                 self.watch_loop(index, &model);
             }
+            None if training.lesson.is_some() => self.learn(index),
             None if self.scenario.departures == Departures::Never => {}
             None => {
                 let (left, epoch) = (training.time_left(), training.epoch);
@@ -435,11 +450,24 @@ impl<'a> World<'a> {
         }
     }
 
+    /// Somebody who shares cores begins to train where it is.
+    fn learn(&mut self, index: usize) {
+        if !self.trainings[index].tells {
+            self.tells_what_it_learns(index);
+        }
+        let nodes = self.trainings[index].on();
+        self.share_cores(&nodes);
+    }
+
     fn halt(&mut self, index: usize, keeping: Keeping) {
         let training = &mut self.trainings[index];
         if training.is_training() {
             let iterations = if training.model.is_some() { self.wires.stop(self.now, index) } else { 0 };
             training.halt(self.now, iterations, keeping);
+            let (shares, nodes) = (training.lesson.is_some(), training.on());
+            if shares {
+                self.share_cores(&nodes);
+            }
         }
         self.note(index);
     }
@@ -450,15 +478,19 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Of a job that takes longer or shorter than was said, how many of its iterations are done.
+    /// Of a job that is other than was said, how many of its iterations are done; again and again where that tells how fast
+    /// it is where it is.
     fn reports(&mut self, index: usize, epoch: u64) {
         let training = &self.trainings[index];
         let all = self.arrivals[index].spec.work.iterations;
         let Some(all) = all.filter(|_| training.epoch == epoch && !training.is_over()) else { return };
         let iterations = training.iterations_of(all, self.now);
-        let sample = Sample { at: self.now, iterations, loss: None };
+        let sample = Sample { at: self.now, iterations, loss: None, used: None };
         for job in training.members.iter().filter_map(|member| member.job) {
             self.engine.observe(self.now, Event::Progress { job, sample });
+        }
+        if matches!(self.estimates, Estimates::Scaling { .. }) {
+            self.agenda.add(self.now + REPORTS_AFTER, Happening::Reports { training: index, epoch });
         }
     }
 

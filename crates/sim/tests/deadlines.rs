@@ -58,6 +58,16 @@ fn sizes_come_from_a_table_and_work_is_told_as_it_was_asked_for() {
 }
 
 #[test]
+fn sizes_that_are_slower_than_a_smaller_one_are_not_used_and_those_left_out_are_not_available() {
+    let falls = job("{scaling: {1: 10, 2: 19, 4: 15}, work: {duration: 10m}}");
+    let scaling = falls.spec.scaling.as_ref().unwrap();
+    assert_eq!((scaling.useful().len(), scaling.sizes().len()), (2, 3), "edf asks for the largest of them");
+    let holes = job("{scaling: {1: 10, 4: 30}, work: {duration: 10m}}");
+    let sizes = holes.spec.scaling.as_ref().unwrap().useful();
+    assert_eq!(sizes.iter().map(|(size, _)| *size).collect::<Vec<_>>(), [1, 4]);
+}
+
+#[test]
 fn a_table_may_be_shared_by_name() {
     let shared = document("Scaling", "resnet", "{sizes: {1: 1.0, 2: 1.5}}")
         + &document("TrainingJob", "it", "{scaling: resnet, work: {duration: 1m}}");
@@ -98,6 +108,11 @@ fn what_makes_no_sense_is_refused_with_its_place() {
     refused(
         "{work: {duration: 1m}, deadline: {after: 0s}}",
         "48: the deadline is over when the job is submitted",
+        None,
+    );
+    refused(
+        "{work: {duration: 0s}, deadline: {after: 1h}}",
+        "25: the duration of a job is more than nothing",
         None,
     );
     refused(

@@ -672,7 +672,7 @@ fn a_workload_says_all_that_is_drawn_and_nothing_else() {
         ),
         (
             workload("  {arrivals: {poisson: {load: 0.8}, at: [0s]}}"),
-            ":11:14: arrivals are one of `trace`, `at` and `poisson`",
+            ":11:14: arrivals are one of `trace`, `at`, `poisson` and `within`",
             None,
         ),
         (

@@ -8,7 +8,7 @@ use metronome_core::id::{NodeId, QueueId};
 use metronome_core::job::{Capabilities, Deadline, Gang, Priority, RoleKind, Topology};
 use metronome_core::policy::{
     Deadlines, Gangs, Links, Moving, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing,
-    Slowdowns, Weights,
+    Slowdowns, Throttling, Weights,
 };
 use metronome_core::units::{Bandwidth, Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Memory, Share};
 use metronome_sim::model::{self, Pattern};
@@ -144,6 +144,7 @@ fn a_policy_keeps_what_its_base_says() {
             links: Links::Shared,
             slowdowns: Slowdowns::Weighed,
             moving: Moving::Never,
+            throttling: Throttling::Never,
             deadlines: Deadlines::Ignored,
         }
     );

@@ -74,8 +74,13 @@ pub fn policy(name: &str) -> Policy {
 }
 
 pub fn scenario(cluster: Cluster, jobs: impl IntoIterator<Item = (u64, JobSpec)>) -> Scenario {
-    let arrival =
-        |(at, spec)| Arrival { at: Instant::from_secs(at), spec: Arc::new(spec), training: None, asks: None };
+    let arrival = |(at, spec)| Arrival {
+        at: Instant::from_secs(at),
+        spec: Arc::new(spec),
+        training: None,
+        asks: None,
+        learning: None,
+    };
     with_arrivals(cluster, jobs.into_iter().map(arrival).collect())
 }
 
@@ -89,6 +94,7 @@ pub fn training_scenario(
         spec: Arc::new(spec),
         training: Some(Arc::new(model)),
         asks: None,
+        learning: None,
     };
     with_arrivals(cluster, jobs.into_iter().map(arrival).collect())
 }

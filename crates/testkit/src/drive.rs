@@ -12,9 +12,10 @@ use metronome_core::id::{
 use metronome_core::job::{JobSpec, Life};
 use metronome_core::plan::{Part, Step, StepId};
 use metronome_core::policy::Policy;
+use metronome_core::progress::Sample;
 use metronome_core::queue::Queue;
 use metronome_core::report::Failure;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::units::{Duration, Instant, Iterations};
 
 use crate::build;
 
@@ -47,6 +48,14 @@ pub enum Op {
     BudgetChanges(u32, u32),
     /// A queue comes, or is described anew.
     QueueChanges(u32, Box<Queue>),
+    /// A job reports so many iterations, such a metric, and so many seconds of CPU; now, or as if it were later.
+    Reports {
+        which: usize,
+        iterations: u64,
+        metric: f64,
+        used: u64,
+        ahead: u64,
+    },
 }
 
 #[derive(Debug)]
@@ -133,6 +142,11 @@ impl Driver {
             Op::BudgetChanges(budget, allowed) => {
                 Some(Event::Budget { budget: BudgetId(*budget), allowed: *allowed })
             }
+            Op::Reports { which, iterations, metric, used, ahead } => self.job(*which, |_| true).map(|job| {
+                let (at, used) = (self.now + Duration::from_secs(*ahead), Some(Duration::from_secs(*used)));
+                let (iterations, loss) = (Iterations(*iterations), Some(*metric));
+                Event::Progress { job, sample: Sample { at, iterations, loss, used } }
+            }),
             Op::QueueChanges(queue, described) => {
                 Some(Event::Queue { queue: QueueId(*queue), described: (**described).clone() })
             }

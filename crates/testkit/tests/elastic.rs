@@ -348,6 +348,18 @@ fn jobs(curves: Curves) -> impl Strategy<Value = JobSpec> {
     )
 }
 
+/// Half an hour after all this, in which nobody came or went, with the steps that were taken in it.
+fn left_alone_after(ops: &[Op]) -> Driver {
+    let mut driver = Driver::new(racks(2, 2, 4), policy("metronome"));
+    for op in ops {
+        driver.apply(op);
+        driver.settle();
+    }
+    driver.steps.clear();
+    (0..60).for_each(|_| pass(&mut driver, 30));
+    driver
+}
+
 /// Nothing goes wrong: jobs come and end, and time passes.
 fn fair_weather(curves: Curves) -> impl Strategy<Value = Op> {
     prop_oneof![
@@ -429,13 +441,7 @@ proptest! {
     fn while_nobody_comes_or_goes_gangs_come_to_rest(
         ops in prop::collection::vec(fair_weather(Curves::Unsaid), 1..40)
     ) {
-        let mut driver = Driver::new(racks(2, 2, 4), policy("metronome"));
-        for op in &ops {
-            driver.apply(op);
-            driver.settle();
-        }
-        driver.steps.clear();
-        (0..60).for_each(|_| pass(&mut driver, 30));
+        let driver = left_alone_after(&ops);
         let mut resized: Vec<JobId> = Vec::new();
         for step in &driver.steps {
             if let Action::Rescale { from, to } = &step.action {
@@ -453,13 +459,7 @@ proptest! {
     fn those_who_share_by_what_it_is_worth_come_to_rest_too(
         ops in prop::collection::vec(fair_weather(Curves::SomeSaid), 1..40)
     ) {
-        let mut driver = Driver::new(racks(2, 2, 4), policy("metronome"));
-        for op in &ops {
-            driver.apply(op);
-            driver.settle();
-        }
-        driver.steps.clear();
-        (0..60).for_each(|_| pass(&mut driver, 30));
+        let driver = left_alone_after(&ops);
         let resized = driver.steps.iter().filter(|step| matches!(step.action, Action::Rescale { .. })).count();
         let running = driver.engine.state().plan.len();
         prop_assert!(resized <= 4 * running, "{resized} changes of {running} in half an hour");

@@ -8,11 +8,11 @@ use metronome_core::decide::decide;
 use metronome_core::engine::{Engine, State};
 use metronome_core::id::{IdVec, QueueId};
 use metronome_core::job::{
-    Binding, Deadline, Gang, JobSpec, Life, OnMiss, Priority, Role, RoleKind, Teams, Topology,
+    Binding, Deadline, Gang, JobSpec, Life, OnMiss, Priority, Role, RoleKind, Target, Teams, Topology,
 };
 use metronome_core::policy::{Order, Parts, Policy, Weights};
 use metronome_core::queue::{Queue, QueueUser};
-use metronome_core::units::{Duration, Gpus, Instant, Share};
+use metronome_core::units::{Cpu, Duration, Gpus, Instant, Iterations, Resources, Share};
 use metronome_testkit::build::{gpu_member, gpus, policy, preemptible, racks, share};
 use metronome_testkit::drive::{Driver, Op};
 use proptest::prelude::*;
@@ -89,6 +89,12 @@ fn jobs() -> impl Strategy<Value = JobSpec> {
                 let on_miss = [OnMiss::Run, OnMiss::Suspend, OnMiss::Fail][seconds as usize / 3 % 3];
                 spec.deadline = Some(Deadline { at, binding, value: 1, on_miss });
             }
+            // Some say how many iterations they have, and what their metric is to be.
+            if seconds.is_multiple_of(5) {
+                spec.work.cpu = Some(Cpu::cores(1 + seconds / 40));
+                spec.work.iterations = (seconds % 2 == 0).then_some(Iterations(seconds * 2));
+                spec.work.target = (seconds % 3 > 0).then_some(Target::AtMost(0.1));
+            }
             if stays { spec } else { preemptible(spec) }
         },
     )
@@ -123,6 +129,45 @@ fn changed_queues() -> impl Strategy<Value = Op> {
     )
 }
 
+/// Processes that ask for a core and use several; some can be moved.
+fn learners() -> impl Strategy<Value = JobSpec> {
+    (1u64..9, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(uses, counted, aimed, stays)| {
+        let each = Resources { cpu: Cpu::cores(1), ..Resources::NONE };
+        let mut spec = JobSpec::workers("learner", Gang::rigid(1).unwrap(), each);
+        spec.work.cpu = Some(Cpu::cores(uses));
+        spec.work.iterations = counted.then_some(Iterations(900));
+        spec.work.target = aimed.then_some(Target::AtMost(0.1));
+        if stays { spec } else { preemptible(spec) }
+    })
+}
+
+fn lessons() -> impl Strategy<Value = Op> {
+    let which = 0usize..8;
+    prop_oneof![
+        4 => learners().prop_map(|spec| Op::Submit(Box::new(spec))),
+        1 => which.clone().prop_map(Op::End),
+        6 => which.clone().prop_map(Op::StepSucceeds),
+        1 => which.clone().prop_map(Op::StepFails),
+        1 => which.clone().prop_map(Op::NodeGoes),
+        1 => which.prop_map(Op::NodeComes),
+        4 => (0u64..30).prop_map(|seconds| Op::Pass(Duration::from_secs(seconds))),
+        12 => reports(),
+    ]
+}
+
+/// What makes sense, and what does not: numbers that are none, iterations that go back, clocks that run ahead.
+fn reports() -> impl Strategy<Value = Op> {
+    let metric = prop_oneof![
+        8 => 0.0f64..3.0,
+        1 => Just(f64::NAN),
+        1 => Just(f64::INFINITY),
+        1 => -1e300f64..1e300,
+    ];
+    (0usize..8, 0u64..1000, metric, 0u64..1000, prop_oneof![9 => Just(0u64), 1 => 0u64..1_000_000]).prop_map(
+        |(which, iterations, metric, used, ahead)| Op::Reports { which, iterations, metric, used, ahead },
+    )
+}
+
 fn ops() -> impl Strategy<Value = Op> {
     let which = 0usize..8;
     prop_oneof![
@@ -137,6 +182,7 @@ fn ops() -> impl Strategy<Value = Op> {
         2 => which.prop_map(Op::NodeComes),
         4 => (0u64..120).prop_map(|seconds| Op::Pass(Duration::from_secs(seconds))),
         1 => changed_queues(),
+        6 => reports(),
     ]
 }
 
@@ -185,10 +231,34 @@ proptest! {
         let mut driver = driver(policy);
         for op in &ops {
             driver.apply(op);
+            let cycles = driver.engine.state().cycles;
             driver.poll();
             let again = decide(&driver.engine.snapshot(), driver.engine.policy());
             prop_assert_eq!(again.amendment.changes.len(), 0, "{:?}", again.amendment);
             prop_assert_eq!(again.lanes, vec![]);
+            // Weights follow reports, which are looked at when the next decision is due.
+            if driver.engine.state().cycles > cycles {
+                prop_assert_eq!(again.weights, vec![]);
+            }
+        }
+    }
+
+    #[test]
+    fn deciding_again_about_those_who_share_cores_changes_nothing(
+        policy in policies(), ops in prop::collection::vec(lessons(), 1..100)
+    ) {
+        let mut driver = driver(policy);
+        for op in &ops {
+            driver.apply(op);
+            let cycles = driver.engine.state().cycles;
+            driver.poll();
+            let state = driver.engine.state();
+            prop_assert_eq!(state.alarms, 0, "{:?}", state.last_alarm);
+            let again = decide(&driver.engine.snapshot(), driver.engine.policy());
+            prop_assert_eq!(again.amendment.changes.len(), 0, "{:?}", again.amendment);
+            if state.cycles > cycles {
+                prop_assert_eq!(again.weights, vec![]);
+            }
         }
     }
 

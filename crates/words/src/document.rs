@@ -33,12 +33,17 @@ pub struct Document<'a> {
 
 /// How a job stands to its deadline.
 #[derive(Debug, Serialize)]
-struct DeadlineText {
+pub(crate) struct DeadlineText {
     at_s: f64,
     verdict: Option<&'static str>,
     end_s: Option<f64>,
     members_enough: Option<u32>,
     error: f64,
+    /// The earliest deadline that it could be booked for, where nothing is booked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    earliest_s: Option<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    in_the_way: Vec<String>,
 }
 
 /// What is foreseen of one job.
@@ -124,7 +129,7 @@ pub fn document_foreseeing<'a>(
     Document { forecast: Some(foreseen.document()), ..document(explanation, names) }
 }
 
-fn deadline(due: &Due) -> DeadlineText {
+pub(crate) fn deadline(due: &Due) -> DeadlineText {
     DeadlineText {
         at_s: due.deadline.as_secs_f64(),
         verdict: due.verdict.map(|verdict| match verdict {
@@ -135,6 +140,8 @@ fn deadline(due: &Due) -> DeadlineText {
         end_s: due.ends.map(Instant::as_secs_f64),
         members_enough: due.enough,
         error: due.error.as_f64(),
+        earliest_s: due.earliest.map(Instant::as_secs_f64),
+        in_the_way: due.in_the_way.iter().map(ToString::to_string).collect(),
     }
 }
 

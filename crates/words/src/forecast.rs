@@ -5,7 +5,7 @@ use metronome_core::id::JobId;
 use metronome_core::units::Instant;
 
 use crate::document::ForecastDocument;
-use crate::{after_the_beginning, count, fact};
+use crate::{count, fact, since_a_beginning};
 
 /// What an outlook says about one job.
 #[derive(Clone, Copy, Debug)]
@@ -59,9 +59,11 @@ impl<'a> Foreseen<'a> {
     }
 
     fn at(&self, at: Instant) -> String {
-        match at == self.from {
-            true => "at once".into(),
-            false => format!("in {}, {}", at.since(self.from), after_the_beginning(at)),
+        let after = at.since(self.from);
+        match since_a_beginning(at) {
+            _ if at == self.from => "at once".into(),
+            Some(time) => format!("in {after}, {time}"),
+            None => format!("in {after}"),
         }
     }
 

@@ -13,7 +13,8 @@ use std::fmt::Write;
 use metronome_core::id::{JobId, NodeId};
 use metronome_core::job::Priority;
 use metronome_core::plan::Assignment;
-use metronome_core::report::{Ahead, Best, Due, Explanation, Failure, Reason, State};
+use metronome_core::progress::Category;
+use metronome_core::report::{Ahead, Best, Due, Explanation, Failure, Learned, Reason, State};
 use metronome_core::timetable::Verdict;
 use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources};
 
@@ -42,6 +43,14 @@ pub fn lines_now(explanation: &Explanation, names: &impl Names) -> String {
 
 fn after_the_beginning(at: Instant) -> String {
     format!("{} after the beginning", Duration(at.0))
+}
+
+/// No world with a beginning lasts so long: a time beyond is one of the calendar.
+const LONGEST_WORLD: Instant = Instant(20 * 365 * 24 * Duration::HOUR.0);
+
+/// Where a time is counted from a beginning that means something to people.
+fn since_a_beginning(at: Instant) -> Option<String> {
+    (at < LONGEST_WORLD).then(|| after_the_beginning(at))
 }
 
 /// One line: a word for what it is about, and what there is to say.
@@ -79,6 +88,9 @@ fn told(explanation: &Explanation, names: &impl Names, submitted: Option<String>
     }
     if let Some(due) = explanation.due.as_ref().filter(|_| !over) {
         fact("deadline", will_be_in_time(due));
+    }
+    if let Some(learned) = explanation.learned.as_ref().filter(|_| !over) {
+        fact("progress", what_it_learns(learned));
     }
     if let Some(assignment) = &explanation.assignment {
         fact("nodes", nodes(assignment, names));
@@ -127,9 +139,32 @@ pub fn priority_name(priority: Priority) -> String {
     }
 }
 
+/// How much a job still learns, what is left of it, and what is odd about its reports.
+fn what_it_learns(learned: &Learned) -> String {
+    let mut text = match learned.category {
+        Category::Progressing => "it learns",
+        Category::Watching => "it learns little",
+        Category::Converged => "it hardly learns any more",
+    }
+    .to_owned();
+    if let Some(gains) = learned.gains_in_an_hour {
+        text += &format!("; another hour alone would take {:.1} % off its metric", gains.as_f64() * 100.0);
+    }
+    if let Some(left) = learned.left {
+        text += &format!("; {left} of work left");
+    }
+    if !learned.is_believed {
+        text += ", which is not believed: it has used more than twice what it was to need";
+    }
+    if learned.odd > 0 {
+        text += &format!("; {} made no sense", count(learned.odd, "report"));
+    }
+    text
+}
+
 /// Whether a job will be in time, by how much, and how sure that is.
-fn will_be_in_time(due: &Due) -> String {
-    let Due { deadline, verdict, ends, enough, error } = due;
+pub fn will_be_in_time(due: &Due) -> String {
+    let Due { deadline, verdict, ends, enough, error, .. } = due;
     let end = ends.map(|ends| match ends <= *deadline {
         true => format!("done {} before it", deadline.since(ends)),
         false => format!("done {} after it", ends.since(*deadline)),
@@ -145,9 +180,19 @@ fn will_be_in_time(due: &Due) -> String {
     match (verdict, &end) {
         (Some(Verdict::Promised), Some(end)) => format!("promised: {end}, whoever comes{off}"),
         (Some(Verdict::Planned), Some(end)) => format!("planned: {end}, unless others need its place{off}"),
-        (Some(_), _) => format!("nothing is booked for it: {}{off}", saved()),
+        (Some(_), _) => format!("nothing is booked for it: {}{}{off}", saved(), what_would_save(due)),
         (None, _) => format!("nobody sees to it: {}", saved()),
     }
+}
+
+/// A later deadline, or that another were not there.
+fn what_would_save(due: &Due) -> String {
+    let Due { deadline, earliest, in_the_way, .. } = due;
+    let later = earliest.filter(|earliest| earliest > deadline);
+    let later = later.map(|earliest| format!("; a deadline {} later can be kept", earliest.since(*deadline)));
+    let names: Vec<String> = in_the_way.iter().map(|name| format!("`{name}`")).collect();
+    let without = (!names.is_empty()).then(|| format!("; so can its own without {}", names.join(" or ")));
+    [later, without].into_iter().flatten().collect()
 }
 
 fn nearest_to_room(best: &Best, names: &impl Names) -> String {

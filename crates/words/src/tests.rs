@@ -151,7 +151,30 @@ fn waiting() -> Explanation {
         best: Some(Best { level: Level(0), domain: Arc::from("rack-1"), fit: 2, members: 4 }),
         assignment: None,
         due: None,
+        learned: None,
     }
+}
+
+#[test]
+fn a_job_hears_what_it_still_learns_and_whether_it_is_believed() {
+    let learned = Learned {
+        category: Category::Converged,
+        left: Some(Duration::from_secs(600)),
+        gains_in_an_hour: Some(Share(3_000)),
+        is_believed: true,
+        odd: 0,
+    };
+    let said = |learned: &Learned| {
+        let text = lines(&Explanation { learned: Some(learned.clone()), ..waiting() }, &Numbered);
+        text.lines().find_map(|line| line.strip_prefix("progress   ")).unwrap().to_owned()
+    };
+    let hardly =
+        "it hardly learns any more; another hour alone would take 0.3 % off its metric; 10m of work left";
+    assert_eq!(said(&learned), hardly);
+    let lies = Learned { is_believed: false, odd: 2, ..learned };
+    let doubt =
+        ", which is not believed: it has used more than twice what it was to need; 2 reports made no sense";
+    assert_eq!(said(&lies), format!("{hardly}{doubt}"));
 }
 
 fn running() -> Explanation {
@@ -254,6 +277,8 @@ fn a_job_hears_whether_it_will_be_in_time_and_what_would_save_it() {
         ends: Some(Instant::from_secs(3000)),
         enough: Some(2),
         error: Share(80_000),
+        earliest: None,
+        in_the_way: Vec::new(),
     };
     let said = |due: &Due| {
         let text = lines(&Explanation { due: Some(due.clone()), ..waiting() }, &Numbered);
@@ -264,6 +289,16 @@ fn a_job_hears_whether_it_will_be_in_time_and_what_would_save_it() {
     assert_eq!(said(&planned), "planned: done 10m before it, unless others need its place");
     let pending = Due { verdict: Some(Verdict::Pending), error: Share::NONE, ..due.clone() };
     assert_eq!(said(&pending), "nothing is booked for it: in time with 2 members from now on");
+    let saved = Due {
+        earliest: Some(Instant::from_secs(4200)),
+        in_the_way: vec!["bert".into(), "gpt".into()],
+        ..pending.clone()
+    };
+    assert_eq!(
+        said(&saved),
+        "nothing is booked for it: in time with 2 members from now on; a deadline 10m later can be kept; so can its \
+         own without `bert` or `gpt`"
+    );
     let late = Due { ends: Some(Instant::from_secs(3660)), enough: None, ..pending };
     assert_eq!(said(&late), "nothing is booked for it: at its fastest done 1m after it");
     let unseen = Due { verdict: None, ..late };

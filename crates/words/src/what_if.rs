@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use metronome_core::forecast::{Change, Forecast, MOST_EVENTS, Shift, Stopped, WhatIf};
+use metronome_core::forecast::{Change, Forecast, Gives, GivesWay, MOST_EVENTS, Shift, Stopped, WhatIf};
 use metronome_core::units::Instant;
 
-use crate::document::{ForecastDocument, ReasonText};
-use crate::{Foreseen, Names, after_the_beginning, count, fact, sentence};
+use crate::document::{DeadlineText, ForecastDocument, ReasonText, deadline};
+use crate::{Foreseen, Names, count, fact, sentence, since_a_beginning, will_be_in_time};
 
 /// How many of those who would be delayed are named to people; programs get all.
 const MOST_NAMED: usize = 20;
@@ -17,13 +17,17 @@ const MOST_NAMED: usize = 20;
 pub fn what_if_lines(job: &str, at: Instant, answer: &WhatIf, names: &impl Names) -> String {
     let mut text = String::new();
     fact(&mut text, "job", job);
-    fact(&mut text, "submitted", &after_the_beginning(at));
+    fact(&mut text, "submitted", &since_a_beginning(at).unwrap_or_else(|| "now".into()));
     match answer {
         WhatIf::Refused(reason) => fact(&mut text, "refused", &sentence(reason, names)),
-        WhatIf::Taken { job, outlook, changes, without } => {
+        WhatIf::Taken { job, outlook, changes, without, due, gives_way } => {
             text.extend(Foreseen::of(outlook, *job).map(|foreseen| foreseen.lines()));
+            if let Some(due) = due {
+                fact(&mut text, "deadline", &will_be_in_time(due));
+            }
             text.push('\n');
             text.push_str(&others(changes));
+            text.push_str(&bookings(gives_way));
             if [outlook.stopped, *without].contains(&Stopped::TooFar) {
                 writeln!(text, "what lies more than {MOST_EVENTS} events ahead was not looked at")
                     .expect("a string takes everything");
@@ -40,6 +44,27 @@ fn others(changes: &[Change]) -> String {
     }
     let mut text = listed("would be delayed", &later);
     text.push_str(&listed("would come sooner", &sooner));
+    text
+}
+
+/// Whose bookings would have less in them.
+fn bookings(gives_way: &[GivesWay]) -> String {
+    let mut text = String::new();
+    if !gives_way.is_empty() {
+        let jobs = count(u32::try_from(gives_way.len()).unwrap_or(u32::MAX), "job");
+        writeln!(text, "{jobs} with a deadline would give way:").expect("a string takes everything");
+    }
+    for GivesWay { job, how } in gives_way.iter().take(MOST_NAMED) {
+        let how = match how {
+            Gives::Everything => "nothing would be booked for it any more".into(),
+            Gives::Members { to: 0, .. } => "it would be stopped for now, and be in time".into(),
+            Gives::Members { from, to } => {
+                format!("it would have {to} instead of {} now, and be in time", count(*from, "member"))
+            }
+            Gives::Time(later) => format!("it would be done {later} later, and be in time"),
+        };
+        writeln!(text, "  {job}: {how}").expect("a string takes everything");
+    }
     text
 }
 
@@ -84,6 +109,20 @@ pub struct WhatIfDocument<'a> {
     refused: Option<ReasonText>,
     forecast: Option<ForecastDocument>,
     changes: Vec<ChangeDocument<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<DeadlineText>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    gives_way: Vec<GivesWayDocument<'a>>,
+}
+
+/// A job with a deadline from whose booking something would be taken.
+#[derive(Debug, Serialize)]
+struct GivesWayDocument<'a> {
+    job: &'a str,
+    /// Members it has now, and would have; null where that would not change.
+    members: Option<[u32; 2]>,
+    /// How much later it would be done; null where nothing would be booked for it any more.
+    later_s: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -107,14 +146,35 @@ pub fn what_if_document<'a>(
     answer: &'a WhatIf,
     names: &impl Names,
 ) -> WhatIfDocument<'a> {
-    let (refused, forecast, changes) = match answer {
-        WhatIf::Refused(reason) => (Some(ReasonText::of(reason, names)), None, Vec::new()),
-        WhatIf::Taken { job, outlook, changes, .. } => {
-            let forecast = Foreseen::of(outlook, *job).map(|foreseen| foreseen.document());
-            (None, forecast, changes.iter().map(change_document).collect())
-        }
+    let empty = WhatIfDocument {
+        version: 1,
+        job,
+        submitted_s: at.as_secs_f64(),
+        refused: None,
+        forecast: None,
+        changes: Vec::new(),
+        deadline: None,
+        gives_way: Vec::new(),
     };
-    WhatIfDocument { version: 1, job, submitted_s: at.as_secs_f64(), refused, forecast, changes }
+    match answer {
+        WhatIf::Refused(reason) => WhatIfDocument { refused: Some(ReasonText::of(reason, names)), ..empty },
+        WhatIf::Taken { job, outlook, changes, due, gives_way, .. } => WhatIfDocument {
+            forecast: Foreseen::of(outlook, *job).map(|foreseen| foreseen.document()),
+            changes: changes.iter().map(change_document).collect(),
+            deadline: due.as_ref().map(deadline),
+            gives_way: gives_way.iter().map(gives_way_document).collect(),
+            ..empty
+        },
+    }
+}
+
+fn gives_way_document(gives: &GivesWay) -> GivesWayDocument<'_> {
+    let (members, later_s) = match gives.how {
+        Gives::Everything => (None, None),
+        Gives::Members { from, to } => (Some([from, to]), Some(0.0)),
+        Gives::Time(later) => (None, Some(later.as_secs_f64())),
+    };
+    GivesWayDocument { job: &gives.job, members, later_s }
 }
 
 fn change_document(change: &Change) -> ChangeDocument<'_> {

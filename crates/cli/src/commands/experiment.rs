@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use metronome_sim::experiment::{
-    Definition, Import, Measured, Part, Study, Verdict, beside, charts, document, judge, markdown, wait_rows,
-    waits, with_results,
+    Definition, Import, Measured, Pairs, Part, Published, Study, Verdict, beside, charts, document, judge,
+    markdown, pairs, picture, published, wait_rows, waits, with_results,
 };
 use metronome_sim::import;
 use metronome_sim::outcome::Outcome;
@@ -57,8 +57,8 @@ fn run_scenarios(args: &Experiment, definition: &Definition) -> Result<Reply, Fa
     let (ready, left_out) = read_scenarios(definition, args)?;
     let mut reply = Reply::nothing();
     let experiment = name(&args.folder);
-    let mut measured =
-        Measured { experiment, seeds, scenarios: Vec::new(), waits: Vec::new(), beside: Vec::new() };
+    let mut measured = Measured::nothing(experiment, seeds);
+    let published = read_published(definition, args)?;
     for Ready { part, scenario, observed } in ready {
         let policies = policies::find_all(definition.policies_of(part), &scenario)?;
         let mut outcomes = runs::run(&scenario, &policies, 1..=seeds, Keep::Figures);
@@ -67,6 +67,11 @@ fn run_scenarios(args: &Experiment, definition: &Definition) -> Result<Reply, Fa
         if let Some(table) = &definition.waits {
             measured.waits.push((part.name.clone(), waits(table, &outcomes)));
         }
+        if let Some(table) = &definition.pairs {
+            let first = measured.scenarios.is_empty();
+            let beside = if first { &published } else { &Published::new() };
+            measured.pairs.extend(pairs(table, &part.name, &outcomes, beside));
+        }
         outcomes.extend(observed);
         measured.beside.extend(beside(part, &outcomes));
         let comparison = Comparison::of(&scenario.name, &outcomes).without_times();
@@ -74,10 +79,16 @@ fn run_scenarios(args: &Experiment, definition: &Definition) -> Result<Reply, Fa
     }
     let verdicts = judge(&definition.bars, &measured);
     match left_out.is_empty() {
-        true => write(&args.folder, definition, &measured, &verdicts)?,
+        true => write(&args.folder, definition, &measured, &verdicts, &published)?,
         false => reply = reply.remarking(left_out.join("\n") + NOT_WRITTEN),
     }
     Ok(judged(reply.saying(words(&measured, &verdicts)), &verdicts))
+}
+
+/// What others have published, where a definition asks for it.
+fn read_published(definition: &Definition, args: &Experiment) -> Result<Published, Failure> {
+    let data = args.data.as_deref().unwrap_or(Path::new(""));
+    Ok(definition.pairs.as_ref().map_or(Ok(Published::new()), |table| published(table, data))?)
 }
 
 /// Half an answer must not take the place of a whole one.
@@ -173,10 +184,15 @@ fn write(
     definition: &Definition,
     measured: &Measured,
     verdicts: &[Verdict],
+    published: &Published,
 ) -> Result<(), Failure> {
+    let first = measured.scenarios.first().map(|(name, _)| name);
+    let of_first: Vec<Pairs> =
+        measured.pairs.iter().filter(|of| Some(&of.scenario) == first).cloned().collect();
+    let drawn = definition.pairs.iter().map(|table| picture(table, &of_first, published, measured.seeds));
     let written = Written {
         results: document(measured, verdicts),
-        charts: charts(&definition.charts, measured),
+        charts: charts(&definition.charts, measured).into_iter().chain(drawn).collect(),
         markdown: markdown(measured, definition, verdicts),
     };
     written.put_into(folder)

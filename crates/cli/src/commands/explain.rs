@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::journal::Past;
 use crate::names::InState;
 use crate::reply::{Format, Reply};
+use crate::server;
 
 /// Say in which state a job is and why, from a recorded journal or a running scheduler
 #[derive(Debug, Args)]
@@ -43,18 +44,8 @@ pub(crate) fn run(args: &Explain) -> Result<Reply, Failure> {
     }
 }
 
-#[cfg(not(feature = "kubernetes"))]
-fn from_server(_: &Explain, server: &str) -> Result<Reply, Failure> {
-    let failure = Failure::input(format!("ask {server}: this binary was built without `kubernetes`"));
-    Err(failure.hint("cargo build --release -p metronome-cli --features kubernetes"))
-}
-
-#[cfg(feature = "kubernetes")]
 fn from_server(args: &Explain, server: &str) -> Result<Reply, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::world("start a thread").because(&error))?;
-    let asked = runtime.block_on(metronome_kubernetes::ask::explain(server, &args.job));
-    let document = asked.map_err(|error| Failure::from_world(&error))?;
+    let document = server::explain(server, &args.job)?;
     Ok(match args.output {
         Format::Json => Reply::json(&document),
         Format::Human => Reply::text(document["text"].as_str().unwrap_or_default()),

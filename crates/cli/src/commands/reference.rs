@@ -180,6 +180,7 @@ fn moving(moving: Moving) -> &'static str {
     match moving {
         Moving::Never => "never",
         Moving::ForGain => "where it pays",
+        Moving::Speculative => "who learns little",
     }
 }
 

@@ -17,6 +17,7 @@ use crate::journal::Past;
 use crate::names::InState;
 use crate::policies;
 use crate::reply::{Format, Reply};
+use crate::server;
 
 /// Say when a job would start and end if it were submitted, and whom it would delay
 #[derive(Debug, Args)]
@@ -51,6 +52,9 @@ struct World {
     /// Ask at a time of a scenario, simulated up to then
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
+    /// Ask now, in the cluster of a running scheduler that listens there, such as http://127.0.0.1:8089
+    #[arg(long, value_name = "URL", conflicts_with = "at")]
+    server: Option<String>,
 }
 
 pub(crate) fn run(args: &WhatIf) -> Result<Reply, Failure> {
@@ -75,11 +79,17 @@ struct Moment {
 impl Moment {
     fn of(args: &WhatIf) -> Result<Self, Failure> {
         let at = args.at.map(|after| Instant::START + after);
-        match (&args.world.journal, &args.world.scenario) {
-            (Some(journal), _) => Self::of_journal(journal, at),
-            (None, Some(scenario)) => Self::of_scenario(args, scenario, at.unwrap_or(Instant::START)),
-            (None, None) => unreachable!("one of them is required"),
+        match &args.world {
+            World { journal: Some(journal), .. } => Self::of_journal(journal, at),
+            World { scenario: Some(file), .. } => Self::of_scenario(args, file, at.unwrap_or(Instant::START)),
+            World { server: Some(server), .. } => Self::of_server(server),
+            World { .. } => unreachable!("one of them is required"),
         }
+    }
+
+    fn of_server(server: &str) -> Result<Self, Failure> {
+        let state = server::state(server)?;
+        Ok(Self { now: state.now, state, within_node: None })
     }
 
     /// A journal does not say how fast GPUs of one node talk to each other: that is taken to be free.

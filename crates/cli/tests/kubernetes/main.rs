@@ -3,3 +3,4 @@
 mod explain;
 mod failover;
 mod replica;
+mod what_if;

@@ -8,11 +8,14 @@
 //! The timetable stands until somebody's size is to change, or somebody has come, gone or lost its place: so deciding again
 //! changes nothing.
 
+mod advise;
 mod books;
 mod earliest;
+mod family;
 mod filled;
 mod grow;
 mod need;
+mod others;
 mod pools;
 mod promised;
 mod settle;
@@ -20,15 +23,17 @@ mod settle;
 use super::admit::Rules;
 use super::draft::Draft;
 use crate::id::JobId;
+use crate::job::Job;
 use crate::policy::Deadlines;
 use crate::report::Reason;
 use crate::snapshot::Snapshot;
 use crate::timetable::Timetable;
 use crate::units::Instant;
 
-use books::{Booked, Books};
+use books::Books;
 use need::Timed;
 
+pub(crate) use advise::{Advice, advise};
 pub(super) use pools::Pools;
 pub(super) use settle::settle;
 
@@ -74,13 +79,7 @@ fn stands(snapshot: &Snapshot<'_>, jobs: &[Timed<'_>], pools: &Pools) -> bool {
 }
 
 fn as_it_stands(mut books: Books<'_>) -> Schedule {
-    books.leave_room_for_the_unbooked();
-    for at in 0..books.jobs.len() {
-        let entry = books.before(at);
-        if let Some((entry, booking)) = entry.and_then(|entry| Some((entry, entry.booking.clone()?))) {
-            books.book(at, Booked { booking, node: entry.node });
-        }
-    }
+    books.book_as_before();
     let timetable = books.snapshot.timetable.clone();
     Schedule { timetable, pools: Some(books.pools), stands: true, ..Schedule::default() }
 }
@@ -99,4 +98,10 @@ pub(super) fn book_start(rules: &Rules<'_>, draft: &mut Draft<'_>, id: JobId) {
     if let Some(pools) = &mut draft.pools {
         pools.leave_to_who_starts(rules.snapshot, id, &held);
     }
+}
+
+/// Whether a job that is not booked may have more than its least: only who can be stopped makes
+/// room for those who are.
+pub(super) fn may_have_extras(draft: &Draft<'_>, job: &Job) -> bool {
+    draft.pools.is_none() || pools::makes_room(job)
 }

@@ -11,6 +11,7 @@ use super::Decision;
 use super::counts::{Counts, RuleKind};
 use super::deadlines::Pools;
 use crate::cluster::NodeState;
+use crate::cpu::CpuWeight;
 use crate::devices::Devices;
 use crate::id::{GroupId, IdVec, JobId, NodeId, QueueId, ShapeId};
 use crate::job::{JobSpec, Rule, Shape, Standing};
@@ -53,6 +54,7 @@ pub(super) struct Draft<'a> {
     pub(super) standings: Vec<(JobId, Standing)>,
     pub(super) lanes: Vec<(JobId, Lane)>,
     pub(super) grounds: Vec<Ground>,
+    pub(super) weights: Vec<(JobId, CpuWeight)>,
     /// What is booked for jobs with deadlines, and what is free beside that.
     pub(super) timetable: Timetable,
     pub(super) pools: Option<Pools>,
@@ -118,6 +120,7 @@ impl<'a> Draft<'a> {
             standings: Vec::new(),
             lanes: Vec::new(),
             grounds: Vec::new(),
+            weights: Vec::new(),
             timetable: Timetable::default(),
             pools: None,
             refused: Vec::new(),
@@ -419,6 +422,7 @@ impl<'a> Draft<'a> {
             standings: self.standings,
             lanes: self.lanes,
             grounds: self.grounds,
+            weights: self.weights,
             reservations: self.reservations,
             timetable: self.timetable,
             refused: self.refused,

@@ -6,17 +6,21 @@
 //! as the move takes. So nobody is moved to and fro: each move makes things better by more than it costs. Who has rules
 //! about others, or others about it, stays where it is.
 
+mod crowded;
+mod speculative;
+
 use std::cmp::Reverse;
 
 use super::admit::Rules;
-use super::draft::Draft;
+use super::draft::{Draft, Reach};
 use super::foresee::{counts, may_look, outlook};
 use super::interleave::why_moved;
-use crate::id::JobId;
+use crate::id::{JobId, NodeId};
 use crate::job::{Job, Life};
-use crate::plan::Assignment;
+use crate::plan::{Assignment, Part};
 use crate::policy::{Moving, Policy};
-use crate::reconfiguration::{Reconfiguration, What};
+use crate::progress::CHECKED_EVERY;
+use crate::reconfiguration::{Reconfiguration, What, Why};
 use crate::units::{Duration, Instant};
 
 /// So many jobs are looked at in one decision, those with the most left to do first.
@@ -29,8 +33,35 @@ const GAIN_OVER_COST: f64 = 1.5;
 const RUNS_BETWEEN: u64 = 10;
 
 pub(super) fn migrate<'a>(rules: &Rules<'a>, policy: &Policy, draft: &mut Draft<'a>) {
-    let looks = policy.moving != Moving::Never && !draft.meetings.knows_no_links() && may_look(draft);
-    if !looks || draft.report.cut_short {
+    match policy.moving {
+        Moving::Never => {}
+        Moving::Speculative => speculative::speculate(rules, draft),
+        Moving::ForGain => {
+            move_for_links(rules, draft);
+            move_for_cores(rules, draft);
+        }
+    }
+}
+
+/// Somebody goes to where there are more cores for it, and for those it leaves.
+fn move_for_cores<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>) {
+    if draft.report.cut_short || !is_time_to_look(rules, CHECKED_EVERY) {
+        return;
+    }
+    // Whoever waits for room that is kept has waited long enough.
+    draft.heed(|_| true);
+    let best = crowded::best_move(rules, draft);
+    draft.heed(|_| false);
+    if let Some((id, place, saves)) = best {
+        let (why, what, jobs) = (Why::Room, What::Place, vec![id]);
+        let saves = Duration((saves * 1e9) as u64);
+        draft.report.reconfigured.push(Reconfiguration { why, what, jobs, saves });
+        draft.relocate(id, &rules.snapshot.jobs[id], place);
+    }
+}
+
+fn move_for_links<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>) {
+    if draft.meetings.knows_no_links() || !may_look(draft) || draft.report.cut_short {
         return;
     }
     let movable = longest_first(rules, draft);
@@ -55,6 +86,23 @@ fn longest_first<'a>(rules: &Rules<'a>, draft: &Draft<'a>) -> Vec<JobId> {
     movable.sort_unstable();
     movable.truncate(MOST_LOOKED_AT);
     movable.into_iter().map(|(_, id)| id).collect()
+}
+
+/// Once in each such stretch of time: reports come so often, and so few moves are made in a minute.
+fn is_time_to_look(rules: &Rules<'_>, every: Duration) -> bool {
+    let stretch = |at: Instant| at.0 / every.0;
+    rules.snapshot.last_pass.is_some_and(|last| stretch(last) < stretch(rules.snapshot.now))
+}
+
+/// The whole of a job of one role without GPUs on one node, if there is room for it.
+fn whole_on(rules: &Rules<'_>, draft: &Draft<'_>, id: JobId, to: NodeId) -> Option<Assignment> {
+    let spec = &rules.snapshot.jobs[id].spec;
+    let here = rules.snapshot.plan.get(id).filter(|_| !draft.timetable.governs(id))?;
+    let [role] = &spec.roles[..] else { return None };
+    let plain = role.shape.each.gpus.is_zero() && role.shape.rules.is_empty() && role.shape.groups.is_empty();
+    let fits = draft.fit_on(to, &role.shape, Reach::Unclaimed) >= here.members();
+    let part = Part::of(0, to, here.members());
+    Assignment::whole(spec, vec![part]).ok().filter(|_| plain && fits)
 }
 
 fn is_movable(rules: &Rules<'_>, id: JobId) -> bool {

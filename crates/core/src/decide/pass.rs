@@ -15,7 +15,7 @@ use super::order::{Line, Rank, Ranker};
 use super::preempt::{Grounds, Victims, gains, is_spared};
 use super::reserve::{MOST_RESERVATIONS, end_if_started, owed_from, reserve};
 use super::share::Rights;
-use super::size::{Giving, grow};
+use super::size::{Giving, give_back_what_is_idle, grow};
 use crate::id::{ClassId, Id, JobId, QueueId};
 use crate::policy::{Preemption, Queueing, Sizing};
 use crate::report::Reason;
@@ -38,6 +38,7 @@ pub(super) fn fill_what_is_free<'a>(
 ) -> Draft<'a> {
     let mut pass = Pass::new(rules, ranker);
     settle(rules, &mut pass.draft, schedule);
+    give_back_what_is_idle(rules, &mut pass.draft);
     pass.note_holdings();
     let mut line = Line::empty(ranker);
     pass.line_up(&mut line);

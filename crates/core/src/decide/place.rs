@@ -22,6 +22,7 @@ mod why;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::crowd::{Crowds, cores};
 use super::draft::{Draft, Reach};
 use super::size::Sizes;
 use crate::cluster::Level;
@@ -83,7 +84,8 @@ impl Placer {
             return Err(reason);
         }
         let requests = Requests::around(draft, self.rule);
-        let search = Search { rule: self.rule, job, sizes, reach, requests };
+        let crowds = crowds(draft, job, self.rule);
+        let search = Search { rule: self.rule, job, sizes, reach, requests, crowds };
         for range in search.ranges(draft) {
             if let Some(parts) = search.place_in(draft, range) {
                 return Ok(whole(job, parts));
@@ -99,7 +101,8 @@ impl Placer {
             return Vec::new();
         }
         let draft = Draft::beside_the_plan(snapshot);
-        let search = Search { rule: self.rule, job, sizes, reach: Reach::Unclaimed, requests: None };
+        let search =
+            Search { rule: self.rule, job, sizes, reach: Reach::Unclaimed, requests: None, crowds: None };
         let candidates = search.candidates(&draft, Scope::Everywhere, &role.shape).into_iter();
         let allowed = candidates.filter(|(node, _)| draft.forbid(&role.shape, *node).is_none());
         allowed.map(|(node, _)| node).collect()
@@ -148,6 +151,13 @@ struct Search<'a> {
     reach: Reach,
     /// Whom to leave room for, where that is looked at.
     requests: Option<Requests>,
+    /// Whom it would share cores with, where that is looked at.
+    crowds: Option<Crowds>,
+}
+
+/// Who shares the cores of nodes, for somebody who would as well.
+fn crowds(draft: &Draft<'_>, job: &Job, rule: Placement) -> Option<Crowds> {
+    (rule == Placement::Topology && job.spec.work.cpu.is_some()).then(|| Crowds::of(draft))
 }
 
 /// Least disturbance, least loss to others, then the policy's own score: greater is better.
@@ -188,7 +198,7 @@ impl<'a> Search<'a> {
         let mut found: Vec<(Loss, u64, Scope)> = if level == cluster.depth() {
             let nodes = cluster.nodes().ids().map(|node| (node, Scope::Node(node)));
             let taking = nodes.filter_map(|(node, scope)| Some((node, self.slack(draft, scope)?, scope)));
-            taking.map(|(node, slack, scope)| (self.loss(draft, node), slack, scope)).collect()
+            taking.map(|(node, slack, scope)| (self.costs(draft, node), slack, scope)).collect()
         } else {
             let domains = cluster.domains_at(level).map(Scope::Domain);
             domains.filter_map(|scope| Some((0, self.slack(draft, scope)?, scope))).collect()
@@ -203,6 +213,17 @@ impl<'a> Search<'a> {
         }
         found.sort_unstable();
         found.into_iter().map(|(_, _, scope)| scope).collect()
+    }
+
+    /// What others lose if the gang is on that node; for who shares cores, how many milliseconds it has to do already.
+    fn costs(&self, draft: &Draft<'_>, node: NodeId) -> Loss {
+        match &self.crowds {
+            Some(crowds) => {
+                let capacity = cores(draft.snapshot.cluster.node(node).capacity.cpu);
+                (crowds.drains(node, capacity) * 1e3) as Loss
+            }
+            None => self.loss(draft, node),
+        }
     }
 
     /// How many members more than needed a scope takes; none if some role does not fit.

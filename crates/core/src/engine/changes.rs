@@ -7,7 +7,6 @@ use crate::cluster::NodeState;
 use crate::id::JobId;
 use crate::job::{Job, JobSpec, Life};
 use crate::plan::{Assignment, Part};
-use crate::progress::Pace;
 use crate::units::Instant;
 
 impl Engine {
@@ -55,7 +54,8 @@ impl Engine {
         self.set_life(id, life.clone());
         if let Life::Running(held) = life {
             let job = &mut self.state.jobs[id];
-            job.progress.starts(self.state.now, held.total().gpus, Pace::of(&job.spec, &held));
+            let pace = job.pace_on(&held);
+            job.progress.starts(self.state.now, held.total().gpus, pace);
         }
         if let Some(planned) = planned {
             self.put_where_it_is(id, planned);

@@ -2,13 +2,14 @@
 
 use super::state::State;
 use super::{Ending, Engine};
+use crate::decide::{Advice, advise};
 use crate::id::JobId;
 use crate::job::{Deadline, Exit, Job, Life, OnMiss};
 use crate::policy::Deadlines;
 use crate::progress::Pace;
 use crate::report::{Due, Reason};
-use crate::scaling::Speed;
-use crate::units::{Duration, Instant};
+use crate::scaling::{Speed, useful};
+use crate::units::{Duration, Instant, Share};
 
 impl Engine {
     /// Those were refused in a decision who came since the last.
@@ -78,7 +79,7 @@ fn is_leaving(life: &Life) -> bool {
 
 impl Engine {
     /// How a job stands to its deadline.
-    pub(super) fn due(&self, id: JobId) -> Option<Due> {
+    pub fn due(&self, id: JobId) -> Option<Due> {
         let (state, job) = (&self.state, self.state.jobs.get(id)?);
         let deadline = job.spec.deadline?.at;
         let entry = state.timetable.get(id);
@@ -91,21 +92,36 @@ impl Engine {
             verdict: entry.map(|entry| entry.verdict),
             ends: booked.or_else(|| sizes.last().and_then(|(_, speed)| ends(*speed))),
             enough: enough.map(|(members, _)| *members),
-            error: state.timetable.error(),
+            error: job.fit().map_or(Share::NONE, |fit| fit.error()).max(state.timetable.error()),
+            earliest: None,
+            in_the_way: Vec::new(),
         })
+    }
+}
+
+impl Engine {
+    /// The same, and for a job for which nothing is booked what would save it: that takes as long as a decision.
+    pub(crate) fn due_and_what_would_save_it(&self, id: JobId) -> Option<Due> {
+        let due = self.due(id)?;
+        let snapshot = self.snapshot();
+        let Some(Advice { earliest, in_the_way }) = advise(&snapshot, self.state.policy.deadlines, id) else {
+            return Some(due);
+        };
+        let name = |id: &JobId| self.state.jobs.get(*id).map(|job| job.spec.name.clone());
+        Some(Due { earliest, in_the_way: in_the_way.iter().filter_map(name).collect(), ..due })
     }
 }
 
 /// The sizes of a job that are of use; the least and the most, where it is not known how it scales.
 fn sizes(job: &Job) -> Vec<(u32, Speed)> {
     if let Some(scaling) = &job.spec.scaling {
-        return scaling.useful().to_vec();
+        return useful(&job.as_measured(scaling.sizes().to_vec())).to_vec();
     }
     let elastic = job.spec.roles.iter().find(|role| role.gang.is_elastic());
     let (least, most) = elastic.map_or((1, 1), |role| (role.gang.min(), role.gang.max()));
     let in_proportion = |members: u32| Speed(Speed::PLAIN.0 * u64::from(members) / u64::from(least.max(1)));
     match elastic {
-        Some(_) => vec![(least, Speed::PLAIN), (most, in_proportion(most))],
+        Some(_) => job.as_measured(vec![(least, Speed::PLAIN), (most, in_proportion(most))]),
         None => vec![(job.spec.members(), Speed::PLAIN)],
     }
 }

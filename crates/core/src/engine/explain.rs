@@ -45,10 +45,11 @@ impl Engine {
     /// Everything there is to say about a job.
     pub fn explain(&self, id: JobId) -> Option<Explanation> {
         let explanation = self.explain_in(id, &self.line())?;
-        Some(Explanation { best: self.best_domain(id), ..explanation })
+        let due = explanation.due.is_some().then(|| self.due_and_what_would_save_it(id)).flatten();
+        Some(Explanation { best: self.best_domain(id), due, ..explanation })
     }
 
-    /// The same but for the best domain, for who explains many and asks for the line once.
+    /// The same but for the best domain and what would save a deadline, for who explains many and asks for the line once.
     pub fn explain_in(&self, id: JobId, line: &[JobId]) -> Option<Explanation> {
         let Some(job) = self.state.jobs.get(id) else { return self.explain_the_past(id) };
         let place = line.iter().position(|other| *other == id);
@@ -68,6 +69,7 @@ impl Engine {
             best: None,
             assignment: self.state.plan.get(id).map(|assignment| (**assignment).clone()),
             due: self.due(id),
+            learned: self.learned(id),
         })
     }
 
@@ -174,6 +176,7 @@ impl Engine {
             best: None,
             assignment: None,
             due: None,
+            learned: None,
         })
     }
 

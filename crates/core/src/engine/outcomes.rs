@@ -8,12 +8,13 @@ use super::{Ending, Engine};
 use crate::decide::hopeless::hopeless;
 use crate::decide::order::next_level_at;
 use crate::id::JobId;
-use crate::job::{Exit, Job, JobSpec, Life, Standing};
+use crate::job::{Exit, Idle, Job, JobSpec, Life, Standing};
 use crate::plan::{Action, Assignment, StepId};
 use crate::policy::{Policy, Preemption, Sizing};
-use crate::progress::{Pace, Progress, Sample};
+use crate::progress::Progress;
 use crate::queue::lineage;
 use crate::report::{Failure, Reason};
+use crate::scaling::Measured;
 use crate::units::{Duration, Instant};
 
 /// How many jobs that are over are remembered.
@@ -45,6 +46,8 @@ impl Engine {
             runs_since: None,
             is_to_be_repaired: false,
             times_measured: 0,
+            measured: Measured::default(),
+            idle: Idle::default(),
             shapes: Vec::new(),
             class: None,
         }
@@ -135,6 +138,7 @@ impl Engine {
         self.has_made_room(id);
         self.index.dismiss(&mut self.state, id);
         self.state.lanes.remove(&id);
+        self.state.weights.remove(&id);
         let state = life.state();
         let reason = match life {
             Life::Refused(reason) | Life::Failed(reason) => Some(reason),
@@ -160,12 +164,6 @@ impl Engine {
         self.index.line_up(&mut self.state, id);
         if self.state.policy.preemption == Preemption::ByGain {
             self.victims_may_be_had();
-        }
-    }
-
-    pub(super) fn reported(&mut self, id: JobId, sample: Sample) {
-        if let Some(job) = self.state.jobs.get_mut(id) {
-            job.progress.reported(sample);
         }
     }
 
@@ -222,8 +220,10 @@ impl Engine {
         self.no_longer_runs(id);
         let now = self.state.now;
         let job = &mut self.state.jobs[id];
-        job.progress.starts(since, held.total().gpus, Pace::of(&job.spec, held));
+        let pace = job.pace_on(held);
+        job.progress.starts(since, held.total().gpus, pace);
         job.runs_since = Some(since);
+        job.begins_to_use();
         job.is_to_be_repaired = false;
         // When it will be gone is known better now, and so what may be started beside what is booked.
         self.state.dirty |= self.state.timetable.iter().next().is_some();

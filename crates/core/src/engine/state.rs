@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Settings;
 use crate::cluster::{Cluster, Name};
+use crate::cpu::CpuWeight;
 use crate::groups::Groups;
 use crate::id::{BudgetId, IdVec, JobId, QueueId, Window};
 use crate::job::Job;
@@ -55,6 +56,12 @@ pub struct State {
     /// What that was decided on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grounds: Vec<Ground>,
+    /// How much of their nodes' CPU jobs have beside others, where that is not the usual.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub weights: BTreeMap<JobId, CpuWeight>,
+    /// What the job in the middle learned when it was last decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usual_learning: Option<f64>,
     /// What the last decision changed for running jobs because of links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reconfigured: Vec<Reconfiguration>,
@@ -119,6 +126,8 @@ impl State {
             timetable: Timetable::default(),
             lanes: BTreeMap::new(),
             grounds: Vec::new(),
+            weights: BTreeMap::new(),
+            usual_learning: None,
             reconfigured: Vec::new(),
             pass: 1,
             last_pass: None,

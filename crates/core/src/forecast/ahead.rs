@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::agenda::{Agenda, Happening};
+use super::gives_way::{GivesWay, gives_way};
 use super::length::left;
 use super::{Forecast, Guesses, Length, MOST_EVENTS, Outlook, Sought, Stopped};
 use crate::engine::{Ending, Engine, Event, State, UnderWay};
 use crate::id::JobId;
 use crate::job::{Checkpointing, Job, JobSpec, Life};
 use crate::plan::{Action, StepId};
-use crate::policy::Gangs;
-use crate::report::Reason;
+use crate::policy::{Deadlines, Gangs};
+use crate::report::{Due, Reason};
 use crate::units::{Duration, Instant};
 
 pub(super) struct Ahead {
@@ -66,6 +67,21 @@ impl Ahead {
             self.seen.insert(id, unseen(job));
         }
         id
+    }
+
+    /// Goes on until it is decided whether a job with a deadline will be in time, and says so; who gives way for it is told
+    /// by the bookings before and after.
+    pub(super) fn until_judged(&mut self, job: JobId) -> Option<(Due, Vec<GivesWay>)> {
+        let before = self.engine.state().timetable.clone();
+        let looks = self.engine.policy().deadlines != Deadlines::Ignored;
+        self.engine.job(job)?.spec.deadline.filter(|_| looks)?;
+        while self.engine.state().timetable.get(job).is_none() && self.events < MOST_EVENTS {
+            self.now = self.next_instant()?;
+            self.hear_what_happens();
+            self.let_the_engine_act();
+        }
+        let due = self.engine.due_and_what_would_save_it(job)?;
+        Some((due, gives_way(self.engine.state(), &before)))
     }
 
     /// Why a job that was just submitted was not taken in, if so.

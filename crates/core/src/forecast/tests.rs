@@ -6,11 +6,12 @@ use super::*;
 use crate::cluster::{Cluster, NodeSpec};
 use crate::engine::{Engine, Event, Settings};
 use crate::id::IdVec;
-use crate::job::{Capabilities, Checkpointing, Gang, JobSpec, Priority};
+use crate::job::{Binding, Capabilities, Checkpointing, Deadline, Gang, JobSpec, Priority};
 use crate::policy::Policy;
 use crate::progress::Sample;
 use crate::queue::Queue;
-use crate::report::Reason;
+use crate::report::{Due, Reason};
+use crate::timetable::{GUARD, Verdict};
 use crate::units::{Gpus, Iterations, Resources};
 
 fn at(seconds: u64) -> Instant {
@@ -127,7 +128,7 @@ fn a_job_that_reports_goes_on_at_its_own_pace() {
     spec.work.iterations = Some(Iterations(1000));
     let a = submit(&mut engine, at(0), spec);
     // Half as fast as it said: a hundred iterations in twenty seconds.
-    let sample = Sample { at: at(20), iterations: Iterations(100), loss: None };
+    let sample = Sample { at: at(20), iterations: Iterations(100), loss: None, used: None };
     engine.observe(at(20), Event::Progress { job: a, sample });
     let outlook = look_ahead(engine.state(), at(30), Sought::Everybody);
     assert_eq!(times(&outlook, a).1, Some(at(200)));
@@ -145,7 +146,7 @@ fn who_is_stopped_saves_and_restarts_for_as_long_as_it_says() {
     let low = submit(&mut engine, at(0), low);
     let mut high = job("high", 4, Some(50));
     high.priority = Priority::HIGH;
-    let WhatIf::Taken { job: high, outlook, changes, without } =
+    let WhatIf::Taken { job: high, outlook, changes, without, .. } =
         what_if(engine.state(), at(40), Arc::new(high))
     else {
         panic!("it is taken in");
@@ -201,4 +202,38 @@ fn nothing_is_foreseen_where_members_wait_for_each_other_in_the_world() {
     let a = submit(&mut engine, at(0), job("a", 4, Some(100)));
     let outlook = look_ahead(engine.state(), at(0), Sought::Everybody);
     assert_eq!((times(&outlook, a).1, outlook.stopped), (None, Stopped::MembersApart));
+}
+
+/// A job on all four GPUs that can be stopped and is to be done by a time, come what may.
+fn due(name: &str, takes: u64, by: u64) -> JobSpec {
+    let mut spec = job(name, 4, Some(takes));
+    spec.capabilities = Capabilities::CHECKPOINTED;
+    spec.deadline = Some(Deadline { binding: Binding::Strict, ..Deadline::soft(at(by)) });
+    spec
+}
+
+/// How a second job would stand to its deadline that comes after ten seconds, and who would give way for it.
+fn second_after(first: JobSpec, second: JobSpec) -> (Due, Vec<GivesWay>) {
+    let mut engine = engine(Policy::named("metronome").unwrap());
+    submit(&mut engine, at(0), first);
+    let answer = what_if(engine.state(), at(10), Arc::new(second));
+    let WhatIf::Taken { due, gives_way, .. } = answer else { panic!("it is taken in") };
+    (due.expect("it has a deadline"), gives_way)
+}
+
+#[test]
+fn a_deadline_that_can_be_kept_is_promised_and_who_has_time_is_stopped_for_it() {
+    let (due, gives_way) = second_after(due("first", 100, 160), due("second", 50, 100));
+    assert_eq!(due.verdict, Some(Verdict::Promised));
+    assert!(due.ends.is_some_and(|ends| ends <= at(100)) && due.earliest.is_none(), "{due:?}");
+    let [first] = &gives_way[..] else { panic!("{gives_way:?}") };
+    assert_eq!((&*first.job, first.how), ("first", Gives::Members { from: 4, to: 0 }));
+}
+
+#[test]
+fn a_deadline_that_cannot_be_kept_names_a_later_one_and_who_stands_in_its_way() {
+    let (due, gives_way) = second_after(due("first", 100, 105), due("second", 50, 80));
+    assert_eq!((due.verdict, gives_way), (Some(Verdict::Pending), Vec::new()));
+    assert_eq!(due.earliest, Some(at(150) + GUARD));
+    assert_eq!(due.in_the_way, ["first".into()]);
 }

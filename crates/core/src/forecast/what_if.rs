@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::ahead::Ahead;
-use super::{Forecast, Outlook, Sought, Stopped, look_ahead};
+use super::{Forecast, GivesWay, Outlook, Sought, Stopped, look_ahead};
 use crate::engine::State;
 use crate::id::JobId;
 use crate::job::JobSpec;
-use crate::report::Reason;
+use crate::report::{Due, Reason};
 use crate::units::{Duration, Instant};
 
 /// What would come of a submission.
@@ -24,6 +24,10 @@ pub enum WhatIf {
         changes: Vec<Change>,
         /// Where the look ahead without it ended.
         without: Stopped,
+        /// How it would stand to its deadline, if it has one that counts.
+        due: Option<Due>,
+        /// Those with deadlines from whose bookings something would be taken.
+        gives_way: Vec<GivesWay>,
     },
 }
 
@@ -53,9 +57,11 @@ pub fn what_if(state: &State, now: Instant, spec: Arc<JobSpec>) -> WhatIf {
     if let Some(reason) = ahead.refusal(job) {
         return WhatIf::Refused(reason);
     }
+    let (due, gives_way) = ahead.until_judged(job).map_or((None, Vec::new()), |(due, who)| (Some(due), who));
     let outlook = ahead.until(Sought::Everybody);
     let before = look_ahead(state, now, Sought::Everybody);
-    WhatIf::Taken { job, changes: changes(&before, &outlook), outlook, without: before.stopped }
+    let (changes, without) = (changes(&before, &outlook), before.stopped);
+    WhatIf::Taken { job, changes, outlook, without, due, gives_way }
 }
 
 fn changes(before: &Outlook, after: &Outlook) -> Vec<Change> {

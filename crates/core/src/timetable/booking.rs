@@ -1,5 +1,7 @@
 //! A job's plan: which size it has from when to when.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 
 use super::{GUARD, Has, Need, Pauses, Size};
@@ -105,13 +107,16 @@ impl<'n> Walk<'n> {
 
     /// How long it does nothing when it goes on with a size at a time.
     fn pause(&self, size: Size, from: Instant) -> Duration {
-        let Pauses { first, more, fewer } = self.need.pauses;
+        let Pauses { first, again, more, fewer } = self.need.pauses;
+        let runs = self.until == from && self.has.members > 0;
         let untouched = self.has.members == 0 && self.left == self.need.work;
-        match self.goes_on(size, from) {
-            true => self.has.pause,
-            false if untouched => first,
-            false if self.until == from && size.members < self.has.members => fewer,
-            false => more,
+        match size.members.cmp(&self.has.members) {
+            Ordering::Equal if runs => self.has.pause,
+            // It has not yet begun to do anything with what it has.
+            Ordering::Less if runs => fewer.max(self.has.pause),
+            Ordering::Greater if runs => more.max(self.has.pause),
+            _ if untouched => first,
+            _ => again,
         }
     }
 

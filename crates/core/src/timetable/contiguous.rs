@@ -1,15 +1,17 @@
-//! Plans for jobs that cannot be stopped: one size, from a start to the end.
+//! Plans for jobs that cannot be stopped: from a start to the end without a gap, with one size where that cannot change.
 
+use super::fill::fill_without_a_gap;
 use super::{Booking, Grid, Need, Outlook, Segment, Size};
 use crate::progress::Pace;
 use crate::units::{Duration, Instant};
 
 /// The smallest size with which a job that is never stopped is done in time, started as soon as there is room for it
-/// until its end. Who runs already goes on as it is.
+/// until its end. Who runs already goes on.
 pub(crate) fn book_in_one_piece(outlook: &Outlook, need: &Need, grid: &Grid) -> Option<Booking> {
-    match need.size(need.has.members) {
-        Some(size) => in_time(need, grid, size, need.now, need.has.pause),
-        None => need.sizes.iter().find_map(|size| earliest(outlook, need, grid, *size)),
+    match (need.size(need.has.members), &need.sizes[..]) {
+        (Some(size), [_]) => in_time(need, grid, size, need.now, need.has.pause),
+        (None, [size]) => earliest(outlook, need, grid, *size),
+        _ => fill_without_a_gap(outlook, need, grid),
     }
 }
 

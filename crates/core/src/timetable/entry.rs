@@ -5,17 +5,18 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::{Booking, Cost};
-use crate::id::{GpuTypeId, JobId, NodeId};
+use crate::id::{JobId, NodeId};
+use crate::job::Eligibility;
 use crate::units::{Duration, Instant, Share};
 
 /// What jobs of a kind share. Who takes from a part takes from the whole, too, where others take from that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Pool {
-    /// GPUs of a type; of all, if none is named.
-    Gpus(Option<GpuTypeId>),
-    /// Cores, wherever they are.
-    Cores,
+    /// GPUs of the nodes on which somebody may run.
+    Gpus(Eligibility),
+    /// Cores of such nodes.
+    Cores(Eligibility),
     /// Cores of one node, for jobs that are given more or fewer of them where they are.
     CoresOf(NodeId),
 }
@@ -63,6 +64,9 @@ pub struct Timetable {
     /// last.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub(crate) errors: VecDeque<u32>,
+    /// For how long work without deadlines waited with less than its part, less the time for which it did not.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub(crate) owed: Duration,
 }
 
 /// So many newcomers are remembered.
@@ -70,6 +74,10 @@ const REMEMBERED: usize = 500;
 
 /// Predictions are judged by so many jobs.
 const JUDGED_BY: usize = 100;
+
+/// Strict deadlines go below what is kept for work without deadlines until that has lacked it for so long; at most twice
+/// that is made up for.
+const PATIENCE: Duration = Duration::HOUR.times(12);
 
 /// Before so many have come, nothing is dear, and predictions are believed.
 const FEW: usize = 20;
@@ -95,7 +103,8 @@ impl Timetable {
 
     /// What outlasts those who are booked.
     pub(crate) fn lessons(&self) -> Self {
-        Self { recent: self.recent.clone(), errors: self.errors.clone(), ..Self::default() }
+        let Self { recent, errors, owed, .. } = self;
+        Self { recent: recent.clone(), errors: errors.clone(), owed: *owed, ..Self::default() }
     }
 
     /// A job was done that was to take so long, and took as long as that.
@@ -106,6 +115,26 @@ impl Timetable {
         if self.errors.len() > JUDGED_BY {
             self.errors.pop_front();
         }
+    }
+
+    /// It was made for something else than there is: it is made anew in the next decision.
+    pub(crate) fn no_longer_stands(&mut self) {
+        self.capacity.clear();
+    }
+
+    /// For some time work without deadlines waited with less than its part.
+    pub(crate) fn note_lack(&mut self, past: Duration) {
+        self.owed = (self.owed + past).min(PATIENCE.times(2));
+    }
+
+    /// For some time it had that, or as much of it as it could use.
+    pub(crate) fn note_plenty(&mut self, past: Duration) {
+        self.owed -= past;
+    }
+
+    /// Whether it has lacked that for so long that strict deadlines leave it alone as well.
+    pub(crate) fn owes_others(&self) -> bool {
+        self.owed >= PATIENCE
     }
 
     /// What nine in ten of the last jobs were not off by; nothing before some are known.
@@ -143,4 +172,8 @@ impl Timetable {
         sorted.sort_unstable();
         sorted[(sorted.len() - 1) * 4 / 5]
     }
+}
+
+fn is_nothing(owed: &Duration) -> bool {
+    owed.is_zero()
 }

@@ -1,6 +1,6 @@
 //! The smallest size that gets a job done in time, with what is free last used first.
 
-use super::{Booking, Grid, Need, Outlook, Piece, Segment, Walk};
+use super::{Booking, Grid, Need, Outlook, Piece, Segment, Stops, Walk};
 use crate::progress::Pace;
 use crate::units::{Duration, Instant};
 
@@ -19,8 +19,27 @@ pub(crate) fn fill(outlook: &Outlook, need: &Need, grid: &Grid) -> Option<Bookin
         return None;
     }
     let pieces = outlook.between(need.now, grid.up(target));
-    (0..need.sizes.len()).find_map(|most| Filling { need, grid, pieces: &pieces, target, most }.book())
+    let filling = |most| Filling { need, grid, pieces: &pieces, target, most, stops: Stops::AtAnyTime };
+    (0..need.sizes.len()).find_map(|most| filling(most).book())
 }
+
+/// The same for a job that has some size from its start to its end: who runs already has so from now on.
+pub(super) fn fill_without_a_gap(outlook: &Outlook, need: &Need, grid: &Grid) -> Option<Booking> {
+    let target = need.target();
+    if target <= need.now {
+        return None;
+    }
+    let pieces = outlook.between(need.now, grid.up(target));
+    let starts = if need.has.members > 0 { 1 } else { pieces.len().min(MOST_STARTS) };
+    let stops = Stops::Never;
+    (0..need.sizes.len()).find_map(|most| {
+        (0..starts)
+            .find_map(|start| Filling { need, grid, pieces: &pieces[start..], target, most, stops }.book())
+    })
+}
+
+/// So many times are tried at which a job might start that never stops from then on.
+const MOST_STARTS: usize = 16;
 
 struct Filling<'f> {
     need: &'f Need,
@@ -29,6 +48,7 @@ struct Filling<'f> {
     target: Instant,
     /// The largest size it may have.
     most: usize,
+    stops: Stops,
 }
 
 impl Filling<'_> {
@@ -58,11 +78,13 @@ impl Filling<'_> {
         for (at, piece) in self.pieces.iter().enumerate() {
             let most = if at >= large_from { Some(self.most) } else { self.most.checked_sub(1) };
             let size = most.and_then(|most| self.need.largest(piece.free, most));
-            let Some(size) = size.map(|size| self.need.sizes[size]) else { continue };
             let to = piece.to.min(self.target);
-            if walk.is_too_short(size, piece.from, to) {
-                continue;
-            }
+            let size = match (size.map(|size| self.need.sizes[size]), self.stops) {
+                (Some(size), Stops::AtAnyTime) if !walk.is_too_short(size, piece.from, to) => size,
+                (Some(size), Stops::Never) => size,
+                (None, Stops::Never) => return None,
+                (_, Stops::AtAnyTime) => continue,
+            };
             let segment = Segment { from: piece.from, to: piece.to, members: size.members };
             match walk.run(size, piece.from, to) {
                 Some(end) => {

@@ -28,7 +28,9 @@ pub(crate) struct Has {
 pub(crate) struct Pauses {
     /// When it starts for the first time in a plan.
     pub first: Duration,
-    /// When it starts again, or comes to have more members.
+    /// When it starts again.
+    pub again: Duration,
+    /// When it comes to have more members.
     pub more: Duration,
     /// When it comes to have fewer.
     pub fewer: Duration,

@@ -89,14 +89,13 @@ fn done_by_the_clock(outlook: &Outlook, need: &Need, booking: &Booking) -> Optio
         let members = booking.members_at(at(second));
         if let Some(size) = need.size(members) {
             assert!(outlook.least(at(second), at(second + 1)) >= size.units, "second {second} is overbooked");
-            let Pauses { first, more, fewer } = need.pauses;
+            let Pauses { first, again, more, fewer } = need.pauses;
             if members != has {
-                let waits = if !touched {
-                    first
-                } else if has > members {
-                    fewer
-                } else {
-                    more
+                let waits = match (touched, has) {
+                    (false, _) => first,
+                    (true, 0) => again,
+                    (true, _) if has > members => fewer,
+                    (true, _) => more,
                 };
                 pause = waits.as_secs();
             }
@@ -122,7 +121,7 @@ fn what_is_booked_is_free_and_the_work_is_done_in_time_pauses_and_all() {
         let drawn = &mut Drawn(seed);
         let outlook = outlook(drawn);
         let more = seconds(drawn);
-        let need = need(drawn, Pauses { first: more, more, fewer: more });
+        let need = need(drawn, Pauses { first: more, again: more, more, fewer: more });
         let Some(booking) = fill(&outlook, &need, &grid()) else { continue };
         let done = done_by_the_clock(&outlook, &need, &booking);
         assert!(done.is_some_and(|done| at(done) <= need.until), "seed {seed}: {need:?} {booking:?}");
@@ -158,9 +157,13 @@ fn who_cannot_be_stopped_is_booked_in_one_piece_of_free_time() {
         let drawn = &mut Drawn(seed);
         let (outlook, need) = (outlook(drawn), need(drawn, Pauses::default()));
         let Some(booking) = book_in_one_piece(&outlook, &need, &grid()) else { continue };
-        let [segment] = booking.segments[..] else { panic!("{booking:?}") };
-        let size = need.size(segment.members).unwrap();
-        assert!(outlook.least(segment.from, segment.to) >= size.units && booking.ends <= need.until);
+        for segment in &booking.segments {
+            let size = need.size(segment.members).unwrap();
+            assert!(outlook.least(segment.from, segment.to) >= size.units, "seed {seed}");
+        }
+        let is_whole = booking.segments.windows(2).all(|pair| pair[0].to == pair[1].from);
+        assert!(is_whole && booking.ends <= need.until, "seed {seed}: {booking:?}");
+        assert!(done_by_the_clock(&outlook, &need, &booking).is_some());
         found += 1;
     }
     assert!(found > 200, "{found}");

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::hands::{Hands, Stop};
 use super::seen::{Seen, path};
-use crate::deed::{PodRef, Verdict, Why};
+use crate::deed::{Foretold, PodRef, Verdict, Why};
 use crate::request::{Answer, Call, Verb};
 
 /// A verdict that meets a pod which keeps changing is given up; another will follow.
@@ -124,6 +124,16 @@ impl<'a> Condition<'a> {
             status: "True",
             reason: "PreemptionByScheduler",
             message,
+            last_transition_time: Some(now()),
+        }
+    }
+
+    pub(super) fn in_time(foretold: &'a Foretold) -> Self {
+        Self {
+            kind: "metronome.dev/InTime",
+            status: foretold.certainty.status(),
+            reason: foretold.certainty.name(),
+            message: &foretold.message,
             last_transition_time: Some(now()),
         }
     }

@@ -13,6 +13,8 @@ pub(super) enum Result {
     EvictedInPart(String),
     NotEvicted(String),
     Deleted,
+    Resized,
+    NotResized(String),
     GivenUp(String),
 }
 
@@ -54,6 +56,8 @@ impl Result {
             Self::EvictedInPart(refusal) => Outcome::EvictedInPart { ticket, refusal },
             Self::NotEvicted(refusal) => Outcome::NotEvicted { ticket, refusal },
             Self::Deleted => Outcome::Deleted { ticket },
+            Self::Resized => Outcome::Resized { ticket },
+            Self::NotResized(refusal) => Outcome::NotResized { ticket, refusal },
             Self::GivenUp(why) => Outcome::GivenUp { ticket, why },
         }
     }

@@ -188,6 +188,7 @@ impl EventReason {
             Self::FailedScheduling => "FailedScheduling",
             Self::Preempted => "Preempted",
             Self::QueueRefused => "QueueRefused",
+            Self::ProgressIgnored => "ProgressIgnored",
         }
     }
 
@@ -197,13 +198,14 @@ impl EventReason {
             Self::FailedScheduling => "Scheduling",
             Self::Preempted => "Preempting",
             Self::QueueRefused => "Sharing",
+            Self::ProgressIgnored => "Watching",
         }
     }
 
     fn kind(self) -> &'static str {
         match self {
             Self::Scheduled | Self::Preempted => "Normal",
-            Self::FailedScheduling | Self::QueueRefused => "Warning",
+            Self::FailedScheduling | Self::QueueRefused | Self::ProgressIgnored => "Warning",
         }
     }
 }

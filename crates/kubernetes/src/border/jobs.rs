@@ -29,6 +29,13 @@ pub struct Cast {
     pub members: Vec<Arc<Facts>>,
 }
 
+impl Cast {
+    /// A role that is no pod of its own: what one may be given beside what it takes anyhow.
+    pub fn of_no_pod(shape: Shape) -> Self {
+        Self { shaped: Shaped { shape, holds: Vec::new() }, members: Vec::new() }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     jobs: BTreeMap<JobId, Joined>,

@@ -95,7 +95,8 @@ fn status_of<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
     regular.chain(initial).find(|status| status.name == name)
 }
 
-fn resize_is_infeasible(pod: &Pod) -> bool {
+/// Whether a pod was asked to have what its node will never have.
+pub fn resize_is_infeasible(pod: &Pod) -> bool {
     let pending =
         pod.status.conditions.iter().flatten().find(|condition| condition.kind == "PodResizePending");
     pending.is_some_and(|condition| condition.reason.as_deref() == Some("Infeasible"))

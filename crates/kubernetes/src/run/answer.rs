@@ -12,6 +12,7 @@ impl Question {
                 Some(explanation) => Answer::Known(explanation),
                 None => Answer::Unknown(format!("no pod or gang of this scheduler is called {job}")),
             },
+            Ask::State => Answer::State(Box::new(world.engine().state().clone())),
             Ask::Jobs => Answer::Known(json!({ "version": 1, "jobs": world.jobs() })),
             Ask::Observe => {
                 let (totals, last) = world.observed();

@@ -1,4 +1,4 @@
-//! Kinds that declare gangs and queues. Which of them a cluster has is found out by asking, and asked again now and
+//! Kinds that declare gangs and queues, or say how far training is. Which of them a cluster has is found out by asking, and asked again now and
 //! then: custom resources may be installed later, or removed.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,19 +10,21 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::follow::{Closed, Outlet, follow as follow_kind};
 use super::{Change, Delta, Settings, listed};
-use crate::objects::{Group, GroupKind, Queue, QueueKind};
+use crate::objects::{Group, GroupKind, Queue, QueueKind, TrainJob};
 
 /// What is declared, by an object of which API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Declares {
     Gangs(GroupKind),
     Queues(QueueKind),
+    /// How far somebody's training is.
+    Progress,
 }
 
-use Declares::{Gangs, Queues};
+use Declares::{Gangs, Progress, Queues};
 
 /// Where each kind may be found, the newest version first.
-const PLACES: [(Declares, &str, &str, &str); 7] = [
+const PLACES: [(Declares, &str, &str, &str); 8] = [
     (Gangs(GroupKind::Upstream), "scheduling.k8s.io/v1beta1", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Upstream), "scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Workload), "scheduling.k8s.io/v1alpha1", "Workload", "workloads"),
@@ -30,6 +32,7 @@ const PLACES: [(Declares, &str, &str, &str); 7] = [
     (Gangs(GroupKind::Volcano), "scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups"),
     (Queues(QueueKind::Own), "metronome.dev/v1alpha1", "Queue", "queues"),
     (Queues(QueueKind::Volcano), "scheduling.volcano.sh/v1beta1", "Queue", "queues"),
+    (Progress, "trainer.kubeflow.org/v1alpha1", "TrainJob", "trainjobs"),
 ];
 
 /// Follows every kind there is, and those that come, until nobody listens.
@@ -145,6 +148,7 @@ impl Declares {
         match self {
             Gangs(kind) => Change::Group(kind, Delta::Reset(Vec::new())),
             Queues(kind) => Change::Queue(kind, Delta::Reset(Vec::new())),
+            Progress => Change::TrainJob(Delta::Reset(Vec::new())),
         }
     }
 
@@ -162,6 +166,7 @@ impl Declares {
                 let bad = count(&delta, |queue| queue.described.is_err());
                 (vec![Change::Queue(kind, delta)], bad)
             }
+            Progress => (vec![Change::TrainJob(delta.map(|object| TrainJob::read(&object)))], 0),
         }
     }
 
@@ -173,6 +178,7 @@ impl Declares {
             Gangs(GroupKind::Volcano) => "volcano_groups",
             Queues(QueueKind::Own) => "queues",
             Queues(QueueKind::Volcano) => "volcano_queues",
+            Progress => "train_jobs",
         }
     }
 }

@@ -10,6 +10,7 @@ use metronome_core::units::Instant;
 use super::World;
 use super::gangs::GangKey;
 use super::pods::Uid;
+use super::wishes::Cores;
 use crate::deed::Ticket;
 
 #[derive(Clone, Debug)]
@@ -20,6 +21,16 @@ pub(super) struct Crew {
     pub(super) stage: Stage,
     /// A member's object has changed since the job was described to the engine.
     pub(super) outdated: bool,
+    /// Where its only member may be given more cores or fewer while it runs.
+    pub(super) cores: Option<Given>,
+}
+
+/// The cores of a pod, which are a role of their own for the engine: the last.
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    pub(super) cores: Cores,
+    /// What it is to have by the plan.
+    pub(super) planned: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -41,7 +52,13 @@ impl Crew {
     pub(super) fn waiting(gang: GangKey, roles: &[Vec<Uid>]) -> Self {
         let members =
             |uids: &Vec<Uid>| uids.iter().map(|uid| Member { uid: uid.clone(), node: None }).collect();
-        Self { gang, roles: roles.iter().map(members).collect(), stage: Stage::Waiting, outdated: false }
+        let roles = roles.iter().map(members).collect();
+        Self { gang, roles, stage: Stage::Waiting, outdated: false, cores: None }
+    }
+
+    pub(super) fn with_cores(mut self, cores: Option<Cores>) -> Self {
+        self.cores = cores.map(|cores| Given { planned: cores.now, cores });
+        self
     }
 
     pub(super) fn members(&self) -> impl Iterator<Item = &Member> {
@@ -66,6 +83,11 @@ impl Crew {
                 member.node = Some(node);
             }
         }
+        let last = self.roles.len();
+        let cores = assignment.parts().iter().filter(|part| usize::from(part.role) == last);
+        if let Some(given) = &mut self.cores {
+            given.planned = cores.map(|part| part.members).sum();
+        }
     }
 
     /// Who sits where, for the engine.
@@ -78,6 +100,9 @@ impl Crew {
                 parts.push(Part::of(role as u8, run[0], run.len() as u32));
             }
         }
+        let seat = self.members().find_map(|member| member.node);
+        let cores = self.cores.as_ref().zip(seat);
+        parts.extend(cores.map(|(given, node)| Part::of(self.roles.len() as u8, node, given.cores.now)));
         parts
     }
 

@@ -6,16 +6,16 @@ use indexmap::IndexMap;
 
 use metronome_core::engine::Event;
 use metronome_core::id::JobId;
-use metronome_core::job::{
-    Capabilities, Gang as Size, JobSpec, Priority, Role, RoleKind, Shape, Topology, Work,
-};
-use metronome_core::units::Instant;
+use metronome_core::job::{Capabilities, Gang as Size, JobSpec, Priority, Role, RoleKind, Shape, Topology};
+use metronome_core::units::{Instant, Iterations};
 
 use super::World;
 use super::crew::{Crew, Stage};
 use super::gangs::{self, GangKey, HeldUp};
 use super::pods::{Uid, created};
 use super::queues::Enrolment;
+use super::reports::PERCENT;
+use super::wishes::{Cores, Wishes};
 use crate::border::{Cast, Facts};
 use crate::deed::Kind;
 use crate::objects::Pod;
@@ -35,6 +35,7 @@ struct Description {
     spec: JobSpec,
     roles: Vec<Vec<Uid>>,
     casts: Vec<Cast>,
+    cores: Option<Cores>,
 }
 
 /// What is known of one role while a job is being described.
@@ -137,8 +138,8 @@ impl World {
     }
 
     fn found(&mut self, now: Instant, key: &GangKey, description: Description, since: Instant) {
-        let Description { spec, roles, casts } = description;
-        let mut crew = Crew::waiting(key.clone(), &roles);
+        let Description { spec, roles, casts, cores } = description;
+        let mut crew = Crew::waiting(key.clone(), &roles).with_cores(cores);
         crew.stage = Stage::Running;
         for member in crew.roles.iter_mut().flatten() {
             member.node = self.seat_of(&member.uid);
@@ -148,6 +149,7 @@ impl World {
         }
         let job = self.engine.found(now, Arc::new(spec), crew.parts(), since);
         self.enlist(now, job, crew, casts);
+        self.hear_again(now, job);
     }
 
     /// Puts the pods that wait in line: all that the gang still lacks as one job; those beyond, once it is whole,
@@ -237,12 +239,12 @@ impl World {
         if same.is_some_and(|job| !self.crews[&job].outdated) {
             return Ok(());
         }
-        let Description { spec, roles, casts } = self.describe(now, key, uids, urgency)?;
+        let Description { spec, roles, casts, cores } = self.describe(now, key, uids, urgency)?;
         let in_line = same.or_else(|| {
             let together = uids.len() > 1 || key.is_single();
             self.gangs[key].jobs.iter().copied().find(|job| together && self.waits(*job))
         });
-        let crew = Crew::waiting(key.clone(), &roles);
+        let crew = Crew::waiting(key.clone(), &roles).with_cores(cores);
         let job = match in_line {
             Some(job) => {
                 self.engine.observe(now, Event::JobChanged { job, spec: Arc::new(spec) });
@@ -298,15 +300,20 @@ impl World {
         let pods: Vec<Arc<Pod>> = uids.iter().map(|uid| self.pods[uid].pod.clone()).collect();
         let first = &pods[0];
         let Enrolment { queue, owner, user } = self.enrol(now, key, first, urgency)?;
-        let spec = JobSpec {
+        let is_alone = key.is_single() && pods.len() == 1;
+        let Wishes { deadline, mut work, cores } = Wishes::of(first, is_alone).map_err(HeldUp::Refused)?;
+        if work.iterations.is_none() && self.is_reported_in_percent(first) {
+            work.iterations = Some(Iterations(PERCENT));
+        }
+        let mut spec = JobSpec {
             name: Arc::from(key.name(|| full_name(first))),
             queue,
             priority: Priority(first.spec.priority.unwrap_or(0)),
             user,
             owner,
             roles: parts.iter().map(|((kind, shape), part)| role(*kind, shape, part.uids.len())).collect(),
-            work: Work::default(),
-            deadline: None,
+            work,
+            deadline,
             scaling: None,
             topology: Topology::Anywhere,
             teams: None,
@@ -319,8 +326,25 @@ impl World {
             preempts: first.spec.preemption_policy.as_deref() != Some("Never"),
             repairs: urgency == Urgency::Repair,
         };
-        let (roles, casts) = parts.into_values().map(|part| (part.uids, part.cast)).unzip();
-        Ok(Description { spec, roles, casts })
+        let (roles, mut casts): (Vec<Vec<Uid>>, Vec<Cast>) =
+            parts.into_values().map(|part| (part.uids, part.cast)).unzip();
+        if let Some(cores) = &cores {
+            casts.push(self.set_cores_apart(&mut spec, cores));
+        }
+        Ok(Description { spec, roles, casts, cores })
+    }
+
+    /// The cores of a pod that may be changed become a role of their own, on whatever node the pod is.
+    fn set_cores_apart(&self, spec: &mut JobSpec, cores: &Cores) -> Cast {
+        let pod = &mut spec.roles[0].shape;
+        pod.each.cpu -= cores.held();
+        let role = cores.role(pod);
+        let cast = Cast::of_no_pod(role.shape.clone());
+        spec.roles.push(role);
+        spec.scaling = Some(cores.scaling());
+        spec.topology = Topology::Required(self.engine.state().cluster.depth());
+        spec.capabilities = Capabilities { resize_in_place: true, ..spec.capabilities };
+        cast
     }
 
     /// Pods that can stand in for each other make up a role. What all of them need is learned first: a pod may be the

@@ -1,13 +1,16 @@
 //! Our pods, and the load that everybody else's are.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use metronome_core::id::JobId;
 use metronome_core::units::Instant;
 
 use super::World;
 use super::gangs::{Gang, GangKey};
+use super::reports::PROGRESS;
 use crate::border::Facts;
 use crate::deed::PodRef;
 use crate::objects::Pod;
@@ -26,9 +29,15 @@ pub(super) struct Known {
     pub(super) assumed: Option<Arc<str>>,
     /// What it needs, once that was asked.
     pub(super) facts: Option<Arc<Facts>>,
+    /// What it last said of its progress.
+    pub(super) reported: Option<Arc<str>>,
 }
 
 impl Known {
+    fn new(pod: Pod, gang: GangKey) -> Self {
+        Self { pod: Arc::new(pod), gang, job: None, assumed: None, facts: None, reported: None }
+    }
+
     pub(super) fn node(&self) -> Option<&str> {
         self.pod.spec.node_name.as_deref().or(self.assumed.as_deref())
     }
@@ -81,10 +90,16 @@ fn differs(old: &Pod, new: &Pod) -> bool {
     let (was, is) = (&old.metadata, &new.metadata);
     was.generation != is.generation
         || was.labels != is.labels
-        || was.annotations != is.annotations
+        || lasting(was) != lasting(is)
         || was.deletion_timestamp.is_some() != is.deletion_timestamp.is_some()
         || old.spec.node_name != new.spec.node_name
         || is_gated(old) != is_gated(new)
+}
+
+/// Annotations but for what a pod says of its progress, which it does often.
+fn lasting(meta: &ObjectMeta) -> BTreeMap<&str, &str> {
+    let all = meta.annotations.iter().flatten().map(|(key, value)| (key.as_str(), value.as_str()));
+    all.filter(|(key, _)| *key != PROGRESS).collect()
 }
 
 impl World {
@@ -124,8 +139,7 @@ impl World {
         let Some(known) = self.pods.get_mut(&uid) else {
             self.gangs.entry(key.clone()).or_default().pods.insert(uid.clone());
             self.changed.insert(key.clone());
-            self.pods
-                .insert(uid, Known { pod: Arc::new(pod), gang: key, job: None, assumed: None, facts: None });
+            self.pods.insert(uid, Known::new(pod, key));
             return;
         };
         let changed = differs(&known.pod, &pod);
@@ -133,6 +147,9 @@ impl World {
         if changed {
             known.facts = None;
         }
+        self.look_at_cores(now, &uid);
+        self.read_report(now, &uid);
+        let Some(known) = self.pods.get_mut(&uid) else { return };
         if known.gang != key {
             let old = std::mem::replace(&mut known.gang, key.clone());
             self.leave_gang(&uid, &old);

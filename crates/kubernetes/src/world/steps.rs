@@ -29,6 +29,11 @@ pub(super) enum Errand {
         steps: Vec<(JobId, StepId)>,
     },
     Delete,
+    /// A pod gets other cores; it runs already where there is no step but to start it.
+    Resize {
+        job: JobId,
+        step: Option<StepId>,
+    },
 }
 
 impl World {
@@ -42,8 +47,9 @@ impl World {
                 }
                 // Only starts that were never heard of again come here, and `act` answers every one of them.
                 Action::Stop | Action::Suspend => self.clear_away(step.job),
+                Action::ResizeInPlace { to, .. } => self.resize(now, step.job, step.id, &to),
                 // Nobody's capabilities here allow these.
-                Action::Move { .. } | Action::Rescale { .. } | Action::ResizeInPlace { .. } => {
+                Action::Move { .. } | Action::Rescale { .. } => {
                     let (job, step) = (step.job, step.id);
                     self.engine.observe(now, Event::StepFailed { job, step, failure: Failure::Other });
                 }
@@ -172,6 +178,8 @@ impl World {
             Outcome::Bound { ticket, members } => self.bound(now, ticket, &members),
             Outcome::IntentTaken { ticket } => self.not_bound(now, ticket, Failure::Stale),
             Outcome::GivenUp { ticket, .. } | Outcome::EvictedInPart { ticket, .. } => self.try_again(ticket),
+            Outcome::Resized { ticket } => self.resized(now, ticket),
+            Outcome::NotResized { ticket, refusal } => self.not_resized(now, ticket, &refusal),
             Outcome::Evicted { ticket } | Outcome::Deleted { ticket } => {
                 self.errands.remove(&ticket);
             }
@@ -208,6 +216,14 @@ impl World {
     fn runs(&mut self, now: Instant, ticket: Ticket) {
         let Some(Errand::Bind { job, step, intent }) = self.errands.remove(&ticket) else { return };
         self.forget(intent);
+        if self.lacks_cores(job) {
+            return self.ask_for_cores(job, step);
+        }
+        self.has_started(now, job, step);
+    }
+
+    /// All members are bound and have what they are to have.
+    pub(super) fn has_started(&mut self, now: Instant, job: JobId, step: Option<StepId>) {
         let Some(crew) = self.crews.get_mut(&job) else { return };
         crew.stage = Stage::Running;
         let key = crew.gang.clone();
@@ -270,6 +286,7 @@ impl World {
                 let ticket = self.do_it(Kind::Evict { victims, why });
                 self.errands.insert(ticket, Errand::Evict { steps });
             }
+            Errand::Resize { job, step } => self.ask_for_cores(job, step),
             Errand::Bind { .. } | Errand::Delete => {}
         }
     }

@@ -1,6 +1,8 @@
 //! Hand-made objects in, deeds out: no API server, no clock.
 
+mod deadlines;
 mod queues;
+mod reports;
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,6 @@
 //! The whole scheduler against a real API server with simulated nodes.
 
+mod deadlines;
 mod faults;
 mod gangs;
 mod preemption;

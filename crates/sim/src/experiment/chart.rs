@@ -5,7 +5,7 @@ mod lines;
 
 use std::path::Path;
 
-use super::{Chart, Measured, metric};
+use super::{Along, Chart, Measured, metric};
 use crate::report::Axis;
 use crate::report::svg::{Anchor, Frame, Path as Shape, Svg};
 use crate::report::text::{number, tidy};
@@ -36,6 +36,11 @@ pub(super) fn draw(chart: &Chart, measured: &Measured) -> String {
         return lines::draw(&chart.title, along, &groups, &note(measured, &groups));
     }
     draw_groups(&chart.title, &groups, &note(measured, &groups))
+}
+
+/// The same as lines along some quantity.
+pub(super) fn draw_lines(title: &str, along: &Along, groups: &[(&str, Vec<Bar>)], note: &str) -> String {
+    lines::draw(title, along, groups, note)
 }
 
 /// Groups of bars by name, and what is to be known of them all.

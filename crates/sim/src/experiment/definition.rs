@@ -5,6 +5,7 @@ use std::path::{Component, Path};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::pairs::{self, PairTable};
 use super::waits::{Slice, WaitTable};
 use super::{Import, Part, metric};
 
@@ -25,6 +26,9 @@ pub struct Definition {
     /// A table of mean waits by user, urgency and width.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<WaitTable>,
+    /// Each job beside itself under another policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<PairTable>,
 }
 
 /// A figure of one policy, or its ratio to that of another policy or to another figure, and how large or small it must
@@ -130,6 +134,7 @@ impl Definition {
         }
         self.scenarios.iter().enumerate().try_for_each(|(index, part)| self.check_part(index, part))?;
         self.bars.iter().try_for_each(|bar| self.check_bar(bar))?;
+        self.pairs.iter().try_for_each(PairTable::check)?;
         self.charts.iter().try_for_each(|chart| self.check_chart(chart))
     }
 
@@ -166,6 +171,7 @@ impl Definition {
         metrics.into_iter().try_for_each(|metric| match Slice::parse(metric) {
             Some(_) if self.waits.is_some() => Ok(()),
             Some(_) => Err(DefinitionError::Without("`waits`, of which a bar asks for a part")),
+            None if pairs::is_figure(metric) && self.pairs.is_some() => Ok(()),
             None => check_metric(metric),
         })?;
         if bar.at_most.is_some() == bar.at_least.is_some() {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::metric;
+use super::pairs;
 use super::waits::{Slice, WaitCell};
 use super::{Across, Bar, Measured};
 
@@ -21,6 +22,10 @@ pub fn judge(bars: &[Bar], measured: &Measured) -> Vec<Verdict> {
     let scenarios: Vec<&str> = measured.scenarios.iter().map(|(file, _)| file.as_str()).collect();
     judge_cells(bars, &scenarios, |file, policy, metric| match Slice::parse(metric) {
         Some(slice) => slice.mean(cells(measured, file, policy)?),
+        None if pairs::is_figure(metric) => {
+            let of = measured.pairs.iter().find(|of| of.scenario == file && of.policy == policy)?;
+            of.figure(metric)
+        }
         None => {
             let (_, comparison) = measured.scenarios.iter().find(|(of, _)| of == file)?;
             let summary = comparison.summary.iter().find(|summary| summary.policy == policy)?;

@@ -52,7 +52,14 @@ fn comparison(fifo: f64, metronome: f64) -> Comparison {
 fn measured() -> Measured {
     let scenarios =
         vec![("a.yaml".to_owned(), comparison(100.0, 75.0)), ("b.yaml".to_owned(), comparison(100.0, 90.0))];
-    Measured { experiment: "sample".into(), seeds: 2, scenarios, waits: Vec::new(), beside: Vec::new() }
+    Measured {
+        experiment: "sample".into(),
+        seeds: 2,
+        scenarios,
+        waits: Vec::new(),
+        beside: Vec::new(),
+        pairs: Vec::new(),
+    }
 }
 
 #[test]

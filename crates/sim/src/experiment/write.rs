@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::waits::{PolicyWaits, rows};
-use super::{Beside, Chart, Definition, Measured, Verdict, chart};
+use super::{Beside, Chart, Definition, Measured, Pairs, Verdict, chart, pair_rows};
 use crate::results::{Bound, Comparison, PolicySummary};
 
 /// `results.json`: one line for each run and each summary, so that a difference shows what changed.
@@ -20,7 +20,7 @@ pub fn document(measured: &Measured, verdicts: &[Verdict]) -> String {
         json(&measured.experiment),
         measured.seeds,
         lines(verdicts.iter().map(json), "    "),
-        beside(&measured.beside),
+        beside(&measured.beside) + &paired(&measured.pairs),
         lines(scenarios, "    "),
     )
 }
@@ -30,6 +30,14 @@ fn beside(pairs: &[Beside]) -> String {
     match pairs {
         [] => String::new(),
         pairs => format!("  \"beside\": [{}],\n", lines(pairs.iter().map(json), "    ")),
+    }
+}
+
+/// Only where jobs were compared with themselves.
+fn paired(pairs: &[Pairs]) -> String {
+    match pairs {
+        [] => String::new(),
+        pairs => format!("  \"pairs\": [{}],\n", lines(pairs.iter().map(json), "    ")),
     }
 }
 
@@ -85,6 +93,12 @@ pub fn markdown(measured: &Measured, definition: &Definition, verdicts: &[Verdic
         let pairs: Vec<&Beside> = measured.beside.iter().filter(|pair| pair.scenario == *file).collect();
         parts.extend((!pairs.is_empty()).then(|| job_by_job(&pairs)));
     }
+    for (file, _) in measured.scenarios.iter().filter(|_| !measured.pairs.is_empty()) {
+        let pairs: Vec<Pairs> = measured.pairs.iter().filter(|of| of.scenario == *file).cloned().collect();
+        parts.push(format!("**{file}, job by job**\n\n{}", pair_table(&pairs)));
+    }
+    let pictured = definition.pairs.iter().map(|table| format!("![{}]({})", table.title, table.file));
+    parts.extend(pictured);
     for (file, waits) in &measured.waits {
         let title = definition.waits.as_ref().map_or("", |table| &table.title);
         parts.push(format!("**{file}: {title}**\n\n{}", wait_table(waits)));
@@ -95,6 +109,13 @@ pub fn markdown(measured: &Measured, definition: &Definition, verdicts: &[Verdic
         parts.push(items.join("\n"));
     }
     parts.join("\n\n") + "\n"
+}
+
+fn pair_table(pairs: &[Pairs]) -> String {
+    let line = |cells: &Vec<String>| format!("| {} |", cells.join(" | "));
+    let mut lines: Vec<String> = pair_rows(pairs).iter().map(line).collect();
+    lines.insert(1, format!("|---{}|", "|---:".repeat(5)));
+    lines.join("\n")
 }
 
 fn wait_table(waits: &[PolicyWaits]) -> String {
@@ -140,6 +161,9 @@ fn table(file: &str, summary: &[PolicySummary]) -> String {
     if summary.iter().any(|policy| policy.figures.deadlines.total > 0.0) {
         return deadline_table(file, summary);
     }
+    if summary.iter().all(|policy| policy.figures.gpu_utilisation.mean.is_none()) {
+        return plain_table(file, summary);
+    }
     let mut lines = vec![
         format!("**{file}**\n"),
         "| policy | done | deadlocked | mean JCT | p99 JCT | mean queueing | mean slowdown | p99 slowdown \
@@ -148,6 +172,19 @@ fn table(file: &str, summary: &[PolicySummary]) -> String {
         format!("|---{}|", "|---:".repeat(11)),
     ];
     lines.extend(summary.iter().map(row));
+    lines.join("\n")
+}
+
+/// Where there are no GPUs.
+fn plain_table(file: &str, summary: &[PolicySummary]) -> String {
+    let head = "| policy | done | mean JCT | median JCT | p90 JCT | p99 JCT | makespan | moves |";
+    let mut lines = vec![format!("**{file}**\n"), head.to_owned(), format!("|---{}|", "|---:".repeat(7))];
+    lines.extend(summary.iter().map(|PolicySummary { policy, figures }| {
+        let times = [figures.jct_s.mean, figures.jct_s.median, figures.jct_s.p90, figures.jct_s.p99];
+        let times = times.into_iter().chain([figures.makespan_s]).map(|time| cell(time, 1));
+        let times: Vec<String> = times.collect();
+        format!("| {policy} | {:.1} | {} | {:.1} |", figures.jobs.completed, times.join(" | "), figures.moves)
+    }));
     lines.join("\n")
 }
 

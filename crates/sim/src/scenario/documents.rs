@@ -29,8 +29,8 @@ pub(crate) use queue::QueueSpec;
 pub(crate) use scaling::{ScalingShape, ScalingSpec, SizesShape};
 pub(crate) use workload::{
     CpusShape, DeadlinesShape, DrawnUserShape, DurationShape, EndsShape, EstimatesShape, FaultShape,
-    GpusShape, ModelsShape, NoiseShape, PoissonShape, PrioritiesShape, SerialShape, ServersShape, StepsShape,
-    WorkloadSpec,
+    GpusShape, LearnersShape, ModelsShape, NoiseShape, PoissonShape, PrioritiesShape, SerialShape,
+    ServersShape, StepsShape, WorkShareShape, WorkloadSpec,
 };
 
 /// One document. What is missing or unknown at its top is judged by `translate`, which can say where it is.

@@ -97,7 +97,7 @@ impl Drawn {
             at = at + nanos(mean_gap * exponential(&mut gaps));
             let within = self.deadlines.map(|range| (range, factors.random::<f64>()));
             job.spec.deadline = within.map(|(range, place)| range.deadline(at, job.as_asked, place));
-            Arrival { at, spec: Arc::new(job.spec), training: job.training, asks: job.asks }
+            Arrival { at, spec: Arc::new(job.spec), training: job.training, asks: job.asks, learning: None }
         };
         jobs.into_iter().map(&mut arrive).collect()
     }
@@ -137,7 +137,7 @@ impl Drawn {
         model: Option<&Arc<Model>>,
         ground: &Ground,
     ) -> Request {
-        spec.work = Work { iterations: None, alone: Some(duration) };
+        spec.work = Work { alone: Some(duration), ..Work::default() };
         let training = model.map(|model| {
             let pattern = Pattern::Gradients(model.clone());
             let training = ground.train(&mut spec, pattern, Amount::Lasting(duration));

@@ -45,7 +45,8 @@ impl Ground {
             (_, Amount::Lasting(_)) => LONGEST,
             (_, Amount::Iterations(_)) => return None,
         };
-        spec.work = Work { iterations: Some(Iterations(iterations)), alone: Some(Duration(total)) };
+        let (count, alone) = (Iterations(iterations), Duration(total));
+        spec.work = Work { iterations: Some(count), alone: Some(alone), ..Work::default() };
         spec.profile = Some(Arc::new(profile(&pattern, spec.members())));
         Some(Arc::new(TrainingModel { pattern, iterations, noise: self.noise.clone() }))
     }

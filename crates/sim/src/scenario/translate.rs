@@ -6,6 +6,7 @@ mod cluster;
 mod fit;
 mod gpu_types;
 mod jobs;
+mod learners;
 mod links;
 mod models;
 mod noise;

@@ -42,6 +42,10 @@ pub(super) enum Happening {
         training: usize,
         epoch: u64,
     },
+    /// A job that shares cores tells what it has learned.
+    Learns {
+        training: usize,
+    },
     Finishes {
         training: usize,
         epoch: u64,
@@ -59,7 +63,11 @@ impl Happening {
             Self::Finishes { .. } => 3,
             Self::StepComes(_) => 4,
             Self::StepEnds { .. } => 5,
-            Self::IsTold(_) | Self::LinkIsSeen { .. } | Self::LoopIsSeen { .. } | Self::Reports { .. } => 6,
+            Self::IsTold(_)
+            | Self::LinkIsSeen { .. }
+            | Self::LoopIsSeen { .. }
+            | Self::Reports { .. }
+            | Self::Learns { .. } => 6,
             Self::Arrives(_) => 7,
         }
     }
@@ -114,6 +122,13 @@ impl Agenda {
 
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.entries.peek().map(|Reverse(entry)| entry.at)
+    }
+
+    /// Forgets what is next for as long as it will not happen any more.
+    pub(super) fn forget_while(&mut self, is_void: impl Fn(&Happening) -> bool) {
+        while self.entries.peek().is_some_and(|Reverse(entry)| is_void(&entry.happening)) {
+            self.entries.pop();
+        }
     }
 
     /// The next thing to happen, if it is due.

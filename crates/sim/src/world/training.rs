@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use metronome_core::cluster::Name;
+use metronome_core::cpu::CpuWeight;
 use metronome_core::id::{JobId, NodeId};
 use metronome_core::job::{Binding, Checkpointing, JobSpec, Priority};
 use metronome_core::plan::Assignment;
@@ -13,8 +14,8 @@ use metronome_core::units::{Cpu, Duration, GpuTime, Gpus, Instant, Iterations, S
 use super::Keeping;
 use crate::model::{Pattern, TrainingModel};
 use crate::outcome::{CpuUse, Fate, JobOutcome, Segment, Taken, Use};
-use crate::scenario::Arrival;
 use crate::scenario::curve::time_with;
+use crate::scenario::{Arrival, Lesson};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Member {
@@ -39,14 +40,21 @@ pub(super) struct Training {
     pub(super) checkpointing: Option<Checkpointing>,
     /// What it does in each iteration; without it, it works for `alone` and sends nothing.
     pub(super) model: Option<Arc<TrainingModel>>,
+    /// Where it shares cores: what it learns, how it stands beside others, how often it has told,
+    /// and whether it will again.
+    pub(super) lesson: Option<Arc<Lesson>>,
+    pub(super) weight: CpuWeight,
+    pub(super) reported: u64,
+    pub(super) tells: bool,
     /// One for the whole gang, or one for each member where they are scheduled apart.
     pub(super) members: Vec<Member>,
     /// Work done, up to the last halt, and how much of it is saved.
     done: Work,
     saved: Work,
     since: Option<Instant>,
-    /// How fast it works where it runs, and on how many GPUs.
+    /// How fast it works where it runs, and on how many GPUs; and whether its end was foreseen at that pace.
     pace: Pace,
+    is_paced: bool,
     held: Gpus,
     /// Of one process on cores: what it used of them so far, and how many it has.
     cpu: Option<CpuUse>,
@@ -97,16 +105,26 @@ impl Training {
             deadline: spec.deadline.map(|deadline| deadline.at),
             binding: spec.deadline.map(|deadline| deadline.binding),
             taken: None,
-            alone: spec.work.alone.unwrap_or_default(),
+            alone: arrival
+                .learning
+                .as_ref()
+                .map(|lesson| lesson.alone)
+                .or(spec.work.alone)
+                .unwrap_or_default(),
             gpus: spec.gpus(),
             size: spec.members(),
             checkpointing: spec.checkpointing,
             model: arrival.training.clone(),
+            lesson: arrival.learning.clone(),
+            weight: CpuWeight::USUAL,
+            reported: 0,
+            tells: false,
             members: vec![Member::default(); members],
             done: Work::default(),
             saved: Work::default(),
             since: None,
             pace: Pace::PLAIN,
+            is_paced: false,
             held: spec.gpus(),
             cpu: arrival.asks.and_then(|asks| asks.serial).map(CpuUse::none),
             cores: cores(spec.least().cpu),
@@ -215,9 +233,26 @@ impl Training {
 
     pub(super) fn go_on(&mut self, now: Instant, spec: &JobSpec) {
         self.measure(spec);
+        self.is_paced = false;
         self.since = Some(now);
         self.start.get_or_insert(now);
         self.epoch += 1;
+    }
+
+    /// Goes on at another pace; false where it is the same, or does not train.
+    pub(super) fn repaced(&mut self, now: Instant, pace: Pace) -> bool {
+        if !self.is_training() || self.pace == pace && self.is_paced {
+            return false;
+        }
+        self.halt(now, 0, Keeping::Running);
+        (self.since, self.pace, self.is_paced) = (Some(now), pace, true);
+        self.epoch += 1;
+        true
+    }
+
+    /// The part of all its work that is done.
+    pub(super) fn part_done(&self, now: Instant) -> f64 {
+        (self.executed(now).0 as f64 / self.alone.0.max(1) as f64).min(1.0)
     }
 
     /// Stops training after so many iterations of its loop; keeps of its work what it can. A loop saves at the end of the

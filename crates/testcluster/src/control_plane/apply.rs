@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Api, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{Api, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
 use kube::{Client, ResourceExt};
@@ -62,20 +62,47 @@ async fn apply(client: &Client, object: &DynamicObject) -> Result<()> {
     let params = PatchParams::apply("testcluster").force();
     api.patch(&object.name_any(), &params, &Patch::Apply(object)).await.map_err(failed)?;
     if kind.kind == "CustomResourceDefinition" {
-        until_established(&api, &object.name_any()).await?;
+        for defined in defined_by(object) {
+            until_served(client, &defined).await.map_err(failed)?;
+        }
     }
     Ok(())
 }
 
-/// Asked again and again, untyped: it is a matter of a moment, and definitions of others are large.
-async fn until_established(api: &Api<DynamicObject>, name: &str) -> Result<()> {
-    let established = async || -> kube::Result<bool> {
-        let conditions = &api.get(name).await?.data["status"]["conditions"];
-        let wanted = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
-        Ok(conditions.as_array().is_some_and(|conditions| conditions.iter().any(wanted)))
+/// The kinds that a custom resource definition says are served.
+fn defined_by(definition: &DynamicObject) -> Vec<GroupVersionKind> {
+    let spec = &definition.data["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let versions = spec["versions"].as_array().into_iter().flatten().filter(|version| version["served"] == true);
+    versions
+        .map(|version| GroupVersionKind {
+            group: text(&spec["group"]),
+            version: text(&version["name"]),
+            kind: text(&spec["names"]["kind"]),
+        })
+        .collect()
+}
+
+/// A definition that is `Established` may still not be served, nor be found by discovery: three parts of the API
+/// server learn of it one by one. So it is asked for, again and again: it is a matter of a moment.
+async fn until_served(client: &Client, kind: &GroupVersionKind) -> kube::Result<()> {
+    let listed = async || -> kube::Result<()> {
+        let (resource, _) = pinned_kind(client, kind).await?;
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        api.list(&ListParams::default().limit(1)).await.map(drop)
     };
-    while !established().await? {
-        tokio::time::sleep(PAUSE).await;
+    loop {
+        match listed().await {
+            Err(error) if is_unknown(&error) => tokio::time::sleep(PAUSE).await,
+            answer => return answer,
+        }
     }
-    Ok(())
+}
+
+fn is_unknown(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Discovery(_) => true,
+        kube::Error::Api(status) => status.code == 404,
+        _ => false,
+    }
 }

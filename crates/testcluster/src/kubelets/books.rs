@@ -22,6 +22,8 @@ pub(super) use node::{Diligence, node_address};
 #[derive(Debug, Clone)]
 pub(super) enum Order {
     Run(BoundPod, Addresses),
+    /// What its containers ask for by now is what they have.
+    Resize(BoundPod),
     End(BoundPod, Ending),
     Reject(BoundPod, Rejection),
     Delete(BoundPod),
@@ -153,6 +155,7 @@ impl Books {
     /// Moves a known pod to the stage that the API server shows.
     fn follow(&mut self, pod: BoundPod, now: Instant) {
         let key = pod.key.clone();
+        let pod = self.grant(pod);
         let book = self.pods.get_mut(&key).expect("it has been met");
         let next = book.stage.next(&pod);
         let moves = next != book.stage;
@@ -160,6 +163,32 @@ impl Books {
         if moves {
             self.enter(&key, next, now);
         }
+    }
+
+    /// Gives a pod what it asks for by now if that fits; one that asks for too much goes on with what it has. A real
+    /// kubelet would defer that; for a scheduler under test it is a mistake, and counted as a rejection.
+    fn grant(&mut self, mut pod: BoundPod) -> BoundPod {
+        let book = &self.pods[&pod.key];
+        if book.pod.requests == pod.requests || !book.stage.takes_room() {
+            return pod;
+        }
+        let (had, runs) = (book.pod.requests.clone(), book.stage == Stage::Running);
+        let node = self.nodes.get_mut(&pod.node).expect("it is one of ours");
+        node.used.subtract(&had);
+        match node.refusal(&pod) {
+            None => {
+                node.used.add(&pod.requests);
+                // Who has yet to start will say so then.
+                self.orders.extend(runs.then(|| Order::Resize(pod.clone())));
+            }
+            Some(rejection) => {
+                node.used.add(&had);
+                self.counts.rejected += 1;
+                self.rejections.push(rejection);
+                pod.requests = had;
+            }
+        }
+        pod
     }
 
     fn enter(&mut self, key: &PodKey, stage: Stage, now: Instant) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Container, Pod, ResourceRequirements};
 use kube::ResourceExt;
 
 use super::amounts::Amounts;
@@ -44,14 +44,25 @@ pub(super) struct BoundPod {
     pub(super) deleted_within: Option<Duration>,
     pub(super) ends: Option<(Duration, Ending)>,
     pub(super) requests: Amounts,
-    /// Names and images.
-    pub(super) containers: Vec<(String, String)>,
+    pub(super) containers: Vec<BoundContainer>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct BoundContainer {
+    pub(super) name: String,
+    pub(super) image: String,
+    /// As it asks for them.
+    pub(super) resources: ResourceRequirements,
 }
 
 impl BoundPod {
     pub(super) fn of(pod: &Pod) -> Option<Self> {
         let spec = pod.spec.as_ref()?;
-        let image = |image: &Option<String>| image.clone().unwrap_or_default();
+        let container = |each: &Container| BoundContainer {
+            name: each.name.clone(),
+            image: each.image.clone().unwrap_or_default(),
+            resources: each.resources.clone().unwrap_or_default(),
+        };
         Some(Self {
             key: PodKey { namespace: pod.namespace()?, name: pod.name_any() },
             uid: pod.uid()?,
@@ -60,7 +71,7 @@ impl BoundPod {
             deleted_within: grace(pod),
             ends: ending(pod),
             requests: Amounts::requested_by(pod),
-            containers: spec.containers.iter().map(|each| (each.name.clone(), image(&each.image))).collect(),
+            containers: spec.containers.iter().map(container).collect(),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
-use super::pod::{BoundPod, Ending};
+use super::pod::{BoundContainer, BoundPod, Ending};
 
 /// The exit codes of a process that fails by itself, and of one that was asked to end.
 const FAILED: i32 = 1;
@@ -28,6 +28,16 @@ pub(super) fn running(pod: &BoundPod, addresses: Addresses, now: &Time) -> Value
         "containerStatuses": containers,
     });
     patch(pod, &status)
+}
+
+/// Containers have what they ask for.
+pub(super) fn resized(pod: &BoundPod) -> Value {
+    let status = |container: &BoundContainer| {
+        let BoundContainer { name, resources, .. } = container;
+        json!({ "name": name, "resources": resources, "allocatedResources": resources.requests })
+    };
+    let containers: Vec<Value> = pod.containers.iter().map(status).collect();
+    patch(pod, &json!({ "containerStatuses": containers }))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,10 +78,12 @@ fn conditions(kinds: &[&str], status: &str, reason: Option<&str>, now: &Time) ->
 }
 
 fn containers(pod: &BoundPod, (state, ready): &(Value, bool)) -> Vec<Value> {
-    let status = |(name, image): &(String, String)| {
+    let status = |container: &BoundContainer| {
+        let BoundContainer { name, image, resources } = container;
         json!({
             "name": name, "image": image, "imageID": "", "restartCount": 0,
             "state": state, "ready": ready, "started": ready,
+            "resources": resources, "allocatedResources": resources.requests,
         })
     };
     pod.containers.iter().map(status).collect()

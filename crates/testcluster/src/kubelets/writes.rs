@@ -49,6 +49,7 @@ async fn perform(client: &Client, order: &Order) -> Result<(), Error> {
     let now = Time(jiff::Timestamp::now());
     match order {
         Order::Run(pod, addresses) => patch(client, pod, &status::running(pod, *addresses, &now)).await,
+        Order::Resize(pod) => patch(client, pod, &status::resized(pod)).await,
         Order::End(pod, ending) => patch(client, pod, &status::ended(pod, *ending, &now)).await,
         Order::Reject(pod, rejection) => {
             patch(client, pod, &status::rejected(pod, &rejection.reason, &now)).await

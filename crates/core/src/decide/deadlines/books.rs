@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::Schedule;
-use super::need::{Stops, Timed};
+use super::need::Timed;
 use super::pools::Pools;
 use crate::id::NodeId;
 use crate::snapshot::Snapshot;
 use crate::timetable::{
-    Booking, Entry, Grid, Need, Outlook, Rounds, Timetable, Verdict, book_in_one_piece, fill,
+    Booking, Entry, Grid, Need, Outlook, Stops, Timetable, Verdict, book_in_one_piece, fill,
 };
 
 pub(super) struct Books<'a> {
@@ -37,11 +37,7 @@ pub(super) struct Plan {
 
 impl<'a> Books<'a> {
     pub(super) fn new(snapshot: &'a Snapshot<'a>, jobs: Vec<Timed<'a>>, pools: Pools) -> Self {
-        let grid = Grid::of(
-            snapshot.now,
-            Rounds { multiples_of: snapshot.round, apart: snapshot.spacing },
-            jobs.len(),
-        );
+        let grid = pools.grid;
         Self { snapshot, jobs, pools, grid, booked: BTreeMap::new() }
     }
 
@@ -51,13 +47,31 @@ impl<'a> Books<'a> {
 
     /// Who runs without a booking and cannot be stopped keeps what it has until it is done.
     pub(super) fn leave_room_for_the_unbooked(&mut self) {
-        for timed in &self.jobs {
-            let booked = self.snapshot.timetable.governs(timed.id);
-            let held = self.snapshot.plan.get(timed.id);
-            if let Some(held) = held.filter(|_| timed.stops == Stops::Never && !booked) {
-                let left = timed.job.progress.pace().time(timed.need.work);
-                self.pools.leave_to(self.snapshot, held, timed.need.now + left);
+        let mut pools = self.pools.clone();
+        let booked = |at: &usize| self.snapshot.timetable.governs(self.jobs[*at].id);
+        for at in (0..self.jobs.len()).filter(|at| self.stays(*at) && !booked(at)) {
+            self.leave_to(&mut pools, at);
+        }
+        self.pools = pools;
+    }
+
+    /// Everybody has what the timetable says.
+    pub(super) fn book_as_before(&mut self) {
+        self.leave_room_for_the_unbooked();
+        for at in 0..self.jobs.len() {
+            let entry = self.before(at);
+            if let Some((entry, booking)) = entry.and_then(|entry| Some((entry, entry.booking.clone()?))) {
+                self.book(at, Booked { booking, node: entry.node });
             }
+        }
+    }
+
+    /// A job keeps what it has until it is done.
+    pub(super) fn leave_to(&self, pools: &mut Pools, at: usize) {
+        let timed = &self.jobs[at];
+        if let Some(held) = self.snapshot.plan.get(timed.id) {
+            let left = timed.job.progress.pace().time(timed.need.work);
+            pools.leave_to(self.snapshot, held, timed.need.now + left);
         }
     }
 
@@ -67,7 +81,7 @@ impl<'a> Books<'a> {
         if timed.is_in_place() {
             return self.fill_in_place(pools, timed, at);
         }
-        let outlook = pools.outlook(timed.kind, None)?;
+        let outlook = pools.outlook(self.snapshot, timed.kind, None)?;
         let booking = self.fill_need(&outlook, &timed.need, timed.stops)?;
         Some(Booked { booking, node: None })
     }
@@ -82,7 +96,7 @@ impl<'a> Books<'a> {
     /// On the node it is on or was to be on; anywhere, if there is none.
     fn fill_in_place(&self, pools: &Pools, timed: &Timed<'a>, at: usize) -> Option<Booked> {
         let on = |node: NodeId| {
-            let outlook = pools.outlook(timed.kind, Some(node))?;
+            let outlook = pools.outlook(self.snapshot, timed.kind, Some(node))?;
             let booking = self.fill_need(&outlook, &timed.need, timed.stops)?;
             Some(Booked { booking, node: Some(node) })
         };
@@ -101,12 +115,20 @@ impl<'a> Books<'a> {
         held.or_else(booked).or_else(before).filter(|_| timed.is_in_place())
     }
 
-    /// Books these anew, in the order of their deadlines; who is the first that does not fit, if somebody does not.
+    /// Whether a job runs and cannot be stopped.
+    pub(super) fn stays(&self, at: usize) -> bool {
+        let timed = &self.jobs[at];
+        timed.stops == Stops::Never && timed.need.has.members > 0
+    }
+
+    /// Books these anew, in the order of their deadlines, but those first who stay whatever happens; who is the first that
+    /// does not fit, if somebody does not.
     pub(super) fn plan(&self, mut pools: Pools, who: impl Iterator<Item = usize>) -> Result<Plan, usize> {
         let mut booked = BTreeMap::new();
-        for at in who {
+        let (stay, others): (Vec<usize>, Vec<usize>) = who.partition(|at| self.stays(*at));
+        for at in stay.into_iter().chain(others) {
             let found = self.fill(&pools, at).ok_or(at)?;
-            pools.book(self.jobs[at].kind, found.node, &self.jobs[at].need, &found.booking);
+            pools.book(self.snapshot, &self.jobs[at], &found);
             booked.insert(at, found);
         }
         Ok(Plan { pools, booked })
@@ -118,13 +140,13 @@ impl<'a> Books<'a> {
     }
 
     pub(super) fn book(&mut self, at: usize, booked: Booked) {
-        self.pools.book(self.jobs[at].kind, booked.node, &self.jobs[at].need, &booked.booking);
+        self.pools.book(self.snapshot, &self.jobs[at], &booked);
         self.booked.insert(at, booked);
     }
 
     pub(super) fn cancel(&mut self, at: usize) -> Option<Booked> {
         let booked = self.booked.remove(&at)?;
-        self.pools.cancel(self.jobs[at].kind, booked.node, &self.jobs[at].need, &booked.booking);
+        self.pools.cancel(self.snapshot, &self.jobs[at], &booked);
         Some(booked)
     }
 

@@ -32,7 +32,7 @@ fn plan_anyway(books: &Books<'_>, who: Vec<usize>) -> Plan {
         let timed = &books.jobs[at];
         let found = books.fill(&plan.pools, at).or_else(|| soon(books, &plan.pools, at));
         if let Some(found) = found {
-            plan.pools.book(timed.kind, found.node, &timed.need, &found.booking);
+            plan.pools.book(books.snapshot, timed, &found);
             plan.booked.insert(at, found);
         }
     }
@@ -46,7 +46,8 @@ fn soon(books: &Books<'_>, pools: &Pools, at: usize) -> Option<Booked> {
     } else {
         None
     };
-    let booking = as_soon_as_may_be(&*pools.outlook(timed.kind, node)?, &timed.need, &books.grid)?;
+    let booking =
+        as_soon_as_may_be(&*pools.outlook(books.snapshot, timed.kind, node)?, &timed.need, &books.grid)?;
     Some(Booked { booking, node })
 }
 

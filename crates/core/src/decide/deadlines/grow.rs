@@ -7,22 +7,20 @@
 use std::collections::BTreeMap;
 
 use super::books::{Booked, Books};
-use super::need::{Stops, Timed};
+use super::need::Timed;
+use super::others::Others;
 use crate::progress::Pace;
-use crate::timetable::{Booking, Need, Outlook, Segment, Size, Units, Walk, as_soon_as_may_be};
+use crate::timetable::{Booking, Need, Outlook, Segment, Size, Stops, Units, Walk, as_soon_as_may_be};
 use crate::units::{Duration, Instant};
 
 /// Who may have how much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Growth {
+pub(super) enum Growth<'o> {
     /// As published: everybody as much as there is, also who cannot be in time.
     Filled,
-    /// Only who stays in time, where the gain is worth the pause, and no more than is used well.
-    Promised {
-        /// What others who wait have left to do at least, if somebody does: who takes longer than many times that leaves
-        /// the room to them.
-        beside: Option<u128>,
-    },
+    /// Only who stays in time, where the gain is worth the pause, no more than is used well, and no room of those without
+    /// deadlines who go ahead.
+    Promised(&'o Others),
 }
 
 /// Whoever is resized in place is given no more than it uses to so many millionths.
@@ -31,23 +29,20 @@ const WELL_USED: u64 = 950_000;
 /// A size is given to a job that runs at most once in such a time.
 const REST: Duration = Duration(2 * Duration::MINUTE.0);
 
-/// Work with a deadline goes ahead of work without if it takes no more than so many times as much.
-const TIMES_OTHERS: u128 = 10;
-
 /// So many are compared with each other at a time, those who are due first before others.
 const COMPARED: usize = 500;
 
 /// So many are looked at in one decision at most.
 const LOOKED_AT: usize = 2 * COMPARED;
 
-pub(super) fn grow(books: &mut Books<'_>, growth: Growth) {
+pub(super) fn grow(books: &mut Books<'_>, growth: Growth<'_>) {
     let booked: Vec<usize> = books.booked.keys().copied().take(LOOKED_AT).collect();
     for some in booked.chunks(COMPARED) {
         grow_some(books, growth, some);
     }
 }
 
-fn grow_some(books: &mut Books<'_>, growth: Growth, some: &[usize]) {
+fn grow_some(books: &mut Books<'_>, growth: Growth<'_>, some: &[usize]) {
     let mut offers: BTreeMap<usize, Option<Offer>> =
         some.iter().map(|at| (*at, offer(books, growth, *at))).collect();
     loop {
@@ -72,7 +67,7 @@ struct Offer {
     booked: Booked,
 }
 
-fn offer(books: &Books<'_>, growth: Growth, at: usize) -> Option<Offer> {
+fn offer(books: &Books<'_>, growth: Growth<'_>, at: usize) -> Option<Offer> {
     let timed = &books.jobs[at];
     let Booked { booking, node } = books.booked.get(&at)?;
     let now = booking.members_at(timed.need.now);
@@ -81,8 +76,12 @@ fn offer(books: &Books<'_>, growth: Growth, at: usize) -> Option<Offer> {
     if !may_grow(timed, growth, now, size) {
         return None;
     }
-    let outlook = books.pools.outlook(timed.kind, *node)?;
-    if size.units - units > outlook.free_now() {
+    let outlook = books.pools.outlook(books.snapshot, timed.kind, *node)?;
+    let left = match growth {
+        Growth::Promised(others) => others.ahead_of(books.snapshot, &books.pools, timed, *node),
+        Growth::Filled => 0,
+    };
+    if size.units - units > outlook.free_now() - left {
         return None;
     }
     let mut outlook = outlook.into_owned();
@@ -104,21 +103,20 @@ fn offer(books: &Books<'_>, growth: Growth, at: usize) -> Option<Offer> {
 /// The size it has, if any, and the next larger one.
 fn next_size(timed: &Timed<'_>, now: u32) -> Option<(Option<Size>, Size)> {
     let next = timed.need.sizes.iter().find(|size| size.members > now)?;
-    let fixed = timed.stops == Stops::Never && now > 0;
-    (!fixed).then(|| (timed.need.size(now), *next))
+    Some((timed.need.size(now), *next))
 }
 
-fn may_grow(timed: &Timed<'_>, growth: Growth, now: u32, size: Size) -> bool {
-    let Growth::Promised { beside } = growth else { return true };
+fn may_grow(timed: &Timed<'_>, growth: Growth<'_>, now: u32, size: Size) -> bool {
+    if growth == Growth::Filled {
+        return true;
+    }
     let least = timed.need.sizes[0];
     let used = u128::from(size.speed.0) * u128::from(least.units.unsigned_abs());
     let whole = u128::from(WELL_USED) * u128::from(size.units.unsigned_abs());
     let is_used_well = !timed.is_in_place() || now == 0 || used >= whole;
     let rested = timed.job.ripe(REST).is_none_or(|rested| rested <= timed.need.now);
     let resting = !timed.is_in_place() && timed.need.has.members == now && now > 0 && !rested;
-    let takes = u128::from(least.units.unsigned_abs()) * u128::from(timed.need.work.0);
-    let leaves_it = beside.is_some_and(|others| takes > others.saturating_mul(TIMES_OTHERS));
-    is_used_well && !resting && !leaves_it
+    is_used_well && !resting
 }
 
 /// Whether more is done until then with a larger size, the pause for it counted once too often. Who is to have that size
@@ -136,12 +134,12 @@ fn with_size_now(
     books: &Books<'_>,
     timed: &Timed<'_>,
     outlook: &mut Outlook,
-    growth: Growth,
+    growth: Growth<'_>,
     size: Size,
     until: Instant,
 ) -> Option<Booking> {
     let need = &timed.need;
-    if timed.stops == Stops::Never {
+    if timed.stops == Stops::Never && need.sizes.len() == 1 {
         let alone = Need { sizes: [size].into(), ..need.clone() };
         return books
             .fill_need(outlook, &alone, timed.stops)

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use super::pools::makes_room;
 use crate::decide::size::Extras;
-use crate::id::{GpuTypeId, JobId};
-use crate::job::{Binding, Checkpointing, Exit, Job, Life};
+use crate::id::JobId;
+use crate::job::{Binding, Checkpointing, Eligibility, Exit, Job, Life};
 use crate::plan::Assignment;
 use crate::policy::Deadlines;
-use crate::progress::Pace;
-use crate::scaling::Speed;
+use crate::scaling::{Speed, useful};
 use crate::snapshot::Snapshot;
-use crate::timetable::{Has, Need, Pauses, Size, Units};
+use crate::timetable::{Has, Need, Pauses, Pool, Size, Stops, Units};
 use crate::units::{Duration, Instant, Resources, Share};
 
 /// A job whose deadline counts.
@@ -24,19 +24,13 @@ pub(super) struct Timed<'a> {
 }
 
 /// What a job takes of that is planned ahead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    Gpus(Option<GpuTypeId>),
-    Cores,
+    /// GPUs, and cores, of nodes on which it may run.
+    Gpus(Eligibility),
+    Cores(Eligibility),
     /// Cores of the node it is on.
     CoresInPlace,
-}
-
-/// Whether it may be stopped once it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stops {
-    AtAnyTime,
-    Never,
 }
 
 impl Kind {
@@ -44,9 +38,18 @@ impl Kind {
         let spec = &job.spec;
         let on_gpus = spec.roles.iter().find(|role| !role.shape.each.gpus.is_zero());
         match on_gpus {
-            Some(role) => Self::Gpus(role.shape.on.gpu_type),
-            None if spec.capabilities.resize_in_place && spec.roles.len() == 1 => Self::CoresInPlace,
-            None => Self::Cores,
+            Some(role) => Self::Gpus(role.shape.on),
+            None if spec.capabilities.resize_in_place => Self::CoresInPlace,
+            None => Self::Cores(spec.roles.first().map(|role| role.shape.on).unwrap_or_default()),
+        }
+    }
+
+    /// The pool that is its own; where it is bound to a node, that is the node's.
+    pub(super) fn pool(self) -> Option<Pool> {
+        match self {
+            Self::Gpus(on) => Some(Pool::Gpus(on)),
+            Self::Cores(on) => Some(Pool::Cores(on)),
+            Self::CoresInPlace => None,
         }
     }
 
@@ -54,7 +57,7 @@ impl Kind {
     pub(super) fn units(self, amount: Resources) -> Units {
         let units = match self {
             Self::Gpus(_) => amount.gpus.0,
-            Self::Cores | Self::CoresInPlace => amount.cpu.0,
+            Self::Cores(_) | Self::CoresInPlace => amount.cpu.0,
         };
         Units::try_from(units).unwrap_or(Units::MAX)
     }
@@ -73,12 +76,14 @@ pub(super) fn timed<'a>(snapshot: &Snapshot<'a>, deadlines: Deadlines) -> Vec<Ti
     timed
 }
 
-/// The longest that somebody takes to make room.
+/// The longest that somebody takes to make room: it ends what it is about to do, be that to start or to change its size,
+/// and saves its work.
 fn handover(snapshot: &Snapshot<'_>) -> Duration {
-    let jobs = snapshot.timed.iter().map(|id| &snapshot.jobs[*id]);
-    let slow =
-        jobs.filter(|job| Kind::of(job) != Kind::CoresInPlace).filter_map(|job| job.spec.checkpointing);
-    slow.map(|saving| saving.takes + saving.restart).max().unwrap_or_default()
+    let timed = snapshot.timed.iter().map(|id| &snapshot.jobs[*id]);
+    let others = snapshot.plan.iter().filter(|(id, _)| !snapshot.timed.contains(id));
+    let others = others.map(|(id, _)| &snapshot.jobs[id]).filter(|job| makes_room(job));
+    let slow = timed.chain(others).filter_map(|job| job.spec.checkpointing);
+    slow.map(|Checkpointing { takes, restart, .. }| takes + restart + takes).max().unwrap_or_default()
 }
 
 impl<'a> Timed<'a> {
@@ -120,8 +125,13 @@ impl<'a> Timed<'a> {
         let members = self.members(planned);
         let runs = matches!(&self.job.life, Life::Running(held) if held == planned);
         let since = snapshot.timetable.get(self.id).map_or(snapshot.now, |entry| entry.since);
-        let Pauses { first, more, .. } = self.need.pauses;
-        let all = if self.is_fresh(snapshot.now) { first } else { more };
+        let Pauses { first, again, more, .. } = self.need.pauses;
+        let runs_on = matches!(self.job.life, Life::Resizing { .. } | Life::Running(_));
+        let all = match self.is_fresh(snapshot.now) {
+            true => first,
+            false if runs_on => more,
+            false => again,
+        };
         let pause = if runs { Duration::ZERO } else { all - snapshot.now.since(since) };
         Has { members, pause }
     }
@@ -151,22 +161,26 @@ fn with_margin(snapshot: &Snapshot<'_>, deadlines: Deadlines, job: &Job) -> Opti
     let left = job.foreseen(snapshot.now)?;
     let strict = job.spec.deadline.is_some_and(|deadline| deadline.binding == Binding::Strict);
     let margin = match deadlines {
-        Deadlines::Promised if strict => snapshot.timetable.error(),
+        Deadlines::Promised if strict => own_error(job).max(snapshot.timetable.error()),
         _ => Share::NONE,
     };
     let more = u128::from(left.0) * u128::from(margin.0) / u128::from(Share::WHOLE.0);
     Some(left + Duration(u64::try_from(more).unwrap_or(u64::MAX)))
 }
 
-/// Who changes its size in place loses nothing by it. Others save their work and go on from there, and who comes to have
-/// more may have to wait until somebody else has made room in the same way.
+/// What is left over of what was measured of this very job by what is believed of it.
+fn own_error(job: &Job) -> Share {
+    job.fit().map_or(Share::NONE, |fit| fit.error())
+}
+
+/// Who changes its size in place loses nothing by it. Others save their work and go on from there, and who starts or comes
+/// to have more may have to wait until somebody else has made room.
 fn pauses(job: &Job, kind: Kind, handover: Duration, now: Instant) -> Pauses {
-    let saving = job.spec.checkpointing.filter(|_| kind != Kind::CoresInPlace);
-    let Checkpointing { takes, restart, .. } = saving.unwrap_or_default();
-    let handover = if kind == Kind::CoresInPlace { Duration::ZERO } else { handover };
-    let fresh = job.progress.executed(now).is_zero();
-    let first = if fresh { handover } else { restart + handover };
-    Pauses { first, more: takes + restart + handover, fewer: takes + restart }
+    let Checkpointing { takes, restart, .. } = job.spec.checkpointing.unwrap_or_default();
+    let resize = if kind == Kind::CoresInPlace { Duration::ZERO } else { takes + restart };
+    let again = restart + handover;
+    let first = if job.progress.executed(now).is_zero() { handover } else { again };
+    Pauses { first, again, more: resize + handover, fewer: resize }
 }
 
 /// The sizes it may have: those that are of use, or all it knows of where the policy asks for as many as there are.
@@ -186,26 +200,23 @@ fn sizes(
         let units = others + each * Units::from(members);
         Size { members, units, speed }
     };
-    let known = job.spec.scaling.as_ref().map(|scaling| match deadlines {
-        Deadlines::Earliest => scaling.sizes(),
-        _ => scaling.useful(),
-    });
     let fits = |(members, _): &(u32, Speed)| (least..=gang.most()).contains(members);
-    match known {
-        Some(known) => known.iter().filter(|size| fits(size)).map(|known| size(*known)).collect(),
-        None => in_proportion(&gang).into_iter().map(size).collect(),
-    }
+    let declared = match &job.spec.scaling {
+        Some(scaling) => scaling.sizes().iter().copied().filter(fits).collect(),
+        None => in_proportion(&gang),
+    };
+    let known = job.as_measured(declared);
+    let known = if deadlines == Deadlines::Earliest { &known } else { useful(&known) };
+    known.iter().map(|known| size(*known)).collect()
 }
 
 /// The size of a job that stays as it is: what it has, or asks for.
 fn the_only_size(id: JobId, job: &Job, kind: Kind, held: Option<&Arc<Assignment>>) -> Size {
     let members = |held: &Assignment| Extras::of(id, job).map_or(held.members(), |gang| gang.members(held));
     match held {
-        Some(held) => Size {
-            members: members(held),
-            units: kind.units(held.total()),
-            speed: Pace::of(&job.spec, held).speed(),
-        },
+        Some(held) => {
+            Size { members: members(held), units: kind.units(held.total()), speed: job.pace_on(held).speed() }
+        }
         None => Size {
             members: Extras::of(id, job).map_or(job.spec.members(), |gang| gang.least()),
             units: kind.units(job.spec.least()),

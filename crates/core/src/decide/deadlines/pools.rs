@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::books::Booked;
+use super::family::{Family, units};
 use super::need::{Kind, Timed};
 use crate::cluster::NodeState;
 use crate::decide::reserve::{end_if_started, expected_end};
@@ -12,77 +14,45 @@ use crate::plan::Assignment;
 use crate::report::Reason;
 use crate::snapshot::Snapshot;
 use crate::taken::is_eligible;
-use crate::timetable::{Booking, Need, Outlook, Pool, Timetable, Units};
+use crate::timetable::{Grid, Outlook, Pool, Rounds, Timetable, Units};
 use crate::units::Instant;
 
 /// Work without deadlines keeps one part in so many of a pool while some of it is there.
-const FLOOR: Units = 10;
+pub(super) const FLOOR: Units = 10;
+
+/// Whether that part can be booked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Floor {
+    Kept,
+    Open,
+}
 
 /// The outlook of each pool.
 #[derive(Clone, Debug)]
 pub(in crate::decide) struct Pools {
     outlooks: BTreeMap<Pool, Outlook>,
     capacity: Vec<(Pool, Units)>,
-    /// Whether some take from cores wherever they are, or from GPUs of any type.
-    wide: Wide,
-    /// The kinds that jobs with deadlines take from.
-    kinds: Vec<Kind>,
-}
-
-/// Which wholes somebody takes from: only then do those count who take from a part.
-#[derive(Clone, Copy, Debug, Default)]
-struct Wide {
-    cores: bool,
-    gpus: bool,
-    /// Whether GPUs are of more than one type.
-    types: bool,
-}
-
-impl Wide {
-    fn of(snapshot: &Snapshot<'_>, jobs: &[Timed<'_>]) -> Self {
-        let mut types = snapshot.cluster.nodes().iter().filter(|(_, node)| !node.capacity.gpus.is_zero());
-        let first = types.next().map(|(_, node)| node.gpu_type);
-        Self {
-            cores: jobs.iter().any(|job| job.kind == Kind::Cores),
-            gpus: jobs.iter().any(|job| job.kind == Kind::Gpus(None)),
-            types: types.any(|(_, node)| Some(node.gpu_type) != first),
-        }
-    }
-
-    /// The pools that a job takes from; on a node, where it is bound to one.
-    fn pools(self, kind: Kind, node: Option<NodeId>) -> Vec<Pool> {
-        match (kind, node) {
-            (Kind::Gpus(Some(of)), _) if self.types && self.gpus => {
-                vec![Pool::Gpus(Some(of)), Pool::Gpus(None)]
-            }
-            (Kind::Gpus(Some(of)), _) if self.types => vec![Pool::Gpus(Some(of))],
-            (Kind::Gpus(_), _) => vec![Pool::Gpus(None)],
-            (Kind::CoresInPlace, Some(node)) if self.cores => vec![Pool::CoresOf(node), Pool::Cores],
-            (Kind::CoresInPlace, Some(node)) => vec![Pool::CoresOf(node)],
-            (Kind::CoresInPlace | Kind::Cores, _) => vec![Pool::Cores],
-        }
-    }
+    family: Family,
+    /// When something can be done about what has become free.
+    pub(super) grid: Grid,
 }
 
 impl Pools {
     /// What nodes that are well have, without what those hold who cannot be stopped.
     pub(super) fn of(snapshot: &Snapshot<'_>, jobs: &[Timed<'_>]) -> Self {
-        let wide = Wide::of(snapshot, jobs);
+        let family = Family::of(snapshot, jobs.iter().map(|timed| timed.kind));
+        let rounds = Rounds { multiples_of: snapshot.round, apart: snapshot.spacing };
+        let grid = Grid::of(snapshot.now, rounds, jobs.len());
         let mut capacity: BTreeMap<Pool, Units> = BTreeMap::new();
-        let kinds = kinds(jobs);
         let ready = snapshot.cluster.nodes().iter().filter(|(_, node)| node.state == NodeState::Ready);
         for (id, node) in ready {
-            for (pool, kind) in pools_of(&kinds, wide, id) {
-                let counts = match pool {
-                    Pool::Gpus(Some(of)) => node.gpu_type == Some(of),
-                    _ => true,
-                };
-                *capacity.entry(pool).or_default() += if counts { kind.units(node.capacity) } else { 0 };
+            for pool in family.around(id) {
+                *capacity.entry(pool).or_default() += units(pool, node.capacity);
             }
         }
         let outlooks = capacity.iter().map(|(pool, units)| (*pool, Outlook::new(snapshot.now, *units)));
         let outlooks = outlooks.collect();
-        let mut pools = Self { outlooks, capacity: capacity.into_iter().collect(), wide, kinds };
+        let mut pools = Self { outlooks, capacity: capacity.into_iter().collect(), family, grid };
         pools.leave_to_those_that_stay(snapshot);
         pools
     }
@@ -99,33 +69,25 @@ impl Pools {
         }
     }
 
-    /// Somebody keeps what it holds until then.
+    /// Somebody keeps what it holds until then, and nobody is given it before the next decision.
     pub(super) fn leave_to(&mut self, snapshot: &Snapshot<'_>, held: &Assignment, until: Instant) {
+        let until = self.grid.up(until);
         for (node, amount) in held.takes() {
             let described = snapshot.cluster.node(*node);
             if described.state != NodeState::Ready {
                 continue;
             }
-            for (pool, kind) in pools_of(&self.kinds, self.wide, *node) {
-                let other_type = matches!(pool, Pool::Gpus(Some(of)) if described.gpu_type != Some(of));
-                if let Some(outlook) = self.outlooks.get_mut(&pool).filter(|_| !other_type) {
-                    outlook.take(snapshot.now, until, kind.units(*amount));
+            for pool in self.family.around(*node) {
+                if let Some(outlook) = self.outlooks.get_mut(&pool) {
+                    outlook.take(snapshot.now, until, units(pool, *amount));
                 }
             }
         }
     }
 
-    /// Keeps a part of each pool from who comes from now on, for work without deadlines.
-    pub(super) fn keep_the_floor(&mut self) {
-        self.take_the_floor(1);
-    }
-
-    /// The floor is for others, who come now.
-    pub(super) fn open_the_floor(&mut self) {
-        self.take_the_floor(-1);
-    }
-
-    fn take_the_floor(&mut self, sign: Units) {
+    /// Keeps a part of each pool from who comes from now on, for work without deadlines, or opens it again.
+    pub(super) fn floor(&mut self, floor: Floor) {
+        let sign = if floor == Floor::Kept { 1 } else { -1 };
         for (pool, units) in &self.capacity {
             if let Some(outlook) = self.outlooks.get_mut(pool) {
                 outlook.take(Instant::START, Instant(u64::MAX), sign * (units / FLOOR));
@@ -143,24 +105,49 @@ impl Pools {
     }
 
     /// What is free for a job.
-    pub(super) fn outlook(&self, kind: Kind, node: Option<NodeId>) -> Option<Cow<'_, Outlook>> {
-        match self.wide.pools(kind, node)[..] {
-            [part, whole] => Some(Cow::Owned(self.outlooks.get(&part)?.common(self.outlooks.get(&whole)?))),
-            [pool, ..] => self.outlooks.get(&pool).map(Cow::Borrowed),
-            [] => None,
-        }
+    pub(super) fn outlook(
+        &self,
+        snapshot: &Snapshot<'_>,
+        kind: Kind,
+        node: Option<NodeId>,
+    ) -> Option<Cow<'_, Outlook>> {
+        let pools = self.family.pools(snapshot, kind, node);
+        let mut outlooks = pools.iter().filter_map(|pool| self.outlooks.get(pool));
+        let first = Cow::Borrowed(outlooks.next()?);
+        Some(outlooks.fold(first, |common, other| Cow::Owned(common.common(other))))
     }
 
-    pub(super) fn book(&mut self, kind: Kind, node: Option<NodeId>, need: &Need, booking: &Booking) {
-        self.change(kind, node, |outlook| outlook.book(need, booking));
+    /// As much of the pool that a job takes from as there is of `amount` in all.
+    pub(super) fn part_of(
+        &self,
+        snapshot: &Snapshot<'_>,
+        kind: Kind,
+        node: Option<NodeId>,
+        amount: Units,
+    ) -> Units {
+        let of = |pool: &Pool| self.capacity.iter().find(|(known, _)| known == pool).map(|(_, units)| *units);
+        let own = self.family.pools(snapshot, kind, node).iter().filter_map(of).min().unwrap_or_default();
+        let all = kind.units(snapshot.cluster.capacity());
+        let share = i128::from(amount) * i128::from(own) / i128::from(all.max(1));
+        Units::try_from(share).unwrap_or(Units::MAX)
     }
 
-    pub(super) fn cancel(&mut self, kind: Kind, node: Option<NodeId>, need: &Need, booking: &Booking) {
-        self.change(kind, node, |outlook| outlook.cancel(need, booking));
+    pub(super) fn book(&mut self, snapshot: &Snapshot<'_>, timed: &Timed<'_>, booked: &Booked) {
+        self.change(snapshot, timed, booked.node, |outlook| outlook.book(&timed.need, &booked.booking));
     }
 
-    fn change(&mut self, kind: Kind, node: Option<NodeId>, change: impl Fn(&mut Outlook)) {
-        for pool in self.wide.pools(kind, node) {
+    pub(super) fn cancel(&mut self, snapshot: &Snapshot<'_>, timed: &Timed<'_>, booked: &Booked) {
+        self.change(snapshot, timed, booked.node, |outlook| outlook.cancel(&timed.need, &booked.booking));
+    }
+
+    fn change(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        timed: &Timed<'_>,
+        node: Option<NodeId>,
+        change: impl Fn(&mut Outlook),
+    ) {
+        for pool in self.family.pools(snapshot, timed.kind, node) {
             self.outlooks.get_mut(&pool).into_iter().for_each(&change);
         }
     }
@@ -173,11 +160,10 @@ impl Pools {
 
     /// Nodes on which a job that is bound to one might be, most free until its deadline first.
     pub(super) fn nodes_for(&self, snapshot: &Snapshot<'_>, timed: &Timed<'_>) -> Vec<NodeId> {
-        let [role] = &timed.job.spec.roles[..] else { return Vec::new() };
-        let least = timed.job.spec.least();
+        let (roles, least) = (&timed.job.spec.roles, timed.job.spec.least());
         let nodes = snapshot.cluster.nodes().iter().filter(|(id, node)| {
             node.state == NodeState::Ready
-                && is_eligible(snapshot.cluster, *id, role.shape.on)
+                && roles.iter().all(|role| is_eligible(snapshot.cluster, *id, role.shape.on))
                 && least.fits_in(node.capacity)
         });
         let free = |id: NodeId| -> i128 {
@@ -202,8 +188,12 @@ impl Pools {
     ) -> Result<(), Reason> {
         let job = &snapshot.jobs[id];
         let kind = Kind::of(job);
-        let Some(outlook) = self.outlook(kind, None).filter(|_| !makes_room(job)) else { return Ok(()) };
-        if outlook.least(snapshot.now, end_of(job, snapshot.now)) >= kind.units(job.spec.least()) {
+        if makes_room(job) {
+            return Ok(());
+        }
+        let Some(outlook) = self.outlook(snapshot, kind, None) else { return Ok(()) };
+        let end = self.grid.up(end_of(job, snapshot.now));
+        if outlook.least(snapshot.now, end) >= kind.units(job.spec.least()) {
             return Ok(());
         }
         let booked = table.iter().filter_map(|(id, entry)| Some((id, entry.booking.as_ref()?)));
@@ -228,21 +218,4 @@ fn end_of(job: &Job, now: Instant) -> Instant {
 /// Whether somebody without a booking may be stopped for those who have one.
 pub(super) fn makes_room(job: &Job) -> bool {
     job.spec.capabilities.makes_room() && job.spec.budgets.is_empty()
-}
-
-fn kinds(jobs: &[Timed<'_>]) -> Vec<Kind> {
-    let mut kinds: Vec<Kind> = Vec::new();
-    for job in jobs {
-        if !kinds.contains(&job.kind) {
-            kinds.push(job.kind);
-        }
-    }
-    kinds
-}
-
-/// The pools of those kinds that a node is part of, each once.
-fn pools_of(kinds: &[Kind], wide: Wide, node: NodeId) -> BTreeMap<Pool, Kind> {
-    let all =
-        kinds.iter().flat_map(|kind| wide.pools(*kind, Some(node)).into_iter().map(|pool| (pool, *kind)));
-    all.collect()
 }

@@ -15,10 +15,12 @@ use std::collections::BTreeSet;
 
 use super::books::{Booked, Books};
 use super::grow::{Growth, grow};
-use super::need::Kind;
+use super::others::{self, Others};
+use super::pools::Floor;
 use super::{Pools, Schedule};
 use crate::job::Binding;
 use crate::timetable::{Booking, Cost, GUARD, Timetable, Verdict};
+use crate::units::Duration;
 
 /// So many of those without a booking are looked at again in one decision, beside those who have come.
 const LOOKED_AT_AGAIN: usize = 10;
@@ -33,8 +35,9 @@ pub(super) fn schedule(books: Books<'_>) -> Schedule {
     for candidate in making.candidates() {
         making.take_on(candidate);
     }
-    let beside = making.others();
-    grow(&mut making.books, Growth::Promised { beside });
+    making.floor(Floor::Open);
+    let others = Others::of(making.books.snapshot);
+    grow(&mut making.books, Growth::Promised(&others));
     making.close()
 }
 
@@ -106,14 +109,21 @@ impl<'a> Making<'a> {
         Some(Booked { booking: Booking { ends, ..booking }, node: entry.node })
     }
 
+    /// Who cannot be stopped keeps what it has nevertheless.
     fn leave_out(&mut self, at: usize) {
         self.kept.remove(&at);
         self.promised.remove(&at);
+        if self.books.stays(at) {
+            self.books.leave_to(&mut self.bare, at);
+            let mut pools = self.books.pools.clone();
+            self.books.leave_to(&mut pools, at);
+            self.books.pools = pools;
+        }
     }
 
     /// Of these the one who takes most for what it is worth, promised or not only if nobody else is there.
     fn dearest(&self, who: impl Iterator<Item = usize>) -> Option<usize> {
-        who.max_by_key(|at| (!self.promised.contains(at), self.weighed(*at), *at))
+        who.max_by_key(|at| (!self.books.stays(*at), !self.promised.contains(at), self.weighed(*at), *at))
     }
 
     /// What a job takes, for what it is worth.
@@ -122,38 +132,55 @@ impl<'a> Making<'a> {
         self.costs[at].unwrap_or(Cost::MAX) / Cost::from(value)
     }
 
+    /// Notes for how long work without deadlines has had less than its part.
     fn keep_the_floor(&mut self) {
-        let Books { snapshot, jobs, .. } = &self.books;
-        let in_plan = jobs.iter().filter(|timed| snapshot.plan.get(timed.id).is_some()).count();
-        let waiting = jobs.iter().filter(|timed| timed.job.class.is_some()).count();
-        self.has_floor = snapshot.plan.len() > in_plan || snapshot.waiting.len() > waiting;
+        let snapshot = self.books.snapshot;
+        let past = snapshot.timetable.made.map_or(Duration::ZERO, |made| snapshot.now.since(made));
+        match others::lack_room(snapshot) {
+            true => self.table.note_lack(past),
+            false => self.table.note_plenty(past),
+        }
+        self.has_floor = others::are_there(snapshot);
+        self.floor(Floor::Kept);
+    }
+
+    /// Opens what is kept for work without deadlines to those who are booked, or keeps it from them.
+    fn floor(&mut self, floor: Floor) {
         if self.has_floor {
-            self.books.pools.keep_the_floor();
-            self.bare.keep_the_floor();
+            self.books.pools.floor(floor);
+            self.bare.floor(floor);
         }
     }
 
-    /// All who have come, and the cheapest of those who were left out before; the cheapest first.
+    /// All who have come, and the cheapest of those who were left out before; the cheapest first, for what they are worth.
     fn candidates(&mut self) -> Vec<usize> {
-        let mut found: Vec<(Cost, usize)> = Vec::new();
-        let mut again: Vec<(Cost, usize)> = Vec::new();
-        for at in (0..self.books.jobs.len()).filter(|at| !self.books.booked.contains_key(at)) {
-            let Some(cost) = self.costs[at] else { continue };
-            match self.books.before(at) {
-                None => {
-                    self.table.note_newcomer(cost);
-                    found.push((cost, at));
-                }
-                Some(_) => again.push((cost, at)),
-            }
+        let unbooked = (0..self.books.jobs.len()).filter(|at| !self.books.booked.contains_key(at));
+        // Who runs and cannot be stopped keeps what it has anyhow.
+        let unbooked = unbooked.filter(|at| !self.books.stays(*at) && self.costs[*at].is_some());
+        let (mut found, mut again): (Vec<usize>, Vec<usize>) =
+            unbooked.partition(|at| self.books.before(*at).is_none());
+        for at in &found {
+            self.table.note_newcomer(self.costs[*at].unwrap_or(Cost::MAX));
         }
-        again.sort_unstable();
+        again.sort_by_key(|at| (self.weighed(*at), *at));
         found.extend(again.into_iter().take(LOOKED_AT_AGAIN));
-        found.sort_unstable();
-        found.into_iter().map(|(_, at)| at).collect()
+        found.sort_by_key(|at| (self.weighed(*at), *at));
+        found
     }
 
+    /// What is kept for work without deadlines is kept from strict ones only if that has waited for long.
     fn take_on(&mut self, at: usize) {
+        let goes_below = self.is_strict(at) && !self.table.owes_others();
+        if goes_below {
+            self.floor(Floor::Open);
+        }
+        self.find_room(at);
+        if goes_below {
+            self.floor(Floor::Kept);
+        }
+    }
+
+    fn find_room(&mut self, at: usize) {
         if let Some(booked) = self.books.fill(&self.books.pools, at) {
             self.books.book(at, booked);
             return self.promise(at);
@@ -175,7 +202,8 @@ impl<'a> Making<'a> {
 
     /// Of those up to the first who does not fit, the one who takes most is left out, if that is not the newcomer.
     fn take_the_place_of_another(&mut self, at: usize, mut who: BTreeSet<usize>, first: usize) {
-        let unpromised = who.range(..=first).copied().filter(|other| !self.promised.contains(other));
+        let may_go = |other: &usize| !self.promised.contains(other) && !self.books.stays(*other);
+        let unpromised = who.range(..=first).copied().filter(may_go);
         let Some(other) = unpromised.max_by_key(|other| (self.weighed(*other), *other != at)) else { return };
         if other == at {
             return;
@@ -191,32 +219,19 @@ impl<'a> Making<'a> {
 
     /// Who is strict, or takes no more than most who come, keeps its booking whoever comes.
     fn promise(&mut self, at: usize) {
-        let strict =
-            self.books.jobs[at].job.spec.deadline.map(|deadline| deadline.binding) == Some(Binding::Strict);
         let cheap = self.costs[at].is_some_and(|cost| cost <= self.table.dear());
-        if strict || cheap {
+        if self.is_strict(at) || cheap {
             self.promised.insert(at);
         }
     }
 
-    /// What those without deadlines who wait have left to do, the least of it, as units times time.
-    fn others(&self) -> Option<u128> {
-        let Books { snapshot, .. } = &self.books;
-        let firsts = snapshot.waiting.classes().filter_map(|(_, class)| class.line.first());
-        let jobs = firsts.map(|place| place.job).filter(|id| !snapshot.timed.contains(id));
-        let left = jobs.map(|id| {
-            let job = &snapshot.jobs[id];
-            let units = Kind::of(job).units(job.spec.least()).unsigned_abs();
-            job.remaining(snapshot.now).map_or(u128::MAX, |left| u128::from(units) * u128::from(left.0))
-        });
-        left.min()
+    fn is_strict(&self, at: usize) -> bool {
+        let deadline = self.books.jobs[at].job.spec.deadline;
+        deadline.is_some_and(|deadline| deadline.binding == Binding::Strict)
     }
 
     fn close(self) -> Schedule {
-        let Self { mut books, promised, table, has_floor, .. } = self;
-        if has_floor {
-            books.pools.open_the_floor();
-        }
+        let Self { books, promised, table, .. } = self;
         let booked: BTreeSet<usize> = books.booked.keys().copied().collect();
         books.close(table, |at| match (booked.contains(&at), promised.contains(&at)) {
             (true, true) => Verdict::Promised,

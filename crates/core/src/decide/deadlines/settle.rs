@@ -6,6 +6,7 @@
 //! because room lies in pieces, the next smaller size is tried.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Schedule;
@@ -14,8 +15,8 @@ use super::pools::makes_room;
 use crate::decide::admit::Rules;
 use crate::decide::draft::{Draft, Reach};
 use crate::decide::size::{Extras, Sizes};
-use crate::id::{JobId, NodeId};
-use crate::job::{Exit, Job, Life};
+use crate::id::{CounterId, JobId, NodeId};
+use crate::job::{Exit, Job, Life, Role, Shape};
 use crate::plan::{Assignment, Part};
 use crate::snapshot::Snapshot;
 use crate::units::Resources;
@@ -29,17 +30,19 @@ pub(in crate::decide) fn settle<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, sc
     draft.refused = refused;
     draft.wake = draft.wake.into_iter().chain(timetable.next_change(rules.snapshot.now)).min();
     draft.timetable = timetable;
-    if stands || draft.timetable.entries.is_empty() {
+    if draft.timetable.entries.is_empty() {
         return;
     }
-    let mut settling = Settling { rules, others: None };
+    let mut settling = Settling { rules, stands, others: None };
     let jobs = timed(rules.snapshot, rules.deadlines);
     let wanted: Vec<(Timed<'a>, u32, Option<NodeId>)> =
         jobs.into_iter().filter_map(|timed| wanted(draft, timed)).collect();
-    for (timed, members, _) in &wanted {
+    let waits = |timed: &Timed<'_>| rules.snapshot.plan.get(timed.id).is_none();
+    for (timed, members, _) in wanted.iter().filter(|_| !stands) {
         settling.give_back(draft, timed, *members);
     }
-    for (timed, members, node) in &wanted {
+    // Who did not get what was booked, because others could not be stopped then, gets it as soon as they can.
+    for (timed, members, node) in wanted.iter().filter(|(timed, ..)| !stands || waits(timed)) {
         settling.have_more(draft, timed, *members, *node);
     }
 }
@@ -64,6 +67,7 @@ fn wanted<'a>(draft: &Draft<'a>, timed: Timed<'a>) -> Option<(Timed<'a>, u32, Op
 
 struct Settling<'s, 'a> {
     rules: &'s Rules<'a>,
+    stands: bool,
     /// Those without a booking who may be stopped, whoever goes first first.
     others: Option<Vec<JobId>>,
 }
@@ -119,7 +123,8 @@ impl<'a> Settling<'_, 'a> {
     /// Has as few as will do leave of those without a booking, and says where there is room then.
     fn make_room(&mut self, draft: &mut Draft<'a>, wish: &Wish<'_, 'a>) -> Option<Assignment> {
         let rules = self.rules;
-        let others = self.others.get_or_insert_with(|| others(rules, draft));
+        let others = self.others.take().unwrap_or_else(|| self.others(draft));
+        let others = self.others.insert(others);
         let jobs = rules.snapshot.jobs;
         let held = |id: &JobId| draft.snapshot.plan.get(*id).cloned();
         let of_use = |held: &Assignment| wish.node.is_none_or(|node| held.touches(node));
@@ -171,11 +176,13 @@ impl<'a> Wish<'_, 'a> {
     }
 
     fn place_on(&self, draft: &Draft<'a>, node: NodeId, reach: Reach) -> Option<Assignment> {
-        let [role] = &self.timed.job.spec.roles[..] else { return None };
-        let fits = draft.fit_on(node, &role.shape, reach) >= self.members;
-        let allowed = fits && draft.forbid(&role.shape, node).is_none();
-        let part = Part::of(0, node, self.members);
-        allowed.then(|| Assignment::whole(&self.timed.job.spec, vec![part]).ok()).flatten()
+        let spec = &self.timed.job.spec;
+        let members = |role: &Role| if role.gang.is_elastic() { self.members } else { role.gang.min() };
+        let parts = (0u8..).zip(&spec.roles).map(|(index, role)| Part::of(index, node, members(role)));
+        let forbidden = spec.roles.iter().any(|role| draft.forbid(&role.shape, node).is_some());
+        let together = together(spec.roles.iter().map(|role| (&role.shape, members(role))));
+        let fits = !forbidden && draft.fit_on(node, &together, reach) > 0;
+        fits.then(|| Assignment::whole(spec, parts.collect()).ok()).flatten()
     }
 
     fn take(&self, draft: &mut Draft<'a>, found: Assignment) -> bool {
@@ -190,6 +197,21 @@ impl<'a> Wish<'_, 'a> {
     }
 }
 
+/// What so many of each shape take of one node, as one.
+fn together<'s>(shapes: impl Iterator<Item = (&'s Shape, u32)>) -> Shape {
+    let mut all = Shape::default();
+    let mut counters: BTreeMap<CounterId, u64> = BTreeMap::new();
+    for (shape, members) in shapes {
+        let members = u64::from(members);
+        all.each = all.each + shape.each.times(members);
+        all.on = shape.on;
+        for (counter, count) in &*shape.counters {
+            *counters.entry(*counter).or_default() += count * members;
+        }
+    }
+    Shape { counters: counters.into_iter().collect(), ..all }
+}
+
 fn total(timed: &Timed<'_>, members: u32) -> Resources {
     match Extras::of(timed.id, timed.job) {
         Some(gang) => gang.total_with(members),
@@ -197,18 +219,28 @@ fn total(timed: &Timed<'_>, members: u32) -> Resources {
     }
 }
 
-/// Those in the plan without a booking who may be stopped now, whoever goes first first.
-fn others(rules: &Rules<'_>, draft: &Draft<'_>) -> Vec<JobId> {
-    let Snapshot { jobs, plan, now, min_run, .. } = *rules.snapshot;
-    let unbooked = plan.iter().filter(|(id, _)| !draft.timetable.governs(*id) && !draft.is_changed(*id));
-    let may = unbooked.filter(|(id, held)| {
-        let job = &jobs[*id];
-        let runs = matches!(&job.life, Life::Running(there) if there == *held);
+impl Settling<'_, '_> {
+    /// Those in the plan without a booking who may be stopped now, whoever goes first first.
+    fn others(&self, draft: &Draft<'_>) -> Vec<JobId> {
+        let Snapshot { jobs, plan, now, .. } = *self.rules.snapshot;
+        let unbooked = plan.iter().filter(|(id, _)| !draft.timetable.governs(*id) && !draft.is_changed(*id));
+        let may = unbooked.filter(|(id, held)| self.may_be_stopped(&jobs[*id], held));
+        let mut ids: Vec<JobId> = may.map(|(id, _)| id).collect();
+        let left = |job: &Job| job.remaining(now);
+        ids.sort_by_key(|id| (jobs[*id].spec.priority, Reverse(left(&jobs[*id])), Reverse(*id)));
+        ids
+    }
+
+    /// Who is on its way somewhere is stopped only where the timetable is new: it may have been sent there because this one
+    /// could not be carried out.
+    fn may_be_stopped(&self, job: &Job, held: &Arc<Assignment>) -> bool {
+        let Snapshot { now, min_run, .. } = *self.rules.snapshot;
+        let runs = match &job.life {
+            Life::Running(there) => there == held,
+            Life::Starting(_) | Life::Resizing { .. } | Life::Moving { .. } => !self.stands,
+            _ => false,
+        };
         let ripe = job.ripe(min_run).is_none_or(|ripe| ripe <= now);
         runs && ripe && job.not_before <= now && makes_room(job)
-    });
-    let mut ids: Vec<JobId> = may.map(|(id, _)| id).collect();
-    let left = |job: &Job| job.remaining(now);
-    ids.sort_by_key(|id| (jobs[*id].spec.priority, Reverse(left(&jobs[*id])), Reverse(*id)));
-    ids
+    }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ground::{Before, ground, groups, why};
+use super::ground::{Before, Last, ground, groups, why};
 use crate::decide::draft::Draft;
 use crate::decide::foresee::{counts, is_first, left};
 use crate::id::JobId;
@@ -26,9 +26,10 @@ const COST: Duration = Duration::from_millis(100);
 const STAYS: Duration = Duration::from_secs(2);
 
 pub(super) fn lanes(draft: &mut Draft<'_>) -> BTreeMap<JobId, Lane> {
+    let last = Last::of(draft.snapshot.grounds);
     let mut lanes = BTreeMap::new();
     for jobs in groups(&draft.meetings) {
-        let chosen = lanes_of(draft, &jobs);
+        let chosen = lanes_of(draft, &jobs, &last.about(&jobs));
         let named = jobs.into_iter().zip(chosen);
         lanes.extend(named.filter(|(_, lane)| !lane.is_default()));
     }
@@ -36,11 +37,10 @@ pub(super) fn lanes(draft: &mut Draft<'_>) -> BTreeMap<JobId, Lane> {
 }
 
 /// The lanes of those who meet from now on. What that rests on, and why it is other than before, is written down.
-fn lanes_of(draft: &mut Draft<'_>, jobs: &[JobId]) -> Vec<Lane> {
+fn lanes_of(draft: &mut Draft<'_>, jobs: &[JobId], before: &Before<'_>) -> Vec<Lane> {
     let snapshot = draft.snapshot;
     let current: Vec<Lane> =
         jobs.iter().map(|job| snapshot.lanes.get(job).copied().unwrap_or_default()).collect();
-    let before = Before::of(snapshot.grounds, jobs);
     let now = Ground { changed: before.changed(), ..ground(draft, jobs) };
     if before.is_still(&now) {
         draft.grounds.push(now);
@@ -53,11 +53,11 @@ fn lanes_of(draft: &mut Draft<'_>, jobs: &[JobId]) -> Vec<Lane> {
             current
         }
         (Verdict { call: Call::Change, .. }, Some(until)) => {
-            look_again(draft, &before, until);
+            look_again(draft, before, until);
             current
         }
         (Verdict { lanes, changed, saves, .. }, _) => {
-            let reason = why(draft, &before, &now);
+            let reason = why(draft, before, &now);
             draft.grounds.push(if changed.is_empty() { now } else { now.changed_at(snapshot.now) });
             note(draft, Reconfiguration { why: reason, what: What::Lanes, jobs: changed, saves });
             lanes

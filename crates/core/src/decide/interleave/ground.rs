@@ -37,14 +37,39 @@ pub(super) fn ground(draft: &Draft<'_>, jobs: &[JobId]) -> Ground {
     Ground { jobs: jobs.iter().map(party).collect(), rates, changed: None }
 }
 
+/// The grounds on which it was decided last, by those they are about.
+pub(super) struct Last<'a> {
+    grounds: &'a [Ground],
+    /// In order of id.
+    about: Vec<(JobId, usize)>,
+}
+
+impl<'a> Last<'a> {
+    pub(super) fn of(grounds: &'a [Ground]) -> Self {
+        let each = grounds.iter().enumerate();
+        let mut about: Vec<(JobId, usize)> =
+            each.flat_map(|(at, ground)| ground.jobs.iter().map(move |party| (party.job, at))).collect();
+        about.sort_unstable();
+        Self { grounds, about }
+    }
+
+    pub(super) fn about(&self, jobs: &[JobId]) -> Before<'a> {
+        let mut found: Vec<usize> = jobs.iter().flat_map(|job| self.places(*job)).collect();
+        found.sort_unstable();
+        found.dedup();
+        Before(found.into_iter().map(|at| &self.grounds[at]).collect())
+    }
+
+    fn places(&self, job: JobId) -> impl Iterator<Item = usize> {
+        let from = self.about.partition_point(|(other, _)| *other < job);
+        self.about[from..].iter().take_while(move |(other, _)| *other == job).map(|(_, at)| *at)
+    }
+}
+
 /// The grounds on which it was decided before about those who meet now.
 pub(super) struct Before<'a>(Vec<&'a Ground>);
 
 impl<'a> Before<'a> {
-    pub(super) fn of(grounds: &'a [Ground], jobs: &[JobId]) -> Self {
-        Self(grounds.iter().filter(|ground| jobs.iter().any(|job| ground.has(*job))).collect())
-    }
-
     pub(super) fn grounds(&self) -> &[&'a Ground] {
         &self.0
     }
@@ -104,7 +129,8 @@ fn left(draft: &Draft<'_>, before: &Before<'_>, now: &Ground) -> Option<Why> {
 
 /// Why somebody is moved: what is other on its way, or else that there is room where it is better.
 pub(in crate::decide) fn why_moved(draft: &Draft<'_>, job: JobId) -> Why {
-    let before = Before::of(draft.snapshot.grounds, &[job]);
+    let grounds = draft.snapshot.grounds.iter();
+    let before = Before(grounds.filter(|ground| ground.has(job)).collect());
     let now = ground(draft, &[job]);
     link(&before, &now).or_else(|| measured(draft, &before, &now)).unwrap_or(Why::Room)
 }

@@ -33,7 +33,8 @@ impl Placer {
             return Err(reason);
         }
         let requests = Requests::around(draft, self.rule);
-        let search = Search { rule: self.rule, job, sizes, reach: Reach::Unclaimed, requests };
+        let crowds = super::crowds(draft, job, self.rule);
+        let search = Search { rule: self.rule, job, sizes, reach: Reach::Unclaimed, requests, crowds };
         let mut found: Vec<Assignment> = Vec::new();
         for range in search.ranges(draft) {
             found.extend(search.tried(draft, |search, draft| search.place_in(draft, range)));

@@ -3,8 +3,9 @@
 use crate::units::Resources;
 
 /// The default score of kube-scheduler: half for the least allocated node, half for the best balanced one, over the
-/// resources the member asks for among CPU and memory; over GPUs where it asks for neither. Where kube-scheduler
-/// picks one of the best at random, the first node is taken here.
+/// resources the member asks for among CPU and memory; over GPUs where it asks for neither. What a node is not said to
+/// have does not count: kube-scheduler's nodes have all of them. Where it picks one of the best at random, the first node
+/// is taken here.
 pub(super) fn kube_score(capacity: Resources, free: Resources, each: Resources) -> u64 {
     let asked = [
         (capacity.cpu.0, free.cpu.0, each.cpu.0),
@@ -12,12 +13,11 @@ pub(super) fn kube_score(capacity: Resources, free: Resources, each: Resources) 
         (capacity.gpus.0, free.gpus.0, each.gpus.0),
     ];
     let scored = if each.cpu.is_zero() && each.memory.is_zero() { &asked[2..] } else { &asked[..2] };
-    let left = |(capacity, free, each): &(u64, u64, u64)| match capacity {
-        0 => 0,
-        capacity => (u128::from(free.saturating_sub(*each)) * 100_000 / u128::from(*capacity)) as u64,
+    let left = |(capacity, free, each): &(u64, u64, u64)| {
+        (u128::from(free.saturating_sub(*each)) * 100_000 / u128::from(*capacity)) as u64
     };
-    let shares: Vec<u64> = scored.iter().map(left).collect();
-    let least_allocated = shares.iter().sum::<u64>() / shares.len() as u64;
+    let shares: Vec<u64> = scored.iter().filter(|(capacity, ..)| *capacity > 0).map(left).collect();
+    let least_allocated = shares.iter().sum::<u64>() / (shares.len() as u64).max(1);
     let imbalance = match shares[..] {
         [cpu, memory] => cpu.abs_diff(memory) / 2,
         _ => 0,

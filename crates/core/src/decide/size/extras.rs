@@ -109,7 +109,8 @@ impl<'a> Extras<'a> {
     }
 
     pub(super) fn may_have_more(&self, held: &Assignment) -> bool {
-        self.members(held) + self.unit() <= self.role.gang.max()
+        let used = self.job.idle.enough().unwrap_or(u32::MAX);
+        self.members(held) + self.unit() <= self.role.gang.max().min(used)
     }
 
     /// The most members it may have.
@@ -150,7 +151,7 @@ impl<'a> Extras<'a> {
             return Some(larger);
         }
         let near = Near::to(draft.snapshot, self.job, held);
-        let stays = self.job.spec.capabilities.resize_in_place && self.job.spec.roles.len() == 1;
+        let stays = self.job.spec.capabilities.resize_in_place;
         let allowed = |node: &NodeId| near.allows(*node) && (!stays || held.touches(*node));
         let nodes = draft.snapshot.cluster.nodes().ids().filter(allowed);
         let fits = nodes.map(|node| (draft.fit_on(node, &self.role.shape, reach), node));

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use super::share_out::{says_how_it_scales, share_out};
 use super::{Extras, PAUSE, TIMES_THE_COST};
 use crate::decide::admit::Rules;
+use crate::decide::deadlines::may_have_extras;
 use crate::decide::draft::Draft;
 use crate::decide::hopeless::hopeless;
 use crate::id::JobId;
@@ -49,7 +50,8 @@ fn starting<'a>(draft: &Draft<'a>) -> Vec<Extras<'a>> {
     let jobs = draft.snapshot.jobs;
     let unbooked = draft.starting().filter(|(id, _)| !draft.timetable.governs(*id));
     let waited = unbooked.map(|(id, _)| (id, &jobs[id])).filter(|(_, job)| job.life.is_waiting());
-    let elastic: Vec<Extras<'a>> = waited.filter_map(|(id, job)| Extras::of(id, job)).collect();
+    let may_grow = waited.filter(|(_, job)| may_have_extras(draft, job));
+    let elastic: Vec<Extras<'a>> = may_grow.filter_map(|(id, job)| Extras::of(id, job)).collect();
     let nobody_waits = elastic.is_empty()
         || draft.snapshot.waiting.classes().all(|(_, class)| first_waiting(draft, class).is_none());
     elastic.into_iter().filter(|gang| nobody_waits || gang.job.spec.capabilities.rescale).collect()
@@ -61,7 +63,7 @@ fn running<'a>(draft: &Draft<'a>) -> Vec<Extras<'a>> {
     let gangs = unchanged.filter_map(|id| Some((Extras::of(*id, &jobs[*id])?, plan.get(*id)?)));
     let small =
         gangs.filter(|(gang, held)| gang.may_have_more(held) && gang.may_change(draft.snapshot, held));
-    small.map(|(gang, _)| gang).collect()
+    small.map(|(gang, _)| gang).filter(|gang| may_have_extras(draft, gang.job)).collect()
 }
 
 /// The first of a class who is not given a place in this draft.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::{Extras, PAUSE, TIMES_THE_COST};
 use crate::decide::admit::Rules;
+use crate::decide::deadlines::may_have_extras;
 use crate::decide::draft::{Draft, Reach};
 use crate::id::JobId;
 use crate::job::Life;
@@ -83,7 +84,7 @@ fn rested<'a>(draft: &mut Draft<'a>) -> Vec<Sharer<'a>> {
 fn sharer<'a>(draft: &Draft<'a>, id: JobId, held: &Arc<Assignment>) -> Option<Sharer<'a>> {
     let (job, now) = (&draft.snapshot.jobs[id], draft.snapshot.now);
     let gang = Extras::of(id, job).filter(|gang| says_how_it_scales(gang, now))?;
-    if draft.timetable.governs(id) {
+    if draft.timetable.governs(id) || !may_have_extras(draft, job) {
         return None;
     }
     let (scaling, left) = (job.spec.scaling.as_deref()?, job.remaining(now)?);

@@ -24,6 +24,8 @@ const MOST_SEARCHES_IN_VAIN: usize = 100;
 #[derive(Debug, Default)]
 pub(in crate::decide) struct Giving {
     in_vain: usize,
+    /// What all could give back when somebody first asked; in the course of a pass it only becomes less.
+    most: Option<Resources>,
 }
 
 /// A gang that gives so many back.
@@ -44,10 +46,13 @@ impl Giving {
         id: JobId,
     ) -> Option<Given<'a>> {
         let job = &rules.snapshot.jobs[id];
+        let most = *self.most.get_or_insert_with(|| total(&givers(rights, draft)));
+        let would_do = |theirs: Resources| job.spec.least().fits_in(draft.total() + theirs);
+        if most == Resources::NONE || !would_do(most) || self.in_vain >= MOST_SEARCHES_IN_VAIN {
+            return None;
+        }
         let givers = givers(rights, draft);
-        let theirs: Resources = givers.iter().map(|giver| giver.gang.total(&giver.held)).sum();
-        let enough = job.spec.least().fits_in(draft.total() + theirs);
-        if givers.is_empty() || !enough || self.in_vain >= MOST_SEARCHES_IN_VAIN {
+        if givers.is_empty() || !would_do(total(&givers)) {
             return None;
         }
         let chosen = Search { rules, job }.choose(draft.trial(), givers);
@@ -70,6 +75,11 @@ impl<'a> Given<'a> {
             draft.undo_resize(gang.id, &gang.job.spec, &smaller, &held);
         }
     }
+}
+
+/// What they could give back together.
+fn total(givers: &[Giver<'_>]) -> Resources {
+    givers.iter().map(|giver| giver.gang.total(&giver.held)).sum()
 }
 
 /// Those that run above their least, whoever loses most by giving back first.

@@ -9,6 +9,9 @@ use crate::report::text::tidy;
 /// Half of a mark.
 const DOT: f64 = 3.0;
 
+/// More points than this have marks only now and then.
+const MOST_MARKS: usize = 20;
+
 pub(super) fn draw(title: &str, along: &Along, groups: &[(&str, Vec<Bar>)], note: &str) -> String {
     let policies = policies(groups);
     let most = groups.iter().flat_map(|(_, bars)| bars).map(|bar| bar.mean).fold(0.0, f64::max);
@@ -37,7 +40,8 @@ pub(super) fn draw(title: &str, along: &Along, groups: &[(&str, Vec<Bar>)], note
 
 fn draw_points(svg: &mut Svg, along: &Along, across: Axis) {
     let below = FRAME.y + FRAME.height + 17.0;
-    for x in &along.at {
+    let each = along.at.len().div_ceil(MOST_MARKS);
+    for x in along.at.iter().step_by(each.max(1)) {
         svg.text("mark", (across.at(*x), below), Anchor::Middle, &tidy(*x));
     }
     svg.text("title", (FRAME.x + FRAME.width / 2.0, below + 18.0), Anchor::Middle, &along.title);

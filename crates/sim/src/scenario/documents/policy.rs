@@ -19,6 +19,7 @@ pub(crate) struct PolicySpec {
     pub(crate) links: Option<Text>,
     pub(crate) slowdowns: Option<Text>,
     pub(crate) moving: Option<Text>,
+    pub(crate) throttling: Option<Text>,
     pub(crate) deadlines: Option<Text>,
 }
 

@@ -22,6 +22,7 @@ pub(crate) struct WorkloadSpec {
     pub(crate) cpus: Option<Spanned<CpusShape>>,
     pub(crate) serial: Option<Spanned<SerialShape>>,
     pub(crate) deadlines: Option<Spanned<DeadlinesShape>>,
+    pub(crate) learners: Option<Spanned<LearnersShape>>,
     pub(crate) duration: Option<Spanned<DurationShape>>,
     pub(crate) priorities: Option<Spanned<PrioritiesShape>>,
     pub(crate) users: Option<Spanned<Vec<DrawnUserShape>>>,
@@ -45,6 +46,27 @@ pub(crate) struct ArrivalsShape {
     pub(crate) trace: Option<Text>,
     pub(crate) at: Option<Spanned<Vec<Text>>>,
     pub(crate) poisson: Option<PoissonShape>,
+    pub(crate) within: Option<Text>,
+}
+
+/// Processes that share the cores of their nodes.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct LearnersShape {
+    pub(crate) asks: Vec<Text>,
+    pub(crate) uses: Vec<Text>,
+    pub(crate) work: Vec<Spanned<WorkShareShape>>,
+    pub(crate) reports: Option<Text>,
+    pub(crate) noise: Option<Text>,
+    pub(crate) ends: Option<Text>,
+}
+
+/// The core-time of one kind of jobs.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct WorkShareShape {
+    pub(crate) share: Text,
+    pub(crate) takes: Spanned<DurationShape>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -113,6 +135,7 @@ pub(crate) struct DeadlinesShape {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct EstimatesShape {
     pub(crate) error: Text,
+    pub(crate) of: Option<Text>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -44,7 +44,7 @@ impl Durations {
         }
     }
 
-    pub(super) fn draw(&self, random: &mut Pcg64) -> Duration {
+    pub(in crate::scenario) fn draw(&self, random: &mut Pcg64) -> Duration {
         match *self {
             Self::Lognormal { median, sigma, at_most } => {
                 let drawn = nanos(median.0 as f64 * (sigma * gaussian(random)).exp());

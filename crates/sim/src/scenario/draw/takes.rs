@@ -71,7 +71,7 @@ impl Processes {
         let serial = Share((from + place * (to - from)).round() as u32);
         let scaling = self.cores.curve(serial).scaling();
         let alone = Pace::at(scaling.speed(self.cores.asks)).work(as_asked);
-        spec.work = Work { iterations: None, alone: Some(alone) };
+        spec.work = Work { alone: Some(alone), ..Work::default() };
         spec.scaling = Some(Arc::new(scaling));
         spec.topology = self.topology;
         spec.capabilities = Capabilities { resize_in_place: true, ..spec.capabilities };

@@ -58,7 +58,7 @@ fn requested(document: &Named<JobShape>, world: &World<'_>) -> Result<Request, P
 pub(super) fn arrival(request: Request, at: Instant) -> Arrival {
     let Request { mut spec, training, asks, within } = request;
     spec.deadline = within.map(|within| within.deadline(at));
-    Arrival { at, spec: Arc::new(spec), training, asks }
+    Arrival { at, spec: Arc::new(spec), training, asks, learning: None }
 }
 
 /// A job before it is known when it is submitted.

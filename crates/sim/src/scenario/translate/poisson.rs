@@ -100,7 +100,7 @@ fn load(poisson: &PoissonShape) -> Result<f64, Problem> {
 }
 
 /// Lognormal by its median, exponential by its mean, or any time between two bounds.
-fn durations(written: &Spanned<DurationShape>) -> Result<Durations, Problem> {
+pub(super) fn durations(written: &Spanned<DurationShape>) -> Result<Durations, Problem> {
     let DurationShape { median, sigma, at_most, mean, at_least, from, to } = &written.value;
     let durations = match (median, mean, from, to) {
         (Some(median), None, None, None) if at_least.is_none() => {

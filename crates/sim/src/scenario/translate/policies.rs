@@ -2,7 +2,7 @@
 
 use metronome_core::policy::{
     Deadlines, Gangs, Links, Moving, Order, Parts, Placement, Policy, Preemption, Queueing, Sharing, Sizing,
-    Slowdowns, Weights,
+    Slowdowns, Throttling, Weights,
 };
 use metronome_core::units::{GpuTime, Share};
 use serde_saphyr::Spanned;
@@ -49,7 +49,10 @@ const SLOWDOWNS: [(&str, Slowdowns); 6] = [
     ("compatible", Slowdowns::Compatible),
     ("keptApart", Slowdowns::KeptApart),
 ];
-const MOVING: [(&str, Moving); 2] = [("never", Moving::Never), ("forGain", Moving::ForGain)];
+const MOVING: [(&str, Moving); 3] =
+    [("never", Moving::Never), ("forGain", Moving::ForGain), ("speculative", Moving::Speculative)];
+const THROTTLING: [(&str, Throttling); 2] =
+    [("never", Throttling::Never), ("leastLeftFirst", Throttling::LeastLeftFirst)];
 
 const DEADLINES: [(&str, Deadlines); 4] = [
     ("ignored", Deadlines::Ignored),
@@ -77,6 +80,7 @@ fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
         links,
         slowdowns,
         moving,
+        throttling,
         deadlines,
     } = &document.spec;
     let base = match base {
@@ -101,6 +105,9 @@ fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
             .as_ref()
             .map_or(Ok(base.slowdowns), |text| word(text, "word for slowdowns", &SLOWDOWNS))?,
         moving: moving.as_ref().map_or(Ok(base.moving), |text| word(text, "word for moving", &MOVING))?,
+        throttling: throttling
+            .as_ref()
+            .map_or(Ok(base.throttling), |text| word(text, "word for throttling", &THROTTLING))?,
         deadlines: deadlines
             .as_ref()
             .map_or(Ok(base.deadlines), |text| word(text, "word for deadlines", &DEADLINES))?,

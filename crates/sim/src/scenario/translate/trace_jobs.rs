@@ -118,7 +118,7 @@ fn job(row: &Row<'_>, settings: &mut Settings<'_>) -> Result<Arrival, Problem> {
         repairs: false,
     };
     let training = work(row, &size, model, &mut spec, settings)?;
-    Ok(Arrival { at, spec: Arc::new(spec), training, asks: size.asks() })
+    Ok(Arrival { at, spec: Arc::new(spec), training, asks: size.asks(), learning: None })
 }
 
 fn deadline(row: &Row<'_>, at: Instant) -> Deadline {
@@ -142,7 +142,7 @@ fn work(
         if lasting.is_none() && settings.leaves {
             return Err(no_duration(row));
         }
-        spec.work = Work { iterations: row.iterations, alone: lasting };
+        spec.work = Work { iterations: row.iterations, alone: lasting, ..Work::default() };
         return Ok(None);
     };
     if row.scaling.is_some() {

@@ -103,7 +103,8 @@ impl<'a> Written<'a> {
             }
             (None, None, _) => return Err(self.nothing()),
         };
-        Ok(Work { iterations: self.iterations.map(|(count, _)| Iterations(count)), alone: Some(alone) })
+        let iterations = self.iterations.map(|(count, _)| Iterations(count));
+        Ok(Work { iterations, alone: Some(alone), ..Work::default() })
     }
 
     fn nothing(&self) -> Problem {

@@ -4,7 +4,7 @@ use metronome_core::cluster::Cluster;
 use metronome_core::units::{Bandwidth, Duration, Instant, Share};
 use serde_saphyr::Spanned;
 
-use super::{Named, Origin, World, jobs, links, poisson, trace_jobs};
+use super::{Named, Origin, World, jobs, learners, links, poisson, trace_jobs};
 use crate::scenario::documents::{EstimatesShape, FaultShape, JobShape, StepsShape, WorkloadSpec};
 use crate::scenario::error::{InputError, Position, Problem};
 use crate::scenario::values::{Placed, Text, check_name, quantity, quantity_or_none, share, whole, word};
@@ -55,11 +55,24 @@ fn rounds(text: &Text) -> Result<Rounds, Problem> {
 
 fn estimates(shape: &EstimatesShape) -> Result<Estimates, Problem> {
     let error = share(&shape.error)?;
+    let of = shape.of.as_ref().map_or(Ok(Of::Lengths), |text| {
+        word(text, "word for what is estimated", &[("lengths", Of::Lengths), ("scaling", Of::Scaling)])
+    })?;
     match error {
         Share::NONE => Ok(Estimates::Exact),
         Share::WHOLE => Err(shape.error.problem("an error is less than the whole: nothing takes no time")),
-        error => Ok(Estimates::Uniform { error }),
+        error => Ok(match of {
+            Of::Lengths => Estimates::Uniform { error },
+            Of::Scaling => Estimates::Scaling { error },
+        }),
     }
+}
+
+/// What is misjudged.
+#[derive(Clone, Copy, Debug)]
+enum Of {
+    Lengths,
+    Scaling,
 }
 
 /// Who never leaves never ends an iteration either: that is for jobs without any.
@@ -70,7 +83,7 @@ pub(super) fn check_departures(
 ) -> Result<(), Problem> {
     let trains = |source: &Source| match source {
         Source::Listed(arrivals) => arrivals.iter().any(|arrival| arrival.training.is_some()),
-        Source::Drawn(_) => true,
+        Source::Drawn(_) | Source::Learners(_) => true,
     };
     let written = workload.and_then(|document| document.spec.departures.as_ref());
     match written.filter(|_| departures == Departures::Never && sources.iter().any(trains)) {
@@ -177,6 +190,19 @@ pub(super) fn source(
         return refuse_without_arrivals(spec).map(|()| None).map_err(in_file);
     };
     let shape = &arrivals.value;
+    if let Some(within) = &shape.within {
+        if shape.trace.is_some() || shape.at.is_some() || shape.poisson.is_some() {
+            return Err(in_file(
+                arrivals.problem("arrivals are one of `trace`, `at`, `poisson` and `within`"),
+            ));
+        }
+        refuse_drawing(spec, "learners have their own").map_err(in_file)?;
+        let drawn = learners::drawn(within, workload, world).map_err(in_file)?;
+        return Ok(Some(Source::Learners(Box::new(drawn))));
+    }
+    if let Some(learners) = &spec.learners {
+        return Err(in_file(learners.problem("`learners` are for arrivals.within")));
+    }
     match (&shape.trace, &shape.at, &shape.poisson) {
         (Some(trace), None, None) => {
             refuse_drawing(spec, "a trace has its own").map_err(in_file)?;
@@ -189,7 +215,7 @@ pub(super) fn source(
         (None, None, Some(poisson)) => poisson::drawn(poisson, workload, world)
             .map(|drawn| Source::Drawn(Box::new(drawn)))
             .map_err(in_file),
-        _ => Err(in_file(arrivals.problem("arrivals are one of `trace`, `at` and `poisson`"))),
+        _ => Err(in_file(arrivals.problem("arrivals are one of `trace`, `at`, `poisson` and `within`"))),
     }
     .map(Some)
 }

@@ -63,6 +63,7 @@ impl World {
     fn orders(&mut self) -> Vec<String> {
         let shown = |order: Order| match order {
             Order::Run(pod, _) => format!("run {}", pod.key.name),
+            Order::Resize(pod) => format!("resize {}", pod.key.name),
             Order::End(pod, ending) => format!("{ending:?} {}", pod.key.name),
             Order::Reject(pod, rejection) => format!("{} {}", rejection.reason, pod.key.name),
             Order::Delete(pod) => format!("delete {}", pod.key.name),
@@ -172,4 +173,17 @@ fn leases_are_renewed_in_turns() {
     assert_eq!(world.at(5), ["renew b"]);
     world.books.turn("a", Diligence::Idle, world.begin);
     assert_eq!(world.at(15), ["renew b"]);
+}
+
+#[test]
+fn a_running_pod_is_given_what_it_asks_for_by_now_if_that_fits() {
+    let mut world = world(Pace::default());
+    world.see(0, pod("one", "1"));
+    world.see(0, with_phase(pod("one", "1"), "Running"));
+    assert_eq!(world.see(1, with_phase(pod("one", "3"), "Running")), ["resize one"]);
+    assert_eq!(world.see(2, pod("two", "1")), ["run two"]);
+    assert_eq!(world.see(3, with_phase(pod("one", "4"), "Running")), NOTHING);
+    assert_eq!(world.books.take_rejections().len(), 1);
+    assert_eq!(world.see(4, with_phase(pod("one", "2"), "Running")), ["resize one"]);
+    assert_eq!(world.see(5, pod("three", "1")), ["run three"]);
 }

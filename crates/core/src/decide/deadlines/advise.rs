@@ -1,0 +1,95 @@
+//! What would save a job for which nothing is booked: a later deadline, or that another were not there.
+
+use super::books::Books;
+use super::need::{Timed, timed};
+use super::others;
+use super::pools::{Floor, Pools};
+use crate::id::{JobId, NodeId};
+use crate::job::Binding;
+use crate::policy::Deadlines;
+use crate::snapshot::Snapshot;
+use crate::timetable::{GUARD, Need, Outlook, Stops, as_soon_as_may_be};
+use crate::units::{Duration, Instant};
+
+/// Of so many who are booked it is asked whether they stand in somebody's way, and so many are named.
+const ASKED_ABOUT: usize = 200;
+const NAMED: usize = 3;
+
+/// What is never reached: far ahead, with room for what comes after it.
+const FAR: Duration = Duration(u64::MAX / 4);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Advice {
+    /// The earliest deadline that it could be booked for beside the others.
+    pub(crate) earliest: Option<Instant>,
+    /// Those without any one of whom it could be booked for its own.
+    pub(crate) in_the_way: Vec<JobId>,
+}
+
+/// Nothing for a job that is booked, or whose deadline does not count.
+pub(crate) fn advise(snapshot: &Snapshot<'_>, deadlines: Deadlines, id: JobId) -> Option<Advice> {
+    if deadlines != Deadlines::Promised {
+        return None;
+    }
+    let jobs = timed(snapshot, deadlines);
+    let at = jobs.iter().position(|timed| timed.id == id)?;
+    let pools = Pools::of(snapshot, &jobs);
+    let mut books = Books::new(snapshot, jobs, pools);
+    books.book_as_before();
+    if books.booked.contains_key(&at) {
+        return None;
+    }
+    keep_the_floor(&mut books, at);
+    Some(Advice { earliest: books.earliest(at), in_the_way: books.in_the_way(at) })
+}
+
+/// What is kept for work without deadlines is no more to be had than in a decision.
+fn keep_the_floor(books: &mut Books<'_>, at: usize) {
+    let deadline = books.jobs[at].job.spec.deadline;
+    let strict = deadline.is_some_and(|deadline| deadline.binding == Binding::Strict);
+    let goes_below = strict && !books.snapshot.timetable.owes_others();
+    if others::are_there(books.snapshot) && !goes_below {
+        books.pools.floor(Floor::Kept);
+    }
+}
+
+impl Books<'_> {
+    /// The earliest time by which a job could be done beside what is booked, with what is free at each time.
+    fn earliest(&self, at: usize) -> Option<Instant> {
+        let timed = &self.jobs[at];
+        let on = |node: Option<NodeId>| {
+            let outlook = self.pools.outlook(self.snapshot, timed.kind, node)?;
+            Some(self.soonest(&outlook, timed)? + GUARD)
+        };
+        match (timed.is_in_place(), self.node_of(at)) {
+            (false, _) => on(None),
+            (true, Some(node)) => on(Some(node)),
+            (true, None) => {
+                let nodes = self.pools.nodes_for(self.snapshot, timed);
+                nodes.into_iter().filter_map(|node| on(Some(node))).min()
+            }
+        }
+    }
+
+    fn soonest(&self, outlook: &Outlook, timed: &Timed<'_>) -> Option<Instant> {
+        let need = &timed.need;
+        if timed.stops == Stops::AtAnyTime {
+            return as_soon_as_may_be(outlook, need, &self.grid).map(|booking| booking.ends);
+        }
+        let with = |sizes| Need { sizes, until: need.now + FAR, ..need.clone() };
+        let alone = need.sizes.iter().map(|size| with([*size].into()));
+        let booked = alone.filter_map(|need| self.fill_need(outlook, &need, timed.stops));
+        booked.map(|booking| booking.ends).min()
+    }
+
+    /// Those of whom one alone keeps a job from being in time, who is due last first.
+    fn in_the_way(&self, at: usize) -> Vec<JobId> {
+        let booked = self.booked.iter().rev().take(ASKED_ABOUT);
+        let without = booked.filter(|(other, booked)| {
+            let (mut pools, timed) = (self.pools.clone(), &self.jobs[**other]);
+            pools.cancel(self.snapshot, timed, booked);
+            !self.stays(**other) && self.fill(&pools, at).is_some()
+        });
+        without.map(|(other, _)| self.jobs[*other].id).take(NAMED).collect()
+    }
+}
