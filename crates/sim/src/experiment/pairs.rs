@@ -3,7 +3,8 @@
 //!
 //! `pairs.slower` is the share of jobs that take longer than under the policy they are compared with, `pairs.much_slower`
 //! of those that take more than a tenth longer; `pairs.best` and `pairs.worst` are the least and the largest ratio.
-//! `pairs.distance_s` is how far the times by rank, as means over seeds, are from the published ones, on average.
+//! `pairs.distance_s` is how far the times by rank, as means over seeds, are from the published ones, on average, and
+//! `pairs.ratio_distance` how far the ratios by rank are.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,6 +43,8 @@ pub struct Pairs {
     pub worst: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distance_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio_distance: Option<f64>,
     /// Completion times by rank, means over seeds.
     pub ranked_s: Vec<f64>,
 }
@@ -54,7 +57,7 @@ impl PairTable {
     }
 }
 
-/// Published times by policy, the shortest first.
+/// Published times by policy, job by job.
 pub type Published = BTreeMap<String, Vec<f64>>;
 
 /// Those of a file that SpeCon's authors' chart was read off to.
@@ -73,6 +76,7 @@ impl Pairs {
             "best" => Some(self.best),
             "worst" => Some(self.worst),
             "distance_s" => self.distance_s,
+            "ratio_distance" => self.ratio_distance,
             _ => None,
         }
     }
@@ -82,7 +86,7 @@ const PREFIX: &str = "pairs.";
 
 /// Whether a figure is one of these.
 pub(super) fn is_figure(metric: &str) -> bool {
-    let names = ["slower", "much_slower", "best", "worst", "distance_s"];
+    let names = ["slower", "much_slower", "best", "worst", "distance_s", "ratio_distance"];
     metric.strip_prefix(PREFIX).is_some_and(|name| names.contains(&name))
 }
 
@@ -95,7 +99,8 @@ pub fn pairs(table: &PairTable, scenario: &str, outcomes: &[Outcome], published:
         }
     }
     let base = times(outcomes, &table.with);
-    policies.into_iter().map(|policy| of_policy(scenario, policy, outcomes, &base, published)).collect()
+    let said = |policy: &str| Some((published.get(policy)?, published.get(&table.with)?));
+    policies.into_iter().map(|policy| of_policy(scenario, policy, outcomes, &base, said(policy))).collect()
 }
 
 /// Completion times by seed and place in the scenario.
@@ -118,25 +123,30 @@ fn of_policy(
     policy: &str,
     outcomes: &[Outcome],
     base: &Times,
-    published: &Published,
+    published: Option<(&Vec<f64>, &Vec<f64>)>,
 ) -> Pairs {
     let times = times(outcomes, policy);
-    let ratios: Vec<f64> = times.iter().filter_map(|(job, time)| Some(time / base.get(job)?)).collect();
+    let ratios: Times = times.iter().filter_map(|(job, time)| Some((*job, time / base.get(job)?))).collect();
     let part = |beyond: f64| {
-        ratios.iter().filter(|ratio| **ratio > beyond).count() as f64 / ratios.len().max(1) as f64
+        ratios.values().filter(|ratio| **ratio > beyond).count() as f64 / ratios.len().max(1) as f64
     };
     let ranked_s = ranked(&times);
-    let distance_s =
-        published.get(policy).filter(|of| of.len() == ranked_s.len()).map(|of| distance(&ranked_s, of));
+    let published = published.filter(|(of, _)| of.len() == ranked_s.len());
+    let distance_s = published.map(|(of, _)| distance(&ranked_s, sorted(of.clone())));
+    let ratio_distance = published.map(|(of, with)| {
+        let ratios_said = of.iter().zip(with).map(|(one, other)| one / other).collect();
+        distance(&ranked(&ratios), sorted(ratios_said))
+    });
     Pairs {
         scenario: scenario.to_owned(),
         policy: policy.to_owned(),
         // What is the same but for the last digit is not slower.
         slower: part(1.0001),
         much_slower: part(1.1),
-        best: ratios.iter().copied().fold(f64::INFINITY, f64::min),
-        worst: ratios.iter().copied().fold(0.0, f64::max),
+        best: ratios.values().copied().fold(f64::INFINITY, f64::min),
+        worst: ratios.values().copied().fold(0.0, f64::max),
         distance_s,
+        ratio_distance,
         ranked_s,
     }
 }
@@ -151,7 +161,13 @@ fn ranked(times: &Times) -> Vec<f64> {
     (0..jobs).map(mean).collect()
 }
 
-fn distance(ours: &[f64], published: &[f64]) -> f64 {
+fn sorted(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    values
+}
+
+/// By rank, on average.
+fn distance(ours: &[f64], published: Vec<f64>) -> f64 {
     let off: f64 = ours.iter().zip(published).map(|(one, other)| (one - other).abs()).sum();
     off / ours.len().max(1) as f64
 }
@@ -159,11 +175,12 @@ fn distance(ours: &[f64], published: &[f64]) -> f64 {
 /// File and picture of completion times by rank in one scenario, with the published ones beside.
 pub fn picture(table: &PairTable, pairs: &[Pairs], published: &Published, seeds: u64) -> (String, String) {
     let names: Vec<String> = published.keys().map(|policy| format!("{policy}, published")).collect();
+    let said: Vec<Vec<f64>> = published.values().cloned().map(sorted).collect();
     let jobs = pairs.iter().map(|of| of.ranked_s.len()).max().unwrap_or_default();
     let groups: Vec<(&str, Vec<Bar>)> = (0..jobs)
         .map(|rank| {
             let ours = pairs.iter().filter_map(|of| Some(Bar::exact(&of.policy, *of.ranked_s.get(rank)?)));
-            let theirs = names.iter().zip(published.values());
+            let theirs = names.iter().zip(&said);
             let theirs = theirs.filter_map(|(name, times)| Some(Bar::exact(name, *times.get(rank)?)));
             ("", ours.chain(theirs).collect())
         })
@@ -178,8 +195,16 @@ pub fn picture(table: &PairTable, pairs: &[Pairs], published: &Published, seeds:
 
 /// Head and rows of a table, as text.
 pub fn rows(pairs: &[Pairs]) -> Vec<Vec<String>> {
-    let head = ["policy", "slower", "more than 10 % slower", "best", "worst", "distance of ranks"]
-        .map(str::to_owned);
+    let head = [
+        "policy",
+        "slower",
+        "more than 10 % slower",
+        "best",
+        "worst",
+        "distance of ranks",
+        "distance of ratios",
+    ]
+    .map(str::to_owned);
     let row = |of: &Pairs| {
         let distance = of.distance_s.map_or("–".into(), |distance| format!("{distance:.1} s"));
         vec![
@@ -189,6 +214,7 @@ pub fn rows(pairs: &[Pairs]) -> Vec<Vec<String>> {
             format!("{:.2}", of.best),
             format!("{:.2}", of.worst),
             distance,
+            of.ratio_distance.filter(|off| *off > 0.0).map_or("–".into(), |off| format!("{off:.3}")),
         ]
     };
     std::iter::once(head.to_vec()).chain(pairs.iter().map(row)).collect()
@@ -202,7 +228,7 @@ mod tests {
     fn ranks_are_means_over_seeds() {
         let times: Times = [((1, 0), 4.0), ((1, 1), 2.0), ((2, 0), 3.0), ((2, 1), 5.0)].into_iter().collect();
         assert_eq!(ranked(&times), [2.5, 4.5]);
-        assert_eq!(distance(&[2.5, 4.5], &[2.0, 5.0]), 0.5);
+        assert_eq!(distance(&[2.5, 4.5], sorted(vec![5.0, 2.0])), 0.5);
     }
 
     #[test]

@@ -114,7 +114,7 @@ pub fn markdown(measured: &Measured, definition: &Definition, verdicts: &[Verdic
 fn pair_table(pairs: &[Pairs]) -> String {
     let line = |cells: &Vec<String>| format!("| {} |", cells.join(" | "));
     let mut lines: Vec<String> = pair_rows(pairs).iter().map(line).collect();
-    lines.insert(1, format!("|---{}|", "|---:".repeat(5)));
+    lines.insert(1, format!("|---{}|", "|---:".repeat(6)));
     lines.join("\n")
 }
 

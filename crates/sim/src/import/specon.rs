@@ -11,7 +11,7 @@ use crate::trace::table::{Column, Strangers, Table};
 const COLUMNS: [Column; 3] =
     [Column::required("job"), Column::required("default_s"), Column::required("specon_s")];
 
-/// Times in seconds, the shortest first, under the default scheduler and under theirs.
+/// Times in seconds, job by job, under the default scheduler and under theirs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompletionTimes {
     pub default: Vec<f64>,
@@ -31,8 +31,6 @@ pub fn completion_times(path: &Path) -> Result<CompletionTimes, InputError> {
     if default.is_empty() {
         return Err(Problem::whole("there are no jobs in it").in_file(&file));
     }
-    default.sort_unstable_by(f64::total_cmp);
-    specon.sort_unstable_by(f64::total_cmp);
     Ok(CompletionTimes { default, specon })
 }
 

@@ -73,7 +73,8 @@ async fn apply(client: &Client, object: &DynamicObject) -> Result<()> {
 fn defined_by(definition: &DynamicObject) -> Vec<GroupVersionKind> {
     let spec = &definition.data["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let versions = spec["versions"].as_array().into_iter().flatten().filter(|version| version["served"] == true);
+    let versions =
+        spec["versions"].as_array().into_iter().flatten().filter(|version| version["served"] == true);
     versions
         .map(|version| GroupVersionKind {
             group: text(&spec["group"]),
