@@ -28,6 +28,7 @@ use metronome_core::units::{Duration, Gpus};
 
 use crate::scenario::curve::Curve;
 use crate::scenario::error::{Position, Problem, quoted};
+use crate::scenario::quality::Quality;
 use crate::scenario::values::MOST_NODES;
 use crate::scenario::{InputError, Rounds};
 use crate::trace::parse_gpus;
@@ -114,8 +115,16 @@ pub struct Imported {
     options: ImportOptions,
     rules: Rules,
     /// Tables that jobs name.
-    scalings: Vec<(String, Curve)>,
+    scalings: Vec<Kind>,
     jobs: Vec<ImportedJob>,
+}
+
+/// What was measured of jobs of one kind: how fast they are at each size, and what they are worth by and by.
+#[derive(Clone, Debug)]
+struct Kind {
+    name: String,
+    curve: Curve,
+    quality: Option<Quality>,
 }
 
 /// How time passes where a trace comes from.

@@ -62,6 +62,9 @@ impl CpuUse {
     }
 }
 
+/// Shares of what a training is worth in the end, of which it is told when they are reached: in hundredths.
+pub const MILESTONES: [u32; 3] = [90, 95, 99];
+
 #[derive(Clone, Debug)]
 pub struct JobOutcome {
     pub name: Name,
@@ -97,6 +100,8 @@ pub struct JobOutcome {
     pub resizes: u32,
     /// Changes of size while it ran.
     pub resizes_in_place: u32,
+    /// When it was worth each of the `MILESTONES`, where it is known what it learns.
+    pub reached: Option<[Option<Instant>; 3]>,
     /// Why it last waited.
     pub wait_reason: Option<Reason>,
     /// Its mean iteration time over that of running alone at the same placement and size, where the network is

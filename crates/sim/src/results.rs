@@ -11,6 +11,8 @@
 //!   saving and starting again are not in it; work that was lost and done twice is.
 //! - `exchange` is, over completed jobs, the mean time of an iteration beside its compute: sending that compute did not
 //!   hide, alone or because others sent, too. `null` where the network is not modelled.
+//! - `quality` runs from submission to the time from which on a job was worth so many hundredths of what it is in the end;
+//!   one that never was counts with the end of the run. `null` where it is not known what jobs learn.
 //! - `makespan` is the last end minus the first submission.
 //! - `link_utilisation` is bytes carried over what the same links could have carried from the first start to the last
 //!   end, over the links that carried anything; `null` where the network is not modelled.
@@ -41,7 +43,8 @@ use crate::outcome::Outcome;
 
 pub use figures::{
     Allocated, BestEffort, Bound, ByPriority, Class, CpuUtilisation, Deadlines, Decisions, ExchangeSeconds,
-    Figures, JctSeconds, Jobs, LinkAnswerSeconds, QueueingSeconds, Reconfigurations, Slowdown, Utilisation,
+    Figures, JctSeconds, Jobs, LinkAnswerSeconds, QualitySeconds, QueueingSeconds, Reconfigurations,
+    Slowdown, Utilisation,
 };
 pub(crate) use measure::queueing_time;
 pub use per_job::per_job_csv;

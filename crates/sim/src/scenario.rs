@@ -9,6 +9,7 @@ mod learners;
 mod members;
 mod one_job;
 mod priorities;
+pub(crate) mod quality;
 pub(crate) mod source;
 mod training;
 mod translate;
@@ -35,6 +36,7 @@ pub(crate) use draw::gaussian;
 pub use error::{InputError, Position};
 pub use learners::{Learners, Lesson};
 pub use one_job::Setting;
+use quality::Quality;
 pub(crate) use training::profile;
 
 #[derive(Clone, Debug)]
@@ -146,6 +148,8 @@ pub struct Arrival {
     pub asks: Option<Asks>,
     /// What it does in fact, where it shares cores and tells the scheduler nothing but what it reports.
     pub learning: Option<Arc<Lesson>>,
+    /// What it is worth after each part of its work, where that was measured.
+    pub(crate) quality: Option<Arc<Quality>>,
 }
 
 /// What the owner of a job asks for that may have other sizes, too: whoever ignores deadlines gives it that.

@@ -135,6 +135,7 @@ mod tests {
             moves: 0,
             resizes: 0,
             resizes_in_place: 0,
+            reached: None,
             wait_reason: None,
             slowdown: None,
             exchange: None,

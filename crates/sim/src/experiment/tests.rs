@@ -268,6 +268,7 @@ fn outcome(policy: &str, jobs: &[(&str, u64, u32)]) -> Outcome {
         moves: 0,
         resizes: 0,
         resizes_in_place: 0,
+        reached: None,
         wait_reason: None,
         slowdown: None,
         exchange: None,

@@ -161,6 +161,9 @@ fn table(file: &str, summary: &[PolicySummary]) -> String {
     if summary.iter().any(|policy| policy.figures.deadlines.total > 0.0) {
         return deadline_table(file, summary);
     }
+    if summary.iter().any(|policy| policy.figures.quality_s.to_90.is_some()) {
+        return quality_table(file, summary);
+    }
     if summary.iter().all(|policy| policy.figures.gpu_utilisation.mean.is_none()) {
         return plain_table(file, summary);
     }
@@ -172,6 +175,25 @@ fn table(file: &str, summary: &[PolicySummary]) -> String {
         format!("|---{}|", "|---:".repeat(11)),
     ];
     lines.extend(summary.iter().map(row));
+    lines.join("\n")
+}
+
+/// Where it is known what jobs learn.
+fn quality_table(file: &str, summary: &[PolicySummary]) -> String {
+    let head = "| policy | done | deadlocked | to 90 % | to 95 % | to 99 % | mean JCT | p99 JCT | GPU use | moves \
+                | resizes | preemptions |";
+    let mut lines = vec![format!("**{file}**\n"), head.to_owned(), format!("|---{}|", "|---:".repeat(11))];
+    lines.extend(summary.iter().map(|PolicySummary { policy, figures }| {
+        let quality = &figures.quality_s;
+        let times = [quality.to_90, quality.to_95, quality.to_99, figures.jct_s.mean, figures.jct_s.p99];
+        let mut cells =
+            [figures.jobs.completed, figures.jobs.deadlocked].map(|count| format!("{count:.1}")).to_vec();
+        cells.extend(times.map(|time| cell(time, 0)));
+        cells.push(cell(figures.gpu_utilisation.mean, 3));
+        cells
+            .extend([figures.moves, figures.resizes, figures.preemptions].map(|count| format!("{count:.0}")));
+        format!("| {policy} | {} |", cells.join(" | "))
+    }));
     lines.join("\n")
 }
 

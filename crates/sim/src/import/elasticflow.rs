@@ -14,7 +14,7 @@ use metronome_core::units::{Duration, Gpus};
 use serde::Deserialize;
 
 use super::throughputs::Throughputs;
-use super::{ImportOptions, Imported, ImportedJob, Rules, Why, gpus, named_jobs, nanoseconds};
+use super::{ImportOptions, Imported, ImportedJob, Kind, Rules, Why, gpus, named_jobs, nanoseconds};
 use crate::scenario::values::{check_name, whole_number};
 use crate::scenario::{InputError, Rounds};
 use crate::trace::parse_seconds;
@@ -70,7 +70,9 @@ pub fn elasticflow(
     let tables = Throughputs::read(&elasticflow.folder(path))?;
     let (jobs, report) = named_jobs(path, COLUMNS, |cells| job(cells, &tables, elasticflow.binding))?;
     let used: BTreeSet<&String> = jobs.iter().filter_map(|job| job.scaling.as_ref()).collect();
-    let scalings = used.into_iter().filter_map(|name| Some((name.clone(), tables.named(name)?.clone())));
+    let scalings = used.into_iter().filter_map(|name| {
+        Some(Kind { name: name.clone(), curve: tables.named(name)?.clone(), quality: None })
+    });
     let scalings = scalings.collect();
     let rules = Rules {
         round: elasticflow.round,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use metronome_core::units::{Duration, Gpus};
 use serde::Deserialize;
 
-use super::{ImportOptions, Imported, ImportedJob, Rules, Why, named_jobs, nanoseconds};
+use super::{ImportOptions, Imported, ImportedJob, Kind, Rules, Why, named_jobs, nanoseconds};
 use crate::scenario::InputError;
 use crate::scenario::curve::Curve;
 use crate::scenario::values::{check_name, whole_number};
@@ -76,7 +76,12 @@ pub fn pollux(path: &Path, options: ImportOptions, pollux: &PolluxOptions) -> Re
     let (jobs, report) = named_jobs(path, COLUMNS, |cells| job(cells, &applications, &scalings))?;
     let rules =
         Rules { round: pollux.round, restart: RESTART, per_member: Some(NonZeroU32::MIN), ..Rules::FREE };
-    let scalings = scalings.into_iter().collect();
+    let kind = |(name, curve): (String, Curve)| {
+        let (application, batch) = name.split_once('/')?;
+        let quality = applications[application].quality(batch.parse().ok()?, pollux.batch);
+        Some(Kind { name, curve, quality })
+    };
+    let scalings = scalings.into_iter().filter_map(kind).collect();
     Ok(Imported { rules, scalings, ..Imported::new(path, options, jobs, report)? })
 }
 

@@ -93,6 +93,7 @@ fn job(cells: &Cells<'_, 8>) -> Result<JobOutcome, String> {
         moves: 0,
         resizes: 0,
         resizes_in_place: 0,
+        reached: None,
         wait_reason: None,
         slowdown: None,
         exchange: None,

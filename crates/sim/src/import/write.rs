@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use metronome_core::job::Binding;
 use metronome_core::units::Duration;
 
-use super::{Imported, ImportedJob, Rules};
+use super::{Imported, ImportedJob, Kind, Rules};
 use crate::scenario::Rounds;
-use crate::scenario::curve::Curve;
 
 /// Why a scenario cannot be written. The text fits after "cannot".
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +85,7 @@ impl Imported {
         if rounds == Rounds::FromLastDecision {
             pace.push_str("  rounds: fromLastDecision\n");
         }
-        let scalings: String = self.scalings.iter().map(|(name, curve)| scaling(name, curve)).collect();
+        let scalings: String = self.scalings.iter().map(scaling).collect();
         format!(
             "apiVersion: metronome.dev/v1alpha1
 kind: Cluster
@@ -142,11 +141,13 @@ fn word(binding: Binding) -> &'static str {
     }
 }
 
-fn scaling(name: &str, curve: &Curve) -> String {
-    let name = serde_json::Value::from(name);
+fn scaling(Kind { name, curve, quality }: &Kind) -> String {
+    let name = serde_json::Value::from(name.as_str());
     let sizes = curve.written();
+    let quality =
+        quality.as_ref().map(|quality| format!(", quality: {}", quality.written())).unwrap_or_default();
     format!(
-        "---\napiVersion: metronome.dev/v1alpha1\nkind: Scaling\nmetadata: {{name: {name}}}\nspec: {{sizes: {sizes}}}\n"
+        "---\napiVersion: metronome.dev/v1alpha1\nkind: Scaling\nmetadata: {{name: {name}}}\nspec: {{sizes: {sizes}{quality}}}\n"
     )
 }
 

@@ -8,6 +8,9 @@ pub struct Figures<C> {
     pub jobs: Jobs<C>,
     pub jct_s: JctSeconds,
     pub makespan_s: Option<f64>,
+    /// Nothing where it is not known what jobs learn.
+    #[serde(default)]
+    pub quality_s: QualitySeconds,
     pub queueing_s: QueueingSeconds,
     pub slowdown: Slowdown,
     /// Nothing where the network is not modelled.
@@ -58,6 +61,14 @@ pub struct JctSeconds {
     pub median: Option<f64>,
     pub p90: Option<f64>,
     pub p99: Option<f64>,
+}
+
+/// Means of the time from submission to such a share, in hundredths, of what a training is worth in the end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct QualitySeconds {
+    pub to_90: Option<f64>,
+    pub to_95: Option<f64>,
+    pub to_99: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

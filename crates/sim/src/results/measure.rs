@@ -5,7 +5,8 @@ use metronome_core::units::{Duration, Instant, Share};
 
 use super::figures::{
     Allocated, BestEffort, Bound, ByPriority, Class, CpuUtilisation, Deadlines, Decisions, ExchangeSeconds,
-    Figures, JctSeconds, Jobs, LinkAnswerSeconds, QueueingSeconds, Reconfigurations, Slowdown, Utilisation,
+    Figures, JctSeconds, Jobs, LinkAnswerSeconds, QualitySeconds, QueueingSeconds, Reconfigurations,
+    Slowdown, Utilisation,
 };
 use super::statistics::Sorted;
 use crate::outcome::{Fate, JobOutcome, Outcome, Reconfigured, Taken};
@@ -27,6 +28,7 @@ pub(super) fn figures(outcome: &Outcome) -> Figures<u64> {
             p99: jct.seconds_at(99),
         },
         makespan_s: makespan(outcome).map(Duration::as_secs_f64),
+        quality_s: quality(outcome),
         queueing_s: QueueingSeconds { mean: queueing.mean(), p99: queueing.seconds_at(99) },
         slowdown: Slowdown { mean: slowdown.mean(), p99: slowdown.percentile(99), max: slowdown.max() },
         exchange_s: ExchangeSeconds { mean: exchange.mean(), p99: exchange.percentile(99) },
@@ -80,6 +82,18 @@ pub(crate) fn queueing_time(job: &JobOutcome, ended: Instant) -> Duration {
 pub(super) fn slowdown(job: &JobOutcome) -> Option<f64> {
     let trained = (!job.alone.is_zero()).then(|| job.ran.0 as f64 / job.alone.0 as f64);
     job.slowdown.or(trained).filter(|_| job.fate == Fate::Completed)
+}
+
+fn quality(outcome: &Outcome) -> QualitySeconds {
+    let accepted = outcome.jobs.iter().filter(|job| job.fate != Fate::Refused);
+    let known: Vec<_> = accepted.filter_map(|job| Some((job.submit, job.reached?))).collect();
+    let mean = |milestone: usize| {
+        let times =
+            known.iter().map(|(submit, reached)| reached[milestone].unwrap_or(outcome.ended).since(*submit));
+        Sorted::times(times).mean()
+    };
+    let [to_90, to_95, to_99] = std::array::from_fn(mean);
+    QualitySeconds { to_90, to_95, to_99 }
 }
 
 fn makespan(outcome: &Outcome) -> Option<Duration> {

@@ -2,7 +2,8 @@
 
 use super::figures::{
     Allocated, BestEffort, Bound, ByPriority, Class, CpuUtilisation, Deadlines, Decisions, ExchangeSeconds,
-    Figures, JctSeconds, Jobs, LinkAnswerSeconds, QueueingSeconds, Reconfigurations, Slowdown, Utilisation,
+    Figures, JctSeconds, Jobs, LinkAnswerSeconds, QualitySeconds, QueueingSeconds, Reconfigurations,
+    Slowdown, Utilisation,
 };
 use super::{PolicySummary, RunResult};
 
@@ -46,6 +47,11 @@ fn mean_figures(runs: &Runs) -> Figures<f64> {
             p99: mean(runs, |run| run.jct_s.p99),
         },
         makespan_s: mean(runs, |run| run.makespan_s),
+        quality_s: QualitySeconds {
+            to_90: mean(runs, |run| run.quality_s.to_90),
+            to_95: mean(runs, |run| run.quality_s.to_95),
+            to_99: mean(runs, |run| run.quality_s.to_99),
+        },
         queueing_s: QueueingSeconds {
             mean: mean(runs, |run| run.queueing_s.mean),
             p99: mean(runs, |run| run.queueing_s.p99),

@@ -32,6 +32,7 @@ fn completed(name: &str, submit: u64, wait: u64, ran: u64) -> JobOutcome {
         moves: 0,
         resizes: 0,
         resizes_in_place: 0,
+        reached: None,
         wait_reason: None,
         slowdown: None,
         exchange: None,
@@ -46,6 +47,7 @@ fn refused(name: &str, submit: u64) -> JobOutcome {
         end: at,
         ran: Duration::ZERO,
         fate: Fate::Refused,
+        reached: None,
         wait_reason: Some(Reason::NoMatchingNode { each: Resources::NONE, members: 2, fit: 1 }),
         ..completed(name, submit, 0, 0)
     }
@@ -253,6 +255,7 @@ fn without_times_equal_runs_give_equal_bytes() {
 fn every_job_is_one_row() {
     let waited = JobOutcome {
         preemptions: 2,
+        reached: None,
         wait_reason: Some(Reason::WaitingForVictims),
         ..completed("b, the second", 0, 20, 50)
     };

@@ -97,7 +97,8 @@ impl Drawn {
             at = at + nanos(mean_gap * exponential(&mut gaps));
             let within = self.deadlines.map(|range| (range, factors.random::<f64>()));
             job.spec.deadline = within.map(|(range, place)| range.deadline(at, job.as_asked, place));
-            Arrival { at, spec: Arc::new(job.spec), training: job.training, asks: job.asks, learning: None }
+            let (training, asks) = (job.training, job.asks);
+            Arrival { at, spec: Arc::new(job.spec), training, asks, learning: None, quality: None }
         };
         jobs.into_iter().map(&mut arrive).collect()
     }

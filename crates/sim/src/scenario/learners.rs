@@ -123,7 +123,7 @@ impl Learners {
         spec.work.cpu = Some(most);
         let learns = Learns { every: self.reports, iterations, loss, noise: self.noise.as_f64() };
         let learning = Some(Arc::new(Lesson { learns, alone }));
-        Arrival { at, spec: Arc::new(spec), training: None, asks: None, learning }
+        Arrival { at, spec: Arc::new(spec), training: None, asks: None, learning, quality: None }
     }
 
     fn draw_work(&self, random: &mut Pcg64) -> Duration {

@@ -78,7 +78,14 @@ mod tests {
         spec.scaling = Some(Arc::new(Scaling::new(sizes.to_vec()).unwrap()));
         spec.work.alone = Some(Duration::from_secs(60));
         let asks = Some(Asks { members: 4, serial });
-        Arrival { at: Instant::START, spec: Arc::new(spec), training: None, asks, learning: None }
+        Arrival {
+            at: Instant::START,
+            spec: Arc::new(spec),
+            training: None,
+            asks,
+            learning: None,
+            quality: None,
+        }
     }
 
     #[test]

@@ -13,8 +13,9 @@ use metronome_core::units::{Cpu, Duration, GpuTime, Gpus, Instant, Iterations, S
 
 use super::Keeping;
 use crate::model::{Pattern, TrainingModel};
-use crate::outcome::{CpuUse, Fate, JobOutcome, Segment, Taken, Use};
+use crate::outcome::{CpuUse, Fate, JobOutcome, MILESTONES, Segment, Taken, Use};
 use crate::scenario::curve::time_with;
+use crate::scenario::quality::Quality;
 use crate::scenario::{Arrival, Lesson};
 
 #[derive(Clone, Debug, Default)]
@@ -48,6 +49,8 @@ pub(super) struct Training {
     pub(super) tells: bool,
     /// One for the whole gang, or one for each member where they are scheduled apart.
     pub(super) members: Vec<Member>,
+    /// When it was worth so much, where it is known what it learns: the work that it takes, and the time.
+    milestones: Option<[Milestone; 3]>,
     /// Work done, up to the last halt, and how much of it is saved.
     done: Work,
     saved: Work,
@@ -86,6 +89,22 @@ pub(super) struct Training {
     segments: Vec<Segment>,
 }
 
+/// A share of what it is worth in the end.
+#[derive(Clone, Copy, Debug)]
+struct Milestone {
+    work: Duration,
+    reached: Option<Instant>,
+}
+
+impl Milestone {
+    fn all(quality: &Quality, alone: Duration) -> [Self; 3] {
+        MILESTONES.map(|hundredths| {
+            let part = quality.reaches(f64::from(hundredths) / 100.0);
+            Self { work: Duration((alone.0 as f64 * part) as u64), reached: None }
+        })
+    }
+}
+
 /// Work done: time alone, and whole iterations where the job is a loop of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Work {
@@ -97,6 +116,8 @@ impl Training {
     pub(super) fn of(arrival: &Arrival, split: bool) -> Self {
         let spec = &arrival.spec;
         let members = if split { spec.members() as usize } else { 1 };
+        let alone =
+            arrival.learning.as_ref().map(|lesson| lesson.alone).or(spec.work.alone).unwrap_or_default();
         Self {
             name: spec.name.clone(),
             priority: spec.priority,
@@ -105,12 +126,7 @@ impl Training {
             deadline: spec.deadline.map(|deadline| deadline.at),
             binding: spec.deadline.map(|deadline| deadline.binding),
             taken: None,
-            alone: arrival
-                .learning
-                .as_ref()
-                .map(|lesson| lesson.alone)
-                .or(spec.work.alone)
-                .unwrap_or_default(),
+            alone,
             gpus: spec.gpus(),
             size: spec.members(),
             checkpointing: spec.checkpointing,
@@ -120,6 +136,7 @@ impl Training {
             reported: 0,
             tells: false,
             members: vec![Member::default(); members],
+            milestones: arrival.quality.as_ref().map(|quality| Milestone::all(quality, alone)),
             done: Work::default(),
             saved: Work::default(),
             since: None,
@@ -233,6 +250,7 @@ impl Training {
 
     pub(super) fn go_on(&mut self, now: Instant, spec: &JobSpec) {
         self.measure(spec);
+        self.forget_milestones();
         self.is_paced = false;
         self.since = Some(now);
         self.start.get_or_insert(now);
@@ -271,6 +289,7 @@ impl Training {
             iterations: before.iterations + self.pace.work(Duration(iterations)).0,
         };
         self.use_cores(ran, self.done.time - before.time);
+        self.note_milestones(since, before.time);
         self.saved = match self.checkpointing {
             Some(_) if keeping == Keeping::All => self.done,
             Some(Checkpointing { every: Some(every), .. }) if !every.is_zero() => {
@@ -280,6 +299,24 @@ impl Training {
         };
         if keeping != Keeping::Running {
             self.done = self.saved;
+        }
+    }
+
+    /// Those that it came by since then, when it had done so much.
+    fn note_milestones(&mut self, since: Instant, before: Duration) {
+        let (done, pace) = (self.done.time, self.pace);
+        for milestone in self.milestones.iter_mut().flatten() {
+            if milestone.reached.is_none() && milestone.work <= done {
+                milestone.reached = Some(since + pace.time(milestone.work - before));
+            }
+        }
+    }
+
+    /// Those that it has to come by again, because the work was lost.
+    fn forget_milestones(&mut self) {
+        let kept = self.done.time;
+        for milestone in self.milestones.iter_mut().flatten().filter(|milestone| milestone.work > kept) {
+            milestone.reached = None;
         }
     }
 
@@ -375,6 +412,7 @@ impl Training {
             moves: self.moves,
             resizes: self.resizes,
             resizes_in_place: self.resizes_in_place,
+            reached: self.milestones.map(|all| all.map(|milestone| milestone.reached)),
             wait_reason: self.wait_reason,
             segments: self.segments,
         }

@@ -119,6 +119,7 @@ fn job(
         moves: 0,
         resizes: 0,
         resizes_in_place: 0,
+        reached: None,
         wait_reason: (start > submit).then_some(reason),
         slowdown: done.then(|| 1.0 + (manner.slowed - 1.0) * (index % 9) as f64 / 4.0),
         exchange: None,

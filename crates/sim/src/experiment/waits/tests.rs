@@ -29,6 +29,7 @@ fn job(user: Share, priority: Priority, members: u32, wait: u64) -> JobOutcome {
         moves: 0,
         resizes: 0,
         resizes_in_place: 0,
+        reached: None,
         wait_reason: None,
         slowdown: None,
         exchange: None,

@@ -7,6 +7,7 @@ use super::Batch;
 use crate::scenario::InputError;
 use crate::scenario::curve::Curve;
 use crate::scenario::error::Problem;
+use crate::scenario::quality::Quality;
 use crate::scenario::values::check_name;
 use crate::trace::table::{Column, Strangers, Table};
 
@@ -34,6 +35,8 @@ pub(super) struct Application {
     epochs: Vec<f64>,
     /// By batch size, for each epoch the square of the gradient and its variance.
     statistics: BTreeMap<u32, Vec<(f64, f64)>>,
+    /// By batch size, what was measured after each epoch: it rises or falls.
+    metrics: BTreeMap<u32, Vec<f64>>,
     /// By size, for samples on each GPU in ascending order: the time of a step, and how much of it is exchange.
     steps: BTreeMap<u32, Vec<Step>>,
     fewest_local: u32,
@@ -70,6 +73,8 @@ impl Application {
             let reached = validated.values().map(|epochs| epochs[epoch].progress);
             reached.fold(f64::INFINITY, f64::min)
         });
+        let metrics = validated.iter().map(|(batch, read)| (*batch, metrics(&read[..epochs])));
+        let metrics = metrics.collect();
         let mut before = 0.0;
         let epochs = ends.map(|end| end - std::mem::replace(&mut before, end)).collect();
         let statistics = validated.into_iter().map(|(batch, epochs)| {
@@ -78,6 +83,7 @@ impl Application {
         Ok(Self {
             epochs,
             statistics: statistics.collect(),
+            metrics,
             steps,
             fewest_local,
             most_local: most.unwrap_or(measured),
@@ -92,9 +98,36 @@ impl Application {
         Curve::new(speeds.collect()).ok()
     }
 
+    /// What it is worth after each epoch, as a part of the time that all take with as few GPUs as can be: a metric that
+    /// falls is turned over, and counted from what it is after the first.
+    pub(super) fn quality(&self, batch: u32, rule: Batch) -> Option<Quality> {
+        let metrics = self.metrics_near(batch)?;
+        let (first, last) = (*metrics.first()?, *metrics.last()?);
+        let worth = |metric: f64| if last < first { first - metric } else { metric };
+        let size = self.curve(batch, rule)?.least();
+        let times: Vec<f64> = self.times(size, batch, rule).collect::<Option<_>>()?;
+        let (all, mut part, mut points) = (times.iter().sum::<f64>(), 0.0, Vec::new());
+        for (time, metric) in times.iter().zip(metrics) {
+            part += time / all;
+            points.push((part, worth(*metric)));
+        }
+        points.last_mut()?.0 = 1.0;
+        Quality::new(points).ok()
+    }
+
+    /// As with the next smaller batch that was tried.
+    fn metrics_near(&self, batch: u32) -> Option<&Vec<f64>> {
+        self.metrics.range(..=batch).next_back().or(self.metrics.iter().next()).map(|(_, metrics)| metrics)
+    }
+
     /// The time of all epochs.
     fn total(&self, size: u32, batch: u32, rule: Batch) -> Option<f64> {
-        let epoch = |(epoch, progress): (usize, &f64)| {
+        self.times(size, batch, rule).sum()
+    }
+
+    /// The time of each epoch.
+    fn times(&self, size: u32, batch: u32, rule: Batch) -> impl Iterator<Item = Option<f64>> {
+        let epoch = move |(epoch, progress): (usize, &f64)| {
             let goodput = match rule {
                 Batch::Given => self.goodput(size, batch, epoch),
                 Batch::Adaptive if self.is_alone => self.goodput(size, batch, epoch),
@@ -102,7 +135,7 @@ impl Application {
             };
             goodput.map(|goodput| progress / goodput)
         };
-        self.epochs.iter().enumerate().map(epoch).sum()
+        self.epochs.iter().enumerate().map(epoch)
     }
 
     fn best_goodput(&self, size: u32, epoch: usize) -> Option<f64> {
@@ -169,6 +202,10 @@ impl Application {
     }
 }
 
+fn metrics(epochs: &[Epoch]) -> Vec<f64> {
+    epochs.iter().map(|epoch| epoch.metric).collect()
+}
+
 /// Step times on up to four nodes, of placements that take as few nodes as will do.
 fn placements(path: &Path) -> Result<BTreeMap<u32, Vec<Step>>, InputError> {
     let columns = ["placement", "local_bsz", "step_time", "sync_time"].map(Column::required);
@@ -211,6 +248,7 @@ fn step(local: &str, time: &str, sync: &str) -> Result<Step, String> {
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     progress: f64,
+    metric: f64,
     square: f64,
     variance: f64,
 }
@@ -239,11 +277,11 @@ fn validations(folder: &Path, epochs: usize) -> Result<BTreeMap<u32, Vec<Epoch>>
 }
 
 fn validation(path: &Path) -> Result<Vec<Epoch>, InputError> {
-    let columns = ["progress", "grad_sqr", "grad_var"].map(Column::required);
+    let columns = ["progress", "metric", "grad_sqr", "grad_var"].map(Column::required);
     let mut epochs = Vec::new();
-    rows(path, columns, |[progress, square, variance]| {
-        let (progress, square, variance) = (number(progress)?, number(square)?, number(variance)?);
-        epochs.push(Epoch { progress, square, variance });
+    rows(path, columns, |[progress, metric, square, variance]| {
+        let (progress, metric) = (number(progress)?, number(metric)?);
+        epochs.push(Epoch { progress, metric, square: number(square)?, variance: number(variance)? });
         Ok(())
     })?;
     Ok(epochs)
@@ -283,6 +321,7 @@ mod tests {
         Application {
             epochs: vec![100.0],
             statistics: [(10, vec![(1.0, 1.0)]), (40, vec![(1.0, 1.0)])].into(),
+            metrics: [(10, vec![0.5])].into(),
             steps: [(1, vec![step(10, 1.0), step(20, 2.0)]), (2, vec![step(10, 1.2), step(20, 2.2)])].into(),
             fewest_local: 10,
             most_local: 20,

@@ -1,4 +1,5 @@
-//! `Scaling`: how fast jobs are at each size. A job has one of its own, or names one that many share.
+//! `Scaling`: how fast jobs are at each size, and what they are worth after each part of their work. A job has sizes of
+//! its own, or names some that many share.
 
 use std::fmt;
 
@@ -12,6 +13,8 @@ use crate::scenario::values::Text;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ScalingSpec {
     pub(crate) sizes: Spanned<SizesShape>,
+    /// Parts of the work, and the quality after each.
+    pub(crate) quality: Option<Spanned<Vec<(Text, Text)>>>,
 }
 
 /// Members and speeds, as they are written.

@@ -17,6 +17,7 @@ use crate::scenario::cores::Cores;
 use crate::scenario::curve::Curve;
 use crate::scenario::documents::{CpuShape, JobShape, ScalingShape};
 use crate::scenario::error::{Position, Problem};
+use crate::scenario::quality::Quality;
 use crate::scenario::values::{Placed, Text, share, whole};
 
 /// The members of a job, and how they may be more or fewer.
@@ -140,6 +141,14 @@ fn of_table(
         scaling: Some(Arc::new(curve.scaling())),
         asks: Some(Asks { members: asks.unwrap_or(least), serial: None }),
     })
+}
+
+/// What a job is worth after each part of its work, if the table that it names says so.
+pub(super) fn quality(shape: &JobShape, world: &World<'_>) -> Option<Arc<Quality>> {
+    match shape.scaling.as_ref().map(|written| &written.value) {
+        Some(ScalingShape::Named(name)) => world.scalings.quality(name),
+        _ => None,
+    }
 }
 
 /// The part of a table between `minMembers` and `maxMembers`.

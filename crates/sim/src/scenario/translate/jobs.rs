@@ -19,6 +19,7 @@ use crate::model::{Pattern, TrainingModel};
 use crate::near::meant_or_known;
 use crate::scenario::documents::{CheckpointShape, DeadlineShape, JobShape, TeamsShape, TopologyShape};
 use crate::scenario::error::{Position, Problem, quoted};
+use crate::scenario::quality::Quality;
 use crate::scenario::values::{Placed, Text, name, quantity, quantity_or_none, some_quantity, whole, word};
 use crate::scenario::{Arrival, Asks, capabilities, profile};
 
@@ -56,9 +57,9 @@ fn requested(document: &Named<JobShape>, world: &World<'_>) -> Result<Request, P
 
 /// The same job, now with a time to be submitted.
 pub(super) fn arrival(request: Request, at: Instant) -> Arrival {
-    let Request { mut spec, training, asks, within } = request;
+    let Request { mut spec, training, asks, within, quality } = request;
     spec.deadline = within.map(|within| within.deadline(at));
-    Arrival { at, spec: Arc::new(spec), training, asks, learning: None }
+    Arrival { at, spec: Arc::new(spec), training, asks, learning: None, quality }
 }
 
 /// A job before it is known when it is submitted.
@@ -68,6 +69,7 @@ pub(super) struct Request {
     training: Option<Arc<TrainingModel>>,
     asks: Option<Asks>,
     within: Option<Within>,
+    quality: Option<Arc<Quality>>,
 }
 
 /// A deadline, counted from submission.
@@ -138,7 +140,8 @@ pub(super) fn spec(
     let training = work.give(&mut spec, pattern, world)?;
     chosen.give(&mut spec);
     declare(&mut spec, shape, world.cluster)?;
-    Ok(Request { spec, training, asks: chosen.asks, within: within(shape)? })
+    let quality = chosen::quality(shape, world);
+    Ok(Request { spec, training, asks: chosen.asks, within: within(shape)?, quality })
 }
 
 /// What an owner says of a job may be wrong: the scheduler then knows another model than the one that is trained.

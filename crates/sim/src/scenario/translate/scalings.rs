@@ -1,6 +1,7 @@
 //! `Scaling` documents: tables of sizes and speeds that jobs name.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use metronome_core::job::Members;
 
@@ -9,16 +10,25 @@ use crate::near::meant_or_known;
 use crate::scenario::curve::{Curve, CurveError};
 use crate::scenario::documents::{ScalingSpec, SizesShape};
 use crate::scenario::error::{Position, Problem, quoted};
-use crate::scenario::values::{Placed, number, whole};
+use crate::scenario::quality::Quality;
+use crate::scenario::values::{Placed, Text, number, whole};
 
 /// By name.
 #[derive(Debug, Default)]
-pub(super) struct Scalings(BTreeMap<String, Curve>);
+pub(super) struct Scalings(BTreeMap<String, Table>);
+
+#[derive(Debug)]
+struct Table {
+    curve: Curve,
+    quality: Option<Arc<Quality>>,
+}
 
 pub(super) fn scalings(documents: &[Named<ScalingSpec>]) -> Result<Scalings, Problem> {
     let read = |document: &Named<ScalingSpec>| {
         let sizes = &document.spec.sizes;
-        curve(&sizes.value, sizes.at()).map(|curve| (document.name().to_owned(), curve))
+        let quality = document.spec.quality.as_ref().map(|points| quality(&points.value, points.at()));
+        let table = Table { curve: curve(&sizes.value, sizes.at())?, quality: quality.transpose()? };
+        Ok((document.name().to_owned(), table))
     };
     documents.iter().map(read).collect::<Result<_, _>>().map(Scalings)
 }
@@ -26,7 +36,7 @@ pub(super) fn scalings(documents: &[Named<ScalingSpec>]) -> Result<Scalings, Pro
 impl Scalings {
     /// The table of that name, or what is wrong and what to do.
     pub(super) fn find(&self, name: &str) -> Result<&Curve, (String, String)> {
-        self.0.get(name).ok_or_else(|| {
+        self.0.get(name).map(|table| &table.curve).ok_or_else(|| {
             let hint = match self.0.is_empty() {
                 true => "add a document of kind Scaling, or say sizes: scaling: {1: 1.0, 2: 1.9}".to_owned(),
                 false => meant_or_known(name, self.0.keys().map(String::as_str)),
@@ -34,7 +44,24 @@ impl Scalings {
             (format!("there is no Scaling {}", quoted(name)), hint)
         })
     }
+
+    /// What the jobs of that name are worth after each part of their work, if it is said.
+    pub(super) fn quality(&self, name: &str) -> Option<Arc<Quality>> {
+        self.0.get(name)?.quality.clone()
+    }
 }
+
+/// What is learned by then, in any unit; part by part.
+fn quality(points: &[(Text, Text)], at: Position) -> Result<Arc<Quality>, Problem> {
+    let point = |(part, quality): &(Text, Text)| -> Result<(f64, f64), Problem> {
+        Ok((number(part, 0.0..=1.0)?, number(quality, -MOST_QUALITY..=MOST_QUALITY)?))
+    };
+    let points = points.iter().map(point).collect::<Result<_, _>>()?;
+    let hint = "say parts of the work that rise to 1, and a quality after each: [[0.5, 0.8], [1, 0.9]]";
+    Quality::new(points).map(Arc::new).map_err(|error| at.problem(error.to_string()).with_hint(hint))
+}
+
+const MOST_QUALITY: f64 = 1e12;
 
 /// Speeds in any unit, of which the ratio counts.
 const FASTEST: f64 = 1e12;

@@ -118,7 +118,8 @@ fn job(row: &Row<'_>, settings: &mut Settings<'_>) -> Result<Arrival, Problem> {
         repairs: false,
     };
     let training = work(row, &size, model, &mut spec, settings)?;
-    Ok(Arrival { at, spec: Arc::new(spec), training, asks: size.asks(), learning: None })
+    let quality = row.scaling.and_then(|name| settings.world.scalings.quality(name));
+    Ok(Arrival { at, spec: Arc::new(spec), training, asks: size.asks(), learning: None, quality })
 }
 
 fn deadline(row: &Row<'_>, at: Instant) -> Deadline {
