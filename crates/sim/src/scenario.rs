@@ -36,7 +36,7 @@ pub(crate) use draw::gaussian;
 pub use error::{InputError, Position};
 pub use learners::{Learners, Lesson};
 pub use one_job::Setting;
-use quality::Quality;
+pub use quality::Quality;
 pub(crate) use training::profile;
 
 #[derive(Clone, Debug)]
@@ -149,7 +149,7 @@ pub struct Arrival {
     /// What it does in fact, where it shares cores and tells the scheduler nothing but what it reports.
     pub learning: Option<Arc<Lesson>>,
     /// What it is worth after each part of its work, where that was measured.
-    pub(crate) quality: Option<Arc<Quality>>,
+    pub quality: Option<Arc<Quality>>,
 }
 
 /// What the owner of a job asks for that may have other sizes, too: whoever ignores deadlines gives it that.

@@ -5,6 +5,8 @@
 
 #[path = "core/deadlines.rs"]
 mod deadlines;
+#[path = "core/reports.rs"]
+mod reports;
 
 use std::sync::Arc;
 use std::time::{Duration as WallTime, Instant as WallClock};
@@ -89,10 +91,14 @@ fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with("--")).collect();
     let cases = cases.filter(|case| wanted.is_empty() || wanted.contains(&case.name()));
     let mut rows: Vec<serde_json::Value> = cases.map(|case| measure(&case)).collect();
-    if wanted.is_empty() || wanted.iter().any(|name| name == deadlines::NAME) {
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
+    if is_wanted(deadlines::NAME) {
         let row = deadlines::measure();
         println!("{row}");
         rows.push(row);
+    }
+    for name in reports::NAMES.into_iter().filter(|name| is_wanted(name)) {
+        println!("{}", reports::measure(name));
     }
     print_table(&rows);
 }

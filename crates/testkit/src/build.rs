@@ -80,6 +80,7 @@ pub fn scenario(cluster: Cluster, jobs: impl IntoIterator<Item = (u64, JobSpec)>
         training: None,
         asks: None,
         learning: None,
+        quality: None,
     };
     with_arrivals(cluster, jobs.into_iter().map(arrival).collect())
 }
@@ -95,6 +96,7 @@ pub fn training_scenario(
         training: Some(Arc::new(model)),
         asks: None,
         learning: None,
+        quality: None,
     };
     with_arrivals(cluster, jobs.into_iter().map(arrival).collect())
 }

@@ -2,7 +2,7 @@
 
 /// After such parts of the work such a quality, which is zero before the first; the last is that of all the work.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Quality(Vec<(f64, f64)>);
+pub struct Quality(Vec<(f64, f64)>);
 
 /// Words that fit behind the name of what is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]

@@ -70,7 +70,7 @@ fn arrive(specs: Vec<JobSpec>, capacity: Gpus, load: f64, random: &mut impl Rng)
     let mut at = Instant::START;
     let arrive = |spec| {
         at = at + Duration((-gap * (1.0 - random.random::<f64>()).ln()) as u64);
-        Arrival { at, spec: Arc::new(spec), training: None, asks: None, learning: None }
+        Arrival { at, spec: Arc::new(spec), training: None, asks: None, learning: None, quality: None }
     };
     specs.into_iter().map(arrive).collect()
 }
