@@ -256,7 +256,7 @@ impl Progress {
     /// How much work it is in all as far as its reports tell, as time alone.
     pub(crate) fn all_work(&self, spec: &JobSpec) -> Option<Duration> {
         let most = spec.work.iterations;
-        let predicted = spec.work.target.and_then(|target| self.learning.predicts(target));
+        let predicted = self.learning.predicted();
         let iterations = predicted.map(|predicted| predicted.iterations);
         let all = most.into_iter().chain(iterations).min()?;
         self.judged(all).filter(|work| !work.is_zero())

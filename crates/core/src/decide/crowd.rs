@@ -23,7 +23,7 @@ const LATER: f64 = 1.1;
 /// Of whom nothing is known is believed so much.
 const HEARSAY: Share = Share(Share::WHOLE.0 / 10);
 
-/// What nobody knows anything about is taken for so long.
+/// What nobody knows anything about is taken for so long alone.
 const USUAL_LENGTH: Duration = Duration(5 * Duration::MINUTE.0);
 
 /// One of those who share the cores of a node.
@@ -75,7 +75,7 @@ impl Mate {
 /// Iterations that are counted are sure; where a metric leads is as sure as its curve.
 fn confidence(job: &Job) -> Share {
     let target = job.spec.work.target.filter(|_| job.spec.work.iterations.is_none());
-    let predicted = target.and_then(|target| job.progress.learning.predicts(target));
+    let predicted = job.progress.learning.predicted();
     match (target, predicted) {
         (None, _) => Share::WHOLE,
         (Some(_), predicted) => predicted.map_or(HEARSAY, |predicted| predicted.confidence),
@@ -132,10 +132,14 @@ pub(super) fn only_node(held: &Assignment) -> Option<NodeId> {
 }
 
 /// What the one in the middle needs in all, of those of whom it is known.
-fn usual<'m>(mates: impl Iterator<Item = &'m Mate>) -> f64 {
-    let mut all: Vec<f64> = mates.filter_map(|mate| Some(mate.left? + mate.used)).collect();
-    all.sort_unstable_by(f64::total_cmp);
-    all.get(all.len() / 2).copied().unwrap_or(USUAL_LENGTH.as_secs_f64())
+fn usual<'m>(mates: impl Iterator<Item = &'m Mate> + Clone) -> f64 {
+    let middle = |mut all: Vec<f64>| {
+        all.sort_unstable_by(f64::total_cmp);
+        all.get(all.len() / 2).copied()
+    };
+    let known = middle(mates.clone().filter_map(|mate| Some(mate.left? + mate.used)).collect());
+    let cores = || middle(mates.map(|mate| mate.cores).collect()).unwrap_or(1.0);
+    known.unwrap_or_else(|| USUAL_LENGTH.as_secs_f64() * cores())
 }
 
 fn drains(mates: &[Mate], capacity: f64, usual: f64) -> f64 {

@@ -21,6 +21,8 @@ pub struct Learning {
     /// When that changed last.
     changed: Option<Instant>,
     look: Option<Look>,
+    /// After how many iterations it will be where it is to be, by its last report.
+    predicted: Option<Predicted>,
     largest: f64,
     /// What it learned a second for all of its node when it was last looked at.
     learns: Option<f64>,
@@ -31,7 +33,7 @@ pub struct Learning {
 }
 
 /// A prediction, and how sure it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Predicted {
     pub iterations: Iterations,
     pub confidence: Share,
@@ -79,6 +81,7 @@ impl Learning {
             self.history.begin_anew();
             self.category = Category::Progressing;
         }
+        self.predicted = target.and_then(|target| self.predicts(target));
     }
 
     /// Looks at what was gained since the last time, if that is long enough ago; `of` is what its node has.
@@ -105,8 +108,12 @@ impl Learning {
         }
     }
 
-    /// After how many iterations it will be where it is to be.
-    pub fn predicts(&self, target: Target) -> Option<Predicted> {
+    /// After how many iterations it will be where it is to be, by its last report.
+    pub fn predicted(&self) -> Option<Predicted> {
+        self.predicted
+    }
+
+    fn predicts(&self, target: Target) -> Option<Predicted> {
         let points = self.history.points();
         let curve = Curve::fit(points)?;
         let value = match target {
@@ -152,7 +159,7 @@ mod tests {
     fn how_far_it_is_to_a_target_follows_from_the_curve() {
         let loss = |k: u64| 1.0 / (0.01 * k as f64 + 0.5) + 0.2;
         let target = Target::AtMost(loss(8000));
-        let predicted = learned(40, loss, target).predicts(target).unwrap();
+        let predicted = learned(40, loss, target).predicted().unwrap();
         assert!(predicted.iterations.0.abs_diff(8000) < 800, "{predicted:?}");
         assert!(predicted.confidence.as_f64() > 0.9);
     }
@@ -161,7 +168,7 @@ mod tests {
     fn a_metric_that_rises_is_followed_as_well() {
         let accuracy = |k: u64| 0.9 - 1.0 / (0.01 * k as f64 + 1.5);
         let target = Target::AtLeast(accuracy(8000));
-        let predicted = learned(40, accuracy, target).predicts(target).unwrap();
+        let predicted = learned(40, accuracy, target).predicted().unwrap();
         assert!(predicted.iterations.0.abs_diff(8000) < 800, "{predicted:?}");
     }
 
@@ -169,7 +176,7 @@ mod tests {
     fn a_target_below_where_it_leads_is_never_reached() {
         let loss = |k: u64| 1.0 / (0.01 * k as f64 + 0.5) + 0.2;
         let target = Target::AtMost(0.1);
-        assert_eq!(learned(40, loss, target).predicts(target), None);
+        assert_eq!(learned(40, loss, target).predicted(), None);
     }
 
     #[test]

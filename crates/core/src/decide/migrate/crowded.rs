@@ -19,6 +19,9 @@ const AT_MOST_LONGER: f64 = 1.1;
 /// A node with more jobs than this is looked at no further.
 const MOST_MATES: usize = 64;
 
+/// So many nodes are looked at in one decision: those that are done last, and those that are done first.
+const MOST_NODES: usize = 16;
+
 /// Somebody who would go elsewhere, and the seconds that all save by it.
 struct Gain {
     job: JobId,
@@ -29,12 +32,8 @@ struct Gain {
 /// The move that saves most, if one is worth it.
 pub(super) fn best_move<'a>(rules: &Rules<'a>, draft: &Draft<'a>) -> Option<(JobId, Assignment, f64)> {
     let crowds = Crowds::of(draft);
-    let crowded: Vec<NodeId> = crowds
-        .iter()
-        .filter(|(node, mates)| is_crowded(mates, has(draft, *node)) && mates.len() <= MOST_MATES)
-        .map(|(node, _)| node)
-        .collect();
-    let moves = crowded.into_iter().flat_map(|from| worth_it(rules, draft, &crowds, from));
+    let (last, first) = (done_last(draft, &crowds), done_first(draft, &crowds));
+    let moves = last.into_iter().flat_map(|from| worth_it(rules, draft, &crowds, from, &first));
     let best = moves.max_by(|one, other| {
         one.saves.total_cmp(&other.saves).then(other.job.cmp(&one.job)).then(other.to.cmp(&one.to))
     })?;
@@ -45,12 +44,45 @@ fn has(draft: &Draft<'_>, node: NodeId) -> f64 {
     cores(draft.snapshot.cluster.node(node).capacity.cpu)
 }
 
-fn worth_it(rules: &Rules<'_>, draft: &Draft<'_>, crowds: &Crowds, from: NodeId) -> Vec<Gain> {
+/// Crowded nodes, the one that is done last first.
+fn done_last(draft: &Draft<'_>, crowds: &Crowds) -> Vec<NodeId> {
+    let crowded = crowds
+        .iter()
+        .filter(|(node, mates)| is_crowded(mates, has(draft, *node)) && mates.len() <= MOST_MATES);
+    let mut nodes: Vec<(f64, NodeId)> =
+        crowded.map(|(node, _)| (crowds.drains(node, has(draft, node)), node)).collect();
+    nodes.sort_unstable_by(|(one, first), (other, second)| other.total_cmp(one).then(first.cmp(second)));
+    nodes.truncate(MOST_NODES);
+    nodes.into_iter().map(|(_, node)| node).collect()
+}
+
+/// Nodes to which somebody could go, the one that is done first first.
+fn done_first(draft: &Draft<'_>, crowds: &Crowds) -> Vec<(f64, NodeId)> {
+    let nodes = draft.snapshot.cluster.nodes().iter();
+    let ready =
+        nodes.filter(|(node, spec)| spec.state == NodeState::Ready && crowds.on(*node).len() < MOST_MATES);
+    let mut nodes: Vec<(f64, NodeId)> =
+        ready.map(|(node, _)| (crowds.drains(node, has(draft, node)), node)).collect();
+    nodes.sort_unstable_by(|(one, first), (other, second)| one.total_cmp(other).then(first.cmp(second)));
+    nodes.truncate(MOST_NODES);
+    nodes
+}
+
+fn worth_it(
+    rules: &Rules<'_>,
+    draft: &Draft<'_>,
+    crowds: &Crowds,
+    from: NodeId,
+    done_first: &[(f64, NodeId)],
+) -> Vec<Gain> {
+    let ends = crowds.drains(from, has(draft, from));
     let stay = finishes(crowds.on(from), has(draft, from), crowds.usual);
     let movable = crowds.on(from).iter().filter(|mate| is_settled_and_known(rules, draft, mate));
     movable
         .filter_map(|mate| {
-            let gains = emptier(rules, draft, crowds, from, mate.job)
+            let emptier = done_first.iter().filter(|(done, _)| *done < ends).map(|(_, node)| *node);
+            let gains = emptier
+                .filter(|to| whole_on(rules, draft, mate.job, *to).is_some())
                 .filter_map(|to| gain(rules, draft, crowds, (from, &stay), mate, to));
             gains.max_by(|one, other| one.saves.total_cmp(&other.saves).then(other.to.cmp(&one.to)))
         })
@@ -59,25 +91,6 @@ fn worth_it(rules: &Rules<'_>, draft: &Draft<'_>, crowds: &Crowds, from: NodeId)
 
 fn is_settled_and_known(rules: &Rules<'_>, draft: &Draft<'_>, mate: &Mate) -> bool {
     mate.is_known() && !draft.is_changed(mate.job) && is_movable(rules, mate.job)
-}
-
-/// Nodes that are done before that one, and have room.
-fn emptier<'d>(
-    rules: &'d Rules<'_>,
-    draft: &'d Draft<'_>,
-    crowds: &'d Crowds,
-    from: NodeId,
-    job: JobId,
-) -> impl Iterator<Item = NodeId> + use<'d> {
-    let cluster = draft.snapshot.cluster;
-    let ends = crowds.drains(from, has(draft, from));
-    let others = cluster.nodes().iter().filter(move |(node, _)| *node != from);
-    let ready = others.filter(|(_, node)| node.state == NodeState::Ready).map(|(node, _)| node);
-    ready.filter(move |node| {
-        crowds.on(*node).len() < MOST_MATES
-            && crowds.drains(*node, has(draft, *node)) < ends
-            && whole_on(rules, draft, job, *node).is_some()
-    })
 }
 
 /// What all on both nodes save if one goes from the one to the other; nothing where somebody would be done much later.
