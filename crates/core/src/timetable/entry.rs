@@ -45,6 +45,9 @@ pub struct Entry {
     pub node: Option<NodeId>,
     /// Since when it was to have the size it has.
     pub since: Instant,
+    /// How long it was thought to wait for others to make room for it.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub handover: Duration,
 }
 
 /// All that is booked.

@@ -9,7 +9,7 @@ use crate::progress::Pace;
 use crate::timetable::{Booking, Segment, Timetable, Verdict};
 use crate::units::Instant;
 
-pub(super) fn schedule(mut books: Books<'_>) -> Schedule {
+pub(super) fn schedule(mut books: Books<'_>) -> Schedule<'_> {
     for at in 0..books.jobs.len() {
         if let Some(booked) = largest(&books, at) {
             books.book(at, booked);
