@@ -14,6 +14,7 @@ mod earliest;
 mod family;
 mod filled;
 mod grow;
+mod memory;
 mod need;
 mod others;
 mod pools;

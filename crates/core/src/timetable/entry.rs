@@ -19,6 +19,10 @@ pub enum Pool {
     Cores(Eligibility),
     /// Cores of one node, for jobs that are given more or fewer of them where they are.
     CoresOf(NodeId),
+    /// The memory of the same nodes, where that may run out first.
+    MemoryByGpus(Eligibility),
+    MemoryByCores(Eligibility),
+    MemoryOf(NodeId),
 }
 
 /// How sure it is that a job will be in time.

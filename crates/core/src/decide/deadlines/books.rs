@@ -81,7 +81,7 @@ impl<'a> Books<'a> {
         if timed.is_in_place() {
             return self.fill_in_place(pools, timed, at);
         }
-        let outlook = pools.outlook(self.snapshot, timed.kind, None)?;
+        let outlook = pools.outlook(self.snapshot, timed, None)?;
         let booking = self.fill_need(&outlook, &timed.need, timed.stops)?;
         Some(Booked { booking, node: None })
     }
@@ -96,7 +96,7 @@ impl<'a> Books<'a> {
     /// On the node it is on or was to be on; anywhere, if there is none.
     fn fill_in_place(&self, pools: &Pools, timed: &Timed<'a>, at: usize) -> Option<Booked> {
         let on = |node: NodeId| {
-            let outlook = pools.outlook(self.snapshot, timed.kind, Some(node))?;
+            let outlook = pools.outlook(self.snapshot, timed, Some(node))?;
             let booking = self.fill_need(&outlook, &timed.need, timed.stops)?;
             Some(Booked { booking, node: Some(node) })
         };

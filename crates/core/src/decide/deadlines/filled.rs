@@ -46,8 +46,7 @@ fn soon(books: &Books<'_>, pools: &Pools, at: usize) -> Option<Booked> {
     } else {
         None
     };
-    let booking =
-        as_soon_as_may_be(&*pools.outlook(books.snapshot, timed.kind, node)?, &timed.need, &books.grid)?;
+    let booking = as_soon_as_may_be(&*pools.outlook(books.snapshot, timed, node)?, &timed.need, &books.grid)?;
     Some(Booked { booking, node })
 }
 

@@ -87,14 +87,15 @@ struct Offer {
 
 fn offer<'a>(books: &Books<'a>, growth: Growth<'_, 'a>, at: usize) -> Option<Offer> {
     let timed = &books.jobs[at];
-    let Booked { booking, node } = books.booked.get(&at)?;
+    let booked = books.booked.get(&at)?;
+    let Booked { booking, node } = booked;
     let now = booking.members_at(timed.need.now);
     let (before, size) = next_size(timed, now)?;
     let units = before.map_or(0, |before| before.units);
     if !may_grow(timed, growth, now, size) {
         return None;
     }
-    let outlook = books.pools.outlook(books.snapshot, timed.kind, *node)?;
+    let outlook = books.pools.outlook(books.snapshot, timed, *node)?;
     let left = match growth {
         Growth::Promised(terms) => terms.others.ahead_of(books.snapshot, &books.pools, timed, *node),
         Growth::Filled => 0,
@@ -102,8 +103,7 @@ fn offer<'a>(books: &Books<'a>, growth: Growth<'_, 'a>, at: usize) -> Option<Off
     if size.units - units > outlook.free_now() - left {
         return None;
     }
-    let mut outlook = outlook.into_owned();
-    outlook.cancel(&timed.need, booking);
+    let mut outlook = books.pools.outlook_without(books.snapshot, timed, booked)?;
     let alone = timed.need.now + timed.need.pauses.more + Pace::at(size.speed).time(timed.need.work);
     let until = outlook.first_change().unwrap_or(books.grid.up(timed.need.target().max(alone)));
     if let Growth::Promised(terms) = growth

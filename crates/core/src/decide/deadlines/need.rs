@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::memory::Beside;
 use super::pools::makes_room;
 use crate::decide::size::Extras;
 use crate::id::JobId;
@@ -21,6 +22,7 @@ pub(super) struct Timed<'a> {
     pub(super) kind: Kind,
     pub(super) need: Need,
     pub(super) stops: Stops,
+    pub(super) memory: Beside,
     /// How long it may wait for others to make room for it.
     pub(super) handover: Duration,
 }
@@ -115,7 +117,8 @@ impl<'a> Timed<'a> {
             pauses: pauses(job, kind, handover, snapshot.now),
         };
         let stops = if job.spec.capabilities.suspend { Stops::AtAnyTime } else { Stops::Never };
-        let timed = Self { id, job, kind, need, stops, handover };
+        let memory = Beside::of(id, job, snapshot.plan.get(id).map(|held| &**held));
+        let timed = Self { id, job, kind, need, stops, memory, handover };
         Some(Self { need: Need { has: timed.has(snapshot), ..timed.need.clone() }, ..timed })
     }
 
