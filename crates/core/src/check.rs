@@ -178,8 +178,9 @@ impl Checker {
             with_more.map(|(node, touched)| (*node, touched.used.gpus)),
         )?;
         for (queue, used) in queues {
-            let grown = !used.fits_in(self.queues[queue]);
-            if grown && snapshot.queues[queue].bound().is_some_and(|bound| !used.fits_in(bound)) {
+            // It may hold more of something than it is allowed by now, but no more of that than before.
+            let may_hold = |bound: Resources| bound.either(self.queues[queue]);
+            if snapshot.queues[queue].bound().is_some_and(|bound| !used.fits_in(may_hold(bound))) {
                 return Err(Violation::QuotaExceeded(queue));
             }
         }

@@ -324,6 +324,15 @@ impl Resources {
         }
     }
 
+    /// The greater of each.
+    pub fn either(self, other: Self) -> Self {
+        Self {
+            cpu: self.cpu.max(other.cpu),
+            memory: self.memory.max(other.memory),
+            gpus: self.gpus.max(other.gpus),
+        }
+    }
+
     /// How many members of this size an empty node takes, each with its GPUs on devices: `count_in` would cut three
     /// thirds of two devices together.
     pub fn count_on(self, node: Self) -> u32 {

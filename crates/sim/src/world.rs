@@ -307,12 +307,12 @@ impl<'a> World<'a> {
     fn note_who_is_taken_on(&mut self) {
         for (job, entry) in self.engine.state().timetable.iter() {
             let taken = match entry.verdict {
-                Verdict::Promised => Some(Taken::Promised),
-                Verdict::Planned => Some(Taken::Planned),
-                Verdict::Pending => None,
+                Verdict::Promised => Taken::Promised,
+                Verdict::Planned => Taken::Planned,
+                Verdict::Pending => continue,
             };
             let training = &mut self.trainings[self.owners[job].training];
-            training.taken = training.taken.max(taken);
+            training.taken = training.taken.max(Some(taken));
         }
     }
 

@@ -5,15 +5,22 @@ use std::sync::Arc;
 use metronome_core::cluster::Level;
 use metronome_core::decide::decide;
 use metronome_core::id::{IdVec, JobId, QueueId};
-use metronome_core::job::{Checkpointing, Gang, JobSpec, Life, Priority, Teams};
+use metronome_core::job::{
+    Binding, Checkpointing, Deadline, Gang, JobSpec, Life, OnMiss, Priority, Teams, Work,
+};
 use metronome_core::plan::{Action, Assignment};
-use metronome_core::policy::{Policy, Sizing};
+use metronome_core::policy::{Policy, Sizing, Slowdowns};
+use metronome_core::profile::{Bucket, Iteration, Profile};
 use metronome_core::queue::Queue;
 use metronome_core::scaling::{Scaling, Speed};
-use metronome_core::units::{Duration, GpuTime, Instant};
+use metronome_core::units::{Bandwidth, Bytes, Duration, GpuTime, Instant, Iterations, Share};
+use metronome_sim::model::{Model, Pattern, TrainingModel};
+use metronome_sim::noise::Noise;
 use metronome_sim::outcome::{Fate, Outcome};
+use metronome_sim::scenario::Scenario;
+use metronome_sim::world::Estimates;
 use metronome_testkit::build::{
-    gpus, job, model_job, policy, pool, preemptible, racks, run, scenario, training_scenario,
+    gpus, job, linked_racks, model_job, policy, pool, preemptible, racks, run, scenario, training_scenario,
 };
 use metronome_testkit::drive::{Driver, Op};
 use proptest::prelude::*;
@@ -271,6 +278,72 @@ fn a_loop_of_more_members_needs_fewer_iterations() {
     assert_eq!(ends(Sizing::Spare).times(4), ends(Sizing::Least));
 }
 
+/// What every link carries where jobs send.
+const LINK: Bandwidth = Bandwidth(10_000_000_000);
+
+/// Jobs that compute for a tenth of a second and then send to each other for so many milliseconds if they are on two nodes;
+/// for so many seconds, alone and at their least.
+fn sending(name: &str, gang: Gang, each: u64, sends: u64, seconds: u64) -> (JobSpec, TrainingModel) {
+    let compute = Duration::from_millis(100);
+    let bytes = Bytes(LINK.0 / 8 / 1000 * sends);
+    let iteration =
+        Iteration { compute, buckets: vec![Bucket { ready: compute, bytes }], finish: Duration::ZERO };
+    let once = if gang.is_elastic() { compute } else { compute + Duration::from_millis(sends) };
+    let iterations = Duration::from_secs(seconds).0 / once.0;
+    let mut spec = preemptible(JobSpec::workers(name, gang, gpus(each)));
+    spec.work =
+        Work { alone: Some(once.times(iterations)), iterations: Some(Iterations(iterations)), ..spec.work };
+    spec.profile = Some(Arc::new(Profile::new(Vec::new(), None).unwrap().reducing(iteration.clone())));
+    let pattern = Pattern::Gradients(Arc::new(Model { name: name.into(), iteration }));
+    (spec, TrainingModel { pattern, iterations, noise: Noise::None })
+}
+
+/// A gang that has a node to itself could have two GPUs more, one on each of two nodes between which another job sends. For
+/// how many milliseconds each of them sends after a tenth of a second, the gang if it is not on one node.
+fn beside_a_sender(gang: u64, sender: u64, change: impl Fn(JobSpec) -> JobSpec) -> Scenario {
+    let cluster = linked_racks(1, 3, 4, LINK, LINK);
+    let sender = sending("sender", Gang::rigid(2).unwrap(), 3, sender, 2000);
+    let (gang, model) = sending("gang", Gang::elastic(4, 6).unwrap(), 1, gang, 600);
+    training_scenario(cluster, [(0, sender), (1, (change(gang), model))])
+}
+
+/// The nodes that the gang was on at last, and how long both took, over their time alone at their least.
+fn nodes_and_time(scenario: &Scenario, policy: Policy) -> (u32, f64) {
+    let outcome = run(scenario, policy, 1);
+    assert_eq!((outcome.alarms, &outcome.violations), (0, &Vec::new()), "{:?}", outcome.last_alarm);
+    let gang = outcome.jobs.iter().find(|job| &*job.name == "gang").unwrap();
+    let took = outcome.jobs.iter().map(|job| job.end.expect("it ends").since(job.submit).as_secs_f64());
+    let alone = outcome.jobs.iter().map(|job| job.alone.as_secs_f64());
+    (gang.nodes, took.sum::<f64>() / alone.sum::<f64>())
+}
+
+#[test]
+fn a_gang_grows_over_links_only_where_all_lose_less_than_it_gains() {
+    let scaling = Arc::new(Scaling::with_serial_part(4..=6, Share::NONE));
+    let due = |spec: JobSpec| {
+        let at = Instant::from_secs(3600);
+        let deadline = Deadline { at, binding: Binding::Soft, value: 1, on_miss: OnMiss::Run };
+        JobSpec { deadline: Some(deadline), ..spec }
+    };
+    let ways: [(&str, &dyn Fn(JobSpec) -> JobSpec); 3] = [
+        ("in proportion", &|spec| spec),
+        ("by a table", &|spec| JobSpec { scaling: Some(scaling.clone()), ..spec }),
+        ("by a deadline", &due),
+    ];
+    let blind = Policy { slowdowns: Slowdowns::Unseen, ..sized(Sizing::Spare) };
+    for (way, change) in ways {
+        let (quiet, busy) = (beside_a_sender(20, 2, change), beside_a_sender(30, 200, change));
+        let (nodes, time) = nodes_and_time(&quiet, sized(Sizing::Spare));
+        assert_eq!(nodes, 3, "{way}");
+        assert!(time < 0.98, "{way}: {time}");
+        let (nodes, time) = nodes_and_time(&busy, sized(Sizing::Spare));
+        assert_eq!(nodes, 1, "{way}");
+        let (spread, longer) = nodes_and_time(&busy, blind.clone());
+        assert_eq!(spread, 3, "{way}");
+        assert!(time < longer, "{way}: {time} instead of {longer}");
+    }
+}
+
 /// Jobs that come one after the other, half of them elastic.
 fn workload(seed: u64) -> Vec<(u64, JobSpec)> {
     let mut chance = Pcg64::new(u128::from(seed), 7);
@@ -314,6 +387,34 @@ fn scaling(spec: JobSpec, serial: f64) -> JobSpec {
     let speed = |members: u32| (members, Speed((time(min) / time(members) * 1e6).round() as u64));
     let scaling = Scaling::new((min..=max).map(speed).collect()).expect("more members are faster");
     JobSpec { scaling: Some(Arc::new(scaling)), ..spec }
+}
+
+/// Long jobs of which it is misjudged by up to a half what more members are worth; they may tell how many iterations they
+/// have done.
+fn misjudged(seed: u64, iterations: Option<Iterations>) -> Scenario {
+    let mut chance = Pcg64::new(u128::from(seed), 8);
+    let mut at = 0;
+    let jobs = (0..16).map(|index| {
+        at += chance.random_range(0..1500);
+        let spec = elastic(&format!("job-{index}"), 1, 16, chance.random_range(5_000..40_000));
+        let mut spec = costing(scaling(spec, chance.random_range(1..40) as f64 / 100.0), 5, 15);
+        spec.work.iterations = iterations;
+        (at, spec)
+    });
+    let mut scenario = scenario(racks(2, 2, 8), jobs.collect::<Vec<_>>());
+    scenario.estimates = Estimates::Scaling { error: Share(500_000) };
+    scenario
+}
+
+#[test]
+fn who_does_not_scale_as_was_said_is_sized_by_what_is_measured() {
+    let mean = |iterations| -> f64 {
+        let one = |seed| mean_jct(&run(&misjudged(seed, iterations), sized(Sizing::Spare), seed));
+        (0..20).map(one).sum::<f64>() / 20.0
+    };
+    let (blind, measured) = (mean(None), mean(Some(Iterations(1_000_000))));
+    println!("mean completion: {blind:.0} s as said, {measured:.0} s as measured");
+    assert!(measured < blind, "{measured} instead of {blind}");
 }
 
 /// Whether elastic ones say how they scale.

@@ -49,6 +49,7 @@ fn jobs() -> impl Strategy<Value = JobSpec> {
         (1u64..5).prop_map(gpus),
         (1u64..5).prop_map(gpu_member),
         (1u64..20).prop_map(|twentieths| share(50 * twentieths)),
+        (1u64..25).prop_map(|cores| Resources { cpu: Cpu::cores(cores), ..Resources::NONE }),
     ];
     let gang = prop_oneof![
         (1u64..6).prop_map(|members| Gang::rigid(members).unwrap()),

@@ -22,7 +22,7 @@ use crate::report::Reason;
 use crate::snapshot::Snapshot;
 use crate::units::Resources;
 
-pub(super) fn admit<'a>(rules: &Rules<'a>, ranker: &'a Ranker<'a>, schedule: Schedule) -> Draft<'a> {
+pub(super) fn admit<'a>(rules: &Rules<'a>, ranker: &'a Ranker<'a>, schedule: Schedule<'a>) -> Draft<'a> {
     match rules.preemption {
         Preemption::Never | Preemption::ByPriority | Preemption::ByGain => {
             pass::fill_what_is_free(rules, ranker, schedule)

@@ -14,6 +14,7 @@ mod earliest;
 mod family;
 mod filled;
 mod grow;
+mod memory;
 mod need;
 mod others;
 mod pools;
@@ -39,8 +40,10 @@ pub(super) use settle::settle;
 
 /// What is decided about deadlines alone.
 #[derive(Debug, Default)]
-pub(super) struct Schedule {
+pub(super) struct Schedule<'a> {
     pub(super) timetable: Timetable,
+    /// Those it is about, by deadline.
+    jobs: Vec<Timed<'a>>,
     /// Whether that was put into the plan already, as far as it could be.
     pub(super) stands: bool,
     /// What is free beside that.
@@ -50,7 +53,7 @@ pub(super) struct Schedule {
 }
 
 /// The timetable from now on.
-pub(super) fn schedule<'a>(rules: &Rules<'a>) -> Schedule {
+pub(super) fn schedule<'a>(rules: &Rules<'a>) -> Schedule<'a> {
     let snapshot = rules.snapshot;
     if rules.deadlines == Deadlines::Ignored || snapshot.timed.is_empty() {
         return Schedule { timetable: snapshot.timetable.lessons(), ..Schedule::default() };
@@ -66,7 +69,7 @@ pub(super) fn schedule<'a>(rules: &Rules<'a>) -> Schedule {
         Deadlines::Ignored => Schedule::default(),
         Deadlines::Earliest => earliest::schedule(books),
         Deadlines::Filled => filled::schedule(books),
-        Deadlines::Promised => promised::schedule(books),
+        Deadlines::Promised => promised::schedule(rules, books),
     }
 }
 
@@ -78,10 +81,10 @@ fn stands(snapshot: &Snapshot<'_>, jobs: &[Timed<'_>], pools: &Pools) -> bool {
     table.made.is_some_and(|made| !is_due(made)) && knows_all && table.capacity == pools.capacity()
 }
 
-fn as_it_stands(mut books: Books<'_>) -> Schedule {
+fn as_it_stands(mut books: Books<'_>) -> Schedule<'_> {
     books.book_as_before();
     let timetable = books.snapshot.timetable.clone();
-    Schedule { timetable, pools: Some(books.pools), stands: true, ..Schedule::default() }
+    Schedule { timetable, jobs: books.jobs, pools: Some(books.pools), stands: true, ..Schedule::default() }
 }
 
 /// Whether what a job would take that cannot be stopped is free until it would be gone.

@@ -171,7 +171,7 @@ fn patience(snapshot: &Snapshot<'_>, job: &Job) -> Duration {
 }
 
 /// How much longer an iteration takes there than on the fewest nodes, without others.
-fn stretch(job: &Job, flow: &Flow) -> f64 {
+pub(super) fn stretch(job: &Job, flow: &Flow) -> f64 {
     match (job.spec.work.alone, job.spec.work.iterations) {
         (Some(alone), Some(iterations)) if !alone.is_zero() => {
             (flow.alone.as_secs_f64() * iterations.0 as f64 / alone.as_secs_f64()).max(1.0)

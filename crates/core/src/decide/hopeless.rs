@@ -1,9 +1,10 @@
 //! Why no plan could ever hold a job, even with every node well and free.
 
 use crate::cluster::{Cluster, Level};
-use crate::job::{Job, Role, RoleKind, Teams, Topology};
+use crate::job::{Job, JobSpec, Role, RoleKind, Teams, Topology};
 use crate::report::Reason;
 use crate::room::{Room, fit_at_most};
+use crate::units::Resources;
 
 pub(crate) fn hopeless(cluster: &Cluster, room: &Room, job: &Job) -> Option<Reason> {
     let roles = || job.spec.roles.iter().zip(&job.shapes);
@@ -16,7 +17,9 @@ pub(crate) fn hopeless(cluster: &Cluster, room: &Room, job: &Job) -> Option<Reas
     };
     let split = || job.spec.teams.and_then(|teams| no_whole_groups(cluster, job, teams));
     let scattered = || match job.spec.topology {
-        Topology::Required(level) => roles().find_map(|(role, _)| no_domain_holds(cluster, role, level)),
+        Topology::Required(level) => roles()
+            .find_map(|(role, _)| no_domain_holds(cluster, role, level))
+            .or_else(|| no_domain_holds_all(cluster, &job.spec, level)),
         Topology::Anywhere | Topology::Preferred(_) => None,
     };
     // One role fits if all its members do; several may still be too much together.
@@ -47,6 +50,34 @@ fn fits_by_domain(cluster: &Cluster, role: &Role, level: Level) -> Vec<u64> {
         match here.domains.get(usize::from(level.0)) {
             Some(domain) => by_domain[domain.0 as usize] += fit,
             None => by_domain.push(fit),
+        }
+    }
+    by_domain
+}
+
+/// The same of all roles together, by what the nodes of a domain have in all.
+fn no_domain_holds_all(cluster: &Cluster, spec: &JobSpec, level: Level) -> Option<Reason> {
+    if spec.roles.len() == 1 {
+        return None;
+    }
+    let held = |room: Resources| {
+        let fit = |(fit, room): (u32, Resources), role: &Role| {
+            let members = role.gang.min().min(role.shape.each.count_in(room));
+            (fit + members, room - role.shape.each.times(u64::from(members)))
+        };
+        spec.roles.iter().fold((0, room), fit).0
+    };
+    let (members, best) = (spec.members(), room_by_domain(cluster, level).into_iter().map(held).max());
+    let best = best.unwrap_or(0);
+    (best < members).then_some(Reason::TopologyUnsatisfied { level, members, best })
+}
+
+fn room_by_domain(cluster: &Cluster, level: Level) -> Vec<Resources> {
+    let mut by_domain = vec![Resources::NONE; cluster.domain_count()];
+    for (_, here) in cluster.nodes().iter() {
+        match here.domains.get(usize::from(level.0)) {
+            Some(domain) => by_domain[domain.0 as usize] = by_domain[domain.0 as usize] + here.capacity,
+            None => by_domain.push(here.capacity),
         }
     }
     by_domain

@@ -166,10 +166,11 @@ impl<'a> Ranker<'a> {
 
     /// What is left of a running job has shrunk since the last pass, so among equals it comes from further back than
     /// those that waited, and the faster it shrinks the further. Where nothing has moved since, who was served then
-    /// stays ahead.
+    /// stays ahead: without GPUs, nothing ever does where these count.
     fn section(&self, job: &Job, pace: u64) -> u64 {
         let Snapshot { now, last_pass, .. } = *self.snapshot;
-        let has_moved = last_pass.is_some_and(|then| job.remaining(then) != job.remaining(now));
+        let left = |at: Instant| remaining_key(self.order, job, at);
+        let has_moved = last_pass.is_some_and(|then| left(then) != left(now));
         if has_moved { 1 + pace.max(1) } else { 0 }
     }
 

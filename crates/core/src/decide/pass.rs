@@ -34,10 +34,10 @@ const FEW_WHO_ASK: usize = 4;
 pub(super) fn fill_what_is_free<'a>(
     rules: &Rules<'a>,
     ranker: &'a Ranker<'a>,
-    schedule: Schedule,
+    schedule: Schedule<'a>,
 ) -> Draft<'a> {
     let mut pass = Pass::new(rules, ranker);
-    settle(rules, &mut pass.draft, schedule);
+    let bounded = settle(rules, &mut pass.draft, schedule);
     give_back_what_is_idle(rules, &mut pass.draft);
     pass.note_holdings();
     let mut line = Line::empty(ranker);
@@ -46,6 +46,7 @@ pub(super) fn fill_what_is_free<'a>(
         pass.serve(&mut line);
         pass.look_again(&mut line);
         if line.is_empty() && !pass.take_back_extras(&mut line) && !pass.make_room(&mut line) {
+            bounded.look_again(rules, &mut pass.draft);
             return pass.finish();
         }
     }

@@ -3,8 +3,9 @@
 //! A gang is admitted at the least it asks for, whatever room is left. Where the policy gives away what is to spare
 //! (`Sizing::Spare`), elastic gangs come to have more in the end (`grow`), and whoever then comes to wait has it back
 //! before anybody is stopped for it (`shrink`): an extra member never outranks somebody's least. Those who say how they
-//! scale share all that they have beyond their least by what it is worth to each (`share_out`). Who is measured not to use
-//! what it has gives that back by itself (`idle`).
+//! scale share all that they have beyond their least by what it is worth to each (`share_out`). Who would come to meet others
+//! on links grows only where that costs all less than it saves (`on_links`). Who is measured not to use what it has gives that
+//! back by itself (`idle`).
 //!
 //! So that this comes to rest, gangs grow only while nobody waits who might be helped by the room, extras given back
 //! included. Then a gang never gives back for who was waiting when it grew, and deciding again finds nothing to do.
@@ -12,12 +13,14 @@
 mod extras;
 mod grow;
 mod idle;
+mod on_links;
 mod share_out;
 mod shrink;
 
 pub(super) use extras::Extras;
 pub(super) use grow::grow;
 pub(super) use idle::give_back_what_is_idle;
+pub(super) use on_links::{looks_at, pays};
 pub(super) use shrink::Giving;
 
 use crate::job::Gang;

@@ -1,9 +1,11 @@
 //! How fast a job is with so many members: as declared, and as its reports tell.
 
+use std::borrow::Cow;
+
 use super::{Job, Life};
 use crate::plan::{Assignment, Part};
 use crate::progress::{Pace, Sample};
-use crate::scaling::{Fit, Speed};
+use crate::scaling::{Fit, Scaling, Speed};
 use crate::units::{Instant, Iterations};
 
 impl Job {
@@ -18,6 +20,14 @@ impl Job {
             Some(fit) => fit.over(&declared),
             None => declared,
         }
+    }
+
+    /// The sizes for which it was said how fast it is with them, each as fast as it was measured to be; as declared, where
+    /// nothing was measured or that makes no sense.
+    pub fn scaling(&self) -> Option<Cow<'_, Scaling>> {
+        let declared = self.spec.scaling.as_deref()?;
+        let measured = self.fit().and_then(|fit| Scaling::new(fit.over(declared.sizes())).ok());
+        Some(measured.map_or(Cow::Borrowed(declared), Cow::Owned))
     }
 
     /// How fast it works there.

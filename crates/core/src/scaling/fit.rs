@@ -8,18 +8,30 @@
 //! declared, `b` bends it. Whatever serial part was declared, all `t(n) = s + p / n` are among these, and tables keep
 //! their shape. Both are fitted by least squares of relative errors, each size counted for as long as it was seen, with a
 //! little weight on `b = 0`: so one size scales and does not bend, and two that lie close together hardly bend.
-//! Bounds keep lies and noise from making anything absurd of it (`within_reason`).
+//! Bounds keep lies and noise from making anything absurd of it (`relative`).
 //!
-//! Of a job with parameter servers only its workers are looked at.
+//! **Parameter servers.** With `w` workers and `p` servers an iteration takes `a / w + b + c w / p + d w + e p`: shared
+//! compute, what each does by itself, what servers receive, and what it takes to keep workers and servers together. Of
+//! both, one alone changes its number, `n`; so what is left is `1 / n`, a constant and `n`, and `t(n) = a (d(n) + b v(n) +
+//! g u(n))` with `u(n) = n / least - 1`, which grows without an end: from some size on more members are slower. `g` is not
+//! less than nothing, and is looked for where three sizes were seen: two tell a serial part alone.
+
+mod squares;
+#[cfg(test)]
+mod tests;
 
 use super::{Scaling, Speed};
-use crate::job::JobSpec;
+use crate::job::{JobSpec, RoleKind};
 use crate::scaling::measured::{AtSize, Measured};
 use crate::units::{Duration, Iterations, Share};
+use squares::Squares;
 
 /// That what was declared needs no bend counts as much as if the size that a bend matters most to had been seen so, for so
 /// many seconds.
 const DECLARED: f64 = 3.0;
+
+/// So many sizes tell what is lost by a crowd around servers.
+const TELL_A_CROWD: usize = 3;
 
 /// Nothing is believed to take more than so many times as long as was declared.
 const MOST_TIMES: f64 = 8.0;
@@ -33,8 +45,17 @@ pub struct Fit<'a> {
     spec: &'a JobSpec,
     /// The time of an iteration with the least members, in seconds.
     level: f64,
-    bend: f64,
+    bends: Bends,
     error: Share,
+}
+
+/// By how much it differs from what was declared, in parts of the time with the least members.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bends {
+    /// What does not become less with more members.
+    serial: f64,
+    /// What becomes more with every member, beside servers.
+    crowd: f64,
 }
 
 /// One size that was seen.
@@ -55,20 +76,22 @@ impl<'a> Fit<'a> {
         if points.is_empty() {
             return None;
         }
-        let straight = Self { spec, level: 1.0, bend: 0.0, error: Share::NONE };
+        let straight = Self { spec, level: 1.0, bends: Bends::default(), error: Share::NONE };
         let straight = Self { level: straight.level_for(&points), ..straight };
-        let bent = Self { bend: straight.bend_for(&points), ..straight };
+        let bent = Self { bends: straight.bends_for(&points), ..straight };
         let fit = Self { level: bent.level_for(&points), ..bent };
         let is_sane = fit.level.is_finite() && fit.level > 0.0;
         is_sane.then(|| Self { error: fit.error_at(&points), ..fit })
     }
 
-    /// What was declared for these sizes, as it is in fact: where more members were to be no slower they are not.
+    /// What was declared for these sizes, as it is in fact: where more members were to be no slower they are not, unless
+    /// they crowd around servers.
     pub fn over(&self, declared: &[(u32, Speed)]) -> Vec<(u32, Speed)> {
+        let may_fall = has_servers(self.spec);
         let mut before = (Speed(0), Speed(0));
         let fitted = |(members, speed): &(u32, Speed)| {
             let fitted = self.speed_where_declared(*members, *speed);
-            let fitted = if *speed >= before.0 { fitted.max(before.1) } else { fitted };
+            let fitted = if *speed >= before.0 && !may_fall { fitted.max(before.1) } else { fitted };
             before = (*speed, fitted);
             (*members, fitted)
         };
@@ -109,11 +132,15 @@ impl<'a> Fit<'a> {
         Speed((Speed::PLAIN.0 as f64 / takes).round() as u64)
     }
 
-    /// The time of an iteration in parts of that with the least members.
+    /// The time of an iteration in parts of that with the least members. Nobody is faster than in proportion to its members,
+    /// unless that was declared. Nobody is slower than with the least or very much slower than was declared, either; beside
+    /// servers, where more may be slower, not very much slower than with the least.
     fn relative(&self, members: u32, declared: f64) -> f64 {
         let in_proportion = in_proportion(self.spec, members);
-        let bent = declared + self.bend * (1.0 - in_proportion);
-        within_reason(bent, declared, in_proportion)
+        let Bends { serial, crowd } = self.bends;
+        let bent = declared + serial * (1.0 - in_proportion) + crowd * crowding(in_proportion);
+        let slowest = if has_servers(self.spec) { MOST_TIMES } else { 1.0_f64.min(declared * MOST_TIMES) };
+        bent.clamp(declared.min(in_proportion), declared.max(slowest))
     }
 
     fn level_for(&self, points: &[Point]) -> f64 {
@@ -123,24 +150,22 @@ impl<'a> Fit<'a> {
         once / twice
     }
 
-    /// Least squares of `1 - a d / t - a b v / t`, where this is the fit without a bend.
-    fn bend_for(&self, points: &[Point]) -> f64 {
-        let matters =
-            |point: &Point| (1.0 - in_proportion(self.spec, point.members)) * self.level / point.took;
-        let most = points.iter().map(matters).fold(0.0, f64::max);
-        let (mut dd, mut dv, mut vv, mut d, mut v) = (0.0, 0.0, DECLARED * most * most, 0.0, 0.0);
-        for point in points {
-            let (straight, bent) = (point.declared * self.level / point.took, matters(point));
-            dd += point.weight * straight * straight;
-            dv += point.weight * straight * bent;
-            vv += point.weight * bent * bent;
-            d += point.weight * straight;
-            v += point.weight * bent;
+    /// What would explain the points, where this is the fit without a bend.
+    fn bends_for(&self, points: &[Point]) -> Bends {
+        let looks = points.iter().map(|point| self.look(point));
+        let may_crowd = has_servers(self.spec) && points.len() >= TELL_A_CROWD;
+        let crowded = may_crowd.then(|| crowded(looks.clone())).flatten();
+        crowded.or_else(|| bent(looks)).unwrap_or_default()
+    }
+
+    fn look(&self, point: &Point) -> Look {
+        let (in_proportion, part) = (in_proportion(self.spec, point.members), self.level / point.took);
+        Look {
+            weight: point.weight,
+            declared: point.declared * part,
+            serial: (1.0 - in_proportion) * part,
+            crowd: crowding(in_proportion) * part,
         }
-        let whole = dd * vv - dv * dv;
-        let (scale, bent) = ((d * vv - v * dv) / whole, (dd * v - dv * d) / whole);
-        let bend = if scale > 0.0 { bent / scale } else { bent.signum() };
-        if bend.is_finite() { bend.clamp(-1.0, 1.0) } else { 0.0 }
     }
 
     fn error_at(&self, points: &[Point]) -> Share {
@@ -166,11 +191,54 @@ impl Point {
     }
 }
 
-/// Nobody is faster than in proportion to its members, or slower than with the least, unless that was declared; and
-/// nobody is very much slower than was declared.
-fn within_reason(takes: f64, declared: f64, in_proportion: f64) -> f64 {
-    let (best, worst) = (declared.min(in_proportion), declared.max(1.0_f64.min(declared * MOST_TIMES)));
-    takes.clamp(best, worst)
+/// What each term is of the time that was measured at one size.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    weight: f64,
+    declared: f64,
+    serial: f64,
+    crowd: f64,
+}
+
+/// Least squares of `1 - a d / t - a b v / t`.
+fn bent(looks: impl Iterator<Item = Look> + Clone) -> Option<Bends> {
+    let mut squares = Squares::of(looks.clone().map(|look| (look.weight, [look.declared, look.serial])));
+    squares.lean(1, DECLARED * most(looks.map(|look| look.serial)));
+    let [scale, serial] = squares.solve()?;
+    Some(Bends { serial: bend(scale, serial), crowd: 0.0 })
+}
+
+/// The same with `a g u / t`; nothing where that would make it faster.
+fn crowded(looks: impl Iterator<Item = Look> + Clone) -> Option<Bends> {
+    let terms = |look: Look| (look.weight, [look.declared, look.serial, look.crowd]);
+    let mut squares = Squares::of(looks.clone().map(terms));
+    squares.lean(1, DECLARED * most(looks.clone().map(|look| look.serial)));
+    squares.lean(2, DECLARED * most(looks.map(|look| look.crowd)));
+    let [scale, serial, crowd] = squares.solve()?;
+    let bends = Bends { serial: bend(scale, serial), crowd: bend(scale, crowd) };
+    (bends.crowd > 0.0).then_some(bends)
+}
+
+/// The square of the largest.
+fn most(terms: impl Iterator<Item = f64>) -> f64 {
+    terms.map(|term| term * term).fold(0.0, f64::max)
+}
+
+/// In parts of what was declared.
+fn bend(scale: f64, bent: f64) -> f64 {
+    let bend = if scale > 0.0 { bent / scale } else { bent.signum() };
+    if bend.is_finite() { bend.clamp(-1.0, 1.0) } else { 0.0 }
+}
+
+/// How many there are beyond the least, in parts of these.
+fn crowding(in_proportion: f64) -> f64 {
+    1.0 / in_proportion - 1.0
+}
+
+/// Whether workers exchange by way of servers.
+fn has_servers(spec: &JobSpec) -> bool {
+    let is_server = |kind: RoleKind| kind == RoleKind::Ps;
+    spec.roles.iter().any(|role| is_server(role.kind)) && spec.roles.iter().any(|role| !is_server(role.kind))
 }
 
 /// The time in proportion to members, in parts of that with the least.
@@ -190,131 +258,4 @@ fn least(spec: &JobSpec) -> u32 {
 fn declared(spec: &JobSpec, members: u32) -> Speed {
     let in_proportion = || Speed(Speed::PLAIN.0 * u64::from(members.max(1)) / u64::from(least(spec)));
     spec.scaling.as_deref().map_or_else(in_proportion, |scaling: &Scaling| scaling.speed(members))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::job::Gang;
-    use crate::units::Resources;
-
-    /// A job of one to 32 members that was declared to have such a serial part.
-    fn declared_with(serial: u32) -> JobSpec {
-        let mut spec = JobSpec::workers("job", Gang::elastic(1, 32).unwrap(), Resources::NONE);
-        spec.scaling = Some(Arc::new(Scaling::with_serial_part(1..=32, Share(serial))));
-        spec
-    }
-
-    /// Sizes at which it was seen for so many seconds, though its serial part is this; each look off by so many hundredths,
-    /// by turns more and less.
-    fn seen(serial: f64, sizes: &[(u32, u64)], noise: f64) -> Measured {
-        let mut measured = Measured::default();
-        for (members, seconds) in sizes {
-            let each = serial + (1.0 - serial) / f64::from(*members);
-            for (look, time) in (0..*seconds).step_by(10).enumerate() {
-                let off = if (look + time as usize / 10) % 4 < 2 { 1.0 + noise } else { 1.0 - noise };
-                let done = (10.0 / each * 1000.0 * off) as u64;
-                measured.note(*members, Iterations(done), Duration::from_secs(10));
-            }
-        }
-        measured
-    }
-
-    /// By how much its speed is misjudged with so many members, in parts of what it is.
-    fn misjudged(spec: &JobSpec, measured: &Measured, serial: f64, members: u32) -> f64 {
-        let speed = 1.0 / (serial + (1.0 - serial) / f64::from(members));
-        let fit = Fit::of(spec, measured).unwrap();
-        (times(fit.speed(members)) - speed).abs() / speed
-    }
-
-    #[test]
-    fn nothing_measured_fits_nothing() {
-        assert!(Fit::of(&declared_with(0), &Measured::default()).is_none());
-        let mut still = Measured::default();
-        still.note(4, Iterations(0), Duration::HOUR);
-        assert!(Fit::of(&declared_with(0), &still).is_none());
-    }
-
-    #[test]
-    fn one_size_scales_what_was_declared_and_does_not_bend_it() {
-        let spec = declared_with(20_000);
-        let fit = Fit::of(&spec, &seen(0.3, &[(8, 300)], 0.0)).map(|fit| fit.over(spec_sizes(&spec)));
-        assert_eq!(fit.as_deref(), Some(spec_sizes(&spec)));
-        let measured = seen(0.3, &[(8, 300)], 0.0);
-        let work = Fit::of(&spec, &measured).unwrap().work(Iterations(1000));
-        let (took, declared) = (0.3 + 0.7 / 8.0, 0.02 + 0.98 / 8.0);
-        assert!((work.as_secs_f64() - took / declared).abs() < 0.001, "{work:?}");
-    }
-
-    fn spec_sizes(spec: &JobSpec) -> &[(u32, Speed)] {
-        spec.scaling.as_ref().unwrap().sizes()
-    }
-
-    #[test]
-    fn two_sizes_tell_the_serial_part_whatever_was_declared() {
-        for said in [0, 50_000, 300_000] {
-            let spec = declared_with(said);
-            let measured = seen(0.1, &[(2, 600), (8, 600)], 0.0);
-            for members in [1, 4, 16, 32] {
-                let off = misjudged(&spec, &measured, 0.1, members);
-                assert!(off < 0.04, "{said}: {members} members are off by {off}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_job_without_a_table_is_fitted_as_well() {
-        let spec = JobSpec { scaling: None, ..declared_with(0) };
-        let measured = seen(0.2, &[(1, 300), (4, 300)], 0.0);
-        assert!(misjudged(&spec, &measured, 0.2, 16) < 0.05);
-    }
-
-    #[test]
-    fn noise_is_averaged_and_told() {
-        let spec = declared_with(0);
-        let measured = seen(0.05, &[(2, 300), (8, 300)], 0.1);
-        assert!(misjudged(&spec, &measured, 0.05, 16) < 0.1);
-        let exact = Fit::of(&spec, &seen(0.05, &[(2, 300), (8, 300)], 0.0)).unwrap().error();
-        let noisy = Fit::of(&spec, &measured).unwrap().error();
-        assert!(
-            exact < Share(5_000) && noisy > Share(10_000) && noisy < Share(100_000),
-            "{exact:?} {noisy:?}"
-        );
-    }
-
-    #[test]
-    fn sizes_close_together_hardly_bend_what_was_declared() {
-        let spec = declared_with(0);
-        let mut measured = seen(0.0, &[(12, 60)], 0.0);
-        measured.note(16, Iterations(130_000), Duration::from_secs(10));
-        assert!(misjudged(&spec, &measured, 0.0, 32) < 0.35);
-    }
-
-    #[test]
-    fn whatever_is_reported_more_members_are_not_slower_nor_faster_than_in_proportion() {
-        let spec = declared_with(20_000);
-        for (few, many) in [(1, 1_000_000_000_000), (1_000_000_000_000, 1), (1, 1), (u64::MAX, u64::MAX)] {
-            let mut measured = Measured::default();
-            measured.note(1, Iterations(few), Duration::from_secs(100));
-            measured.note(32, Iterations(many), Duration::from_secs(100));
-            let fit = Fit::of(&spec, &measured).unwrap();
-            let sizes = fit.over(spec_sizes(&spec));
-            assert_eq!(sizes[0].1, Speed::PLAIN);
-            assert!(sizes.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{sizes:?}");
-            assert!(sizes.iter().all(|(members, speed)| times(*speed) <= f64::from(*members) + 1e-6));
-            assert!(fit.error() <= Share(500_000));
-        }
-    }
-
-    #[test]
-    fn what_differs_little_is_no_news() {
-        let spec = declared_with(0);
-        let mut measured = seen(0.0, &[(4, 300)], 0.0);
-        let takes = Fit::of(&spec, &measured).unwrap().takes();
-        assert!(measured.is_news(takes));
-        assert!(!measured.is_news((takes.0 + Duration(takes.0.0 / 50), takes.1)));
-        assert!(measured.is_news((takes.0, takes.1.times(2))));
-    }
 }

@@ -19,6 +19,10 @@ pub enum Pool {
     Cores(Eligibility),
     /// Cores of one node, for jobs that are given more or fewer of them where they are.
     CoresOf(NodeId),
+    /// The memory of the same nodes, where that may run out first.
+    MemoryByGpus(Eligibility),
+    MemoryByCores(Eligibility),
+    MemoryOf(NodeId),
 }
 
 /// How sure it is that a job will be in time.
@@ -45,6 +49,9 @@ pub struct Entry {
     pub node: Option<NodeId>,
     /// Since when it was to have the size it has.
     pub since: Instant,
+    /// How long it was thought to wait for others to make room for it.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub handover: Duration,
 }
 
 /// All that is booked.

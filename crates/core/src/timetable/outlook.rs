@@ -94,6 +94,14 @@ impl Outlook {
         }
     }
 
+    /// The same, with what is free at each time told in other units.
+    pub(crate) fn told_as(&self, told: impl Fn(Units) -> Units) -> Self {
+        let mut pieces: Vec<(Instant, Units)> =
+            self.pieces.iter().map(|(at, free)| (*at, told(*free))).collect();
+        pieces.dedup_by_key(|(_, free)| *free);
+        Self { pieces }
+    }
+
     /// What is free of both of two pools, for who takes from both.
     pub(crate) fn common(&self, other: &Self) -> Self {
         let mut times: Vec<Instant> = self.pieces.iter().chain(&other.pieces).map(|(at, _)| *at).collect();

@@ -58,7 +58,7 @@ impl Books<'_> {
     fn earliest(&self, at: usize) -> Option<Instant> {
         let timed = &self.jobs[at];
         let on = |node: Option<NodeId>| {
-            let outlook = self.pools.outlook(self.snapshot, timed.kind, node)?;
+            let outlook = self.pools.outlook(self.snapshot, timed, node)?;
             Some(self.soonest(&outlook, timed)? + GUARD)
         };
         match (timed.is_in_place(), self.node_of(at)) {

@@ -81,7 +81,7 @@ impl<'a> Books<'a> {
         if timed.is_in_place() {
             return self.fill_in_place(pools, timed, at);
         }
-        let outlook = pools.outlook(self.snapshot, timed.kind, None)?;
+        let outlook = pools.outlook(self.snapshot, timed, None)?;
         let booking = self.fill_need(&outlook, &timed.need, timed.stops)?;
         Some(Booked { booking, node: None })
     }
@@ -96,7 +96,7 @@ impl<'a> Books<'a> {
     /// On the node it is on or was to be on; anywhere, if there is none.
     fn fill_in_place(&self, pools: &Pools, timed: &Timed<'a>, at: usize) -> Option<Booked> {
         let on = |node: NodeId| {
-            let outlook = pools.outlook(self.snapshot, timed.kind, Some(node))?;
+            let outlook = pools.outlook(self.snapshot, timed, Some(node))?;
             let booking = self.fill_need(&outlook, &timed.need, timed.stops)?;
             Some(Booked { booking, node: Some(node) })
         };
@@ -151,7 +151,7 @@ impl<'a> Books<'a> {
     }
 
     /// The timetable that follows, given what is said of each job.
-    pub(super) fn close(self, mut table: Timetable, verdict: impl Fn(usize) -> Verdict) -> Schedule {
+    pub(super) fn close(self, mut table: Timetable, verdict: impl Fn(usize) -> Verdict) -> Schedule<'a> {
         let now = self.snapshot.now;
         table.made = Some(now);
         table.capacity = self.pools.capacity().to_vec();
@@ -163,8 +163,9 @@ impl<'a> Books<'a> {
             let before = self.snapshot.timetable.get(timed.id);
             let since = before.filter(|_| members == timed.need.has.members).map_or(now, |entry| entry.since);
             let (node, booking) = found.map_or((None, None), |found| (found.node, Some(found.booking)));
-            table.entries.insert(timed.id, Entry { verdict: verdict(at), booking, node, since });
+            let (verdict, handover) = (verdict(at), timed.handover);
+            table.entries.insert(timed.id, Entry { verdict, booking, node, since, handover });
         }
-        Schedule { timetable: table, pools: Some(self.pools), ..Schedule::default() }
+        Schedule { timetable: table, jobs: self.jobs, pools: Some(self.pools), ..Schedule::default() }
     }
 }

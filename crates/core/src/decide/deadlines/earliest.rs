@@ -9,7 +9,7 @@ use crate::progress::Pace;
 use crate::timetable::{Booking, Segment, Timetable, Verdict};
 use crate::units::Instant;
 
-pub(super) fn schedule(mut books: Books<'_>) -> Schedule {
+pub(super) fn schedule(mut books: Books<'_>) -> Schedule<'_> {
     for at in 0..books.jobs.len() {
         if let Some(booked) = largest(&books, at) {
             books.book(at, booked);
@@ -28,7 +28,7 @@ fn largest(books: &Books<'_>, at: usize) -> Option<Booked> {
     };
     let mut found: BTreeMap<u32, Booked> = BTreeMap::new();
     for node in nodes {
-        let Some(outlook) = books.pools.outlook(books.snapshot, timed.kind, node) else { continue };
+        let Some(outlook) = books.pools.outlook(books.snapshot, timed, node) else { continue };
         let free = outlook.free_now();
         if let Some(size) = timed.need.sizes.iter().rfind(|size| size.units <= free) {
             let ends = timed.need.now + Pace::at(size.speed).time(timed.need.work);

@@ -3,7 +3,7 @@
 //! Whoever may run on some nodes takes from the pool of these nodes, and from every pool that these nodes are all part of:
 //! a job for one type of GPU takes from those of that type, and from all GPUs where others take from these. Where of two
 //! pools one lies in the other, or they have nothing in common, what fits by this count fits on the nodes as far as their
-//! sums go. Pools that overlap in part do not know of each other.
+//! sums go. Pools that overlap in part do not know of each other. Where memory may run out first, it has pools of the same nodes.
 
 use std::collections::BTreeMap;
 
@@ -25,6 +25,8 @@ pub(super) struct Family {
     pools: Vec<Wide>,
     /// The pool of each kind that jobs with deadlines are of.
     kinds: BTreeMap<Kind, usize>,
+    /// The same of memory, if that is booked.
+    memories: Option<BTreeMap<Kind, usize>>,
     /// Whether the cores of each node are a pool of their own.
     by_node: bool,
 }
@@ -59,8 +61,9 @@ impl Nodes {
 }
 
 impl Family {
-    pub(super) fn of(snapshot: &Snapshot<'_>, jobs: impl Iterator<Item = Kind>) -> Self {
-        let mut family = Self { pools: Vec::new(), kinds: BTreeMap::new(), by_node: false };
+    pub(super) fn of(snapshot: &Snapshot<'_>, jobs: impl Iterator<Item = Kind>, booked: Booked) -> Self {
+        let memories = (booked == Booked::MemoryAsWell).then(BTreeMap::new);
+        let mut family = Self { pools: Vec::new(), kinds: BTreeMap::new(), memories, by_node: false };
         for kind in jobs {
             family.note(snapshot, kind);
         }
@@ -83,12 +86,21 @@ impl Family {
             true => (pool, nodes_of(snapshot, pool)),
             false => (anywhere(pool), nodes_of(snapshot, anywhere(pool))),
         };
+        if self.memories.is_some() {
+            let at = self.add(memory_beside(pool), nodes.clone());
+            self.memories.get_or_insert_default().insert(kind, at);
+        }
+        let at = self.add(pool, nodes);
+        self.kinds.insert(kind, at);
+    }
+
+    /// A pool of such nodes, which may be there already.
+    fn add(&mut self, pool: Pool, nodes: Nodes) -> usize {
         let same = |known: &Wide| is_alike(known.pool, pool) && known.nodes == nodes;
-        let at = self.pools.iter().position(same).unwrap_or_else(|| {
+        self.pools.iter().position(same).unwrap_or_else(|| {
             self.pools.push(Wide { pool, nodes, within: Vec::new() });
             self.pools.len() - 1
-        });
-        self.kinds.insert(kind, at);
+        })
     }
 
     /// The pools of the same thing that some nodes all are part of.
@@ -102,7 +114,22 @@ impl Family {
         match (self.kinds.get(&kind), kind.pool(), node) {
             (Some(at), ..) => self.pools[*at].within.clone(),
             (None, Some(pool), _) => self.within(pool, &nodes_of(snapshot, pool)),
-            (None, None, Some(node)) => self.around(node).filter(|pool| is_of_cores(*pool)).collect(),
+            (None, None, Some(node)) => {
+                self.around(node).filter(|pool| thing(*pool) == Thing::Cores).collect()
+            }
+            (None, None, None) => Vec::new(),
+        }
+    }
+
+    /// The pools of memory that it takes from; none where memory is not booked.
+    pub(super) fn memories(&self, snapshot: &Snapshot<'_>, kind: Kind, node: Option<NodeId>) -> Vec<Pool> {
+        let Some(memories) = &self.memories else { return Vec::new() };
+        match (memories.get(&kind), kind.pool(), node) {
+            (Some(at), ..) => self.pools[*at].within.clone(),
+            (None, Some(pool), _) => self.within(memory_beside(pool), &nodes_of(snapshot, pool)),
+            (None, None, Some(node)) => {
+                self.around(node).filter(|pool| thing(*pool) == Thing::Memory).collect()
+            }
             (None, None, None) => Vec::new(),
         }
     }
@@ -110,17 +137,25 @@ impl Family {
     /// The pools that a node is part of.
     pub(super) fn around(&self, node: NodeId) -> impl Iterator<Item = Pool> {
         let own = self.by_node.then_some(Pool::CoresOf(node));
+        let memory = own.filter(|_| self.memories.is_some()).map(memory_beside);
         let wide = self.pools.iter().filter(move |wide| wide.nodes.has(node)).map(|wide| wide.pool);
-        own.into_iter().chain(wide)
+        own.into_iter().chain(memory).chain(wide)
     }
+}
+
+/// What is booked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Booked {
+    UnitsAlone,
+    MemoryAsWell,
 }
 
 /// The nodes that are well and have some of what a pool is of.
 fn nodes_of(snapshot: &Snapshot<'_>, pool: Pool) -> Nodes {
     let nodes = snapshot.cluster.nodes();
     let on = match pool {
-        Pool::Gpus(on) | Pool::Cores(on) => on,
-        Pool::CoresOf(_) => Eligibility::default(),
+        Pool::Gpus(on) | Pool::Cores(on) | Pool::MemoryByGpus(on) | Pool::MemoryByCores(on) => on,
+        Pool::CoresOf(_) | Pool::MemoryOf(_) => Eligibility::default(),
     };
     let counts = |id: NodeId, node: &Node| {
         node.state == NodeState::Ready
@@ -132,18 +167,45 @@ fn nodes_of(snapshot: &Snapshot<'_>, pool: Pool) -> Nodes {
 
 /// So much of what a pool is of.
 pub(super) fn units(pool: Pool, amount: Resources) -> Units {
-    let units = if is_of_cores(pool) { amount.cpu.0 } else { amount.gpus.0 };
+    let units = match thing(pool) {
+        Thing::Gpus => amount.gpus.0,
+        Thing::Cores => amount.cpu.0,
+        Thing::Memory => amount.memory.0,
+    };
     Units::try_from(units).unwrap_or(Units::MAX)
 }
 
-fn is_of_cores(pool: Pool) -> bool {
-    !matches!(pool, Pool::Gpus(_))
+/// What a pool is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Thing {
+    Gpus,
+    Cores,
+    Memory,
+}
+
+fn thing(pool: Pool) -> Thing {
+    match pool {
+        Pool::Gpus(_) => Thing::Gpus,
+        Pool::Cores(_) | Pool::CoresOf(_) => Thing::Cores,
+        Pool::MemoryByGpus(_) | Pool::MemoryByCores(_) | Pool::MemoryOf(_) => Thing::Memory,
+    }
 }
 
 fn is_alike(one: Pool, other: Pool) -> bool {
-    is_of_cores(one) == is_of_cores(other)
+    thing(one) == thing(other)
+}
+
+/// The memory of the nodes of a pool.
+fn memory_beside(pool: Pool) -> Pool {
+    match pool {
+        Pool::Gpus(on) => Pool::MemoryByGpus(on),
+        Pool::Cores(on) => Pool::MemoryByCores(on),
+        Pool::CoresOf(node) => Pool::MemoryOf(node),
+        memory => memory,
+    }
 }
 
 fn anywhere(pool: Pool) -> Pool {
-    if is_of_cores(pool) { Pool::Cores(Eligibility::default()) } else { Pool::Gpus(Eligibility::default()) }
+    let anywhere = Eligibility::default();
+    if thing(pool) == Thing::Gpus { Pool::Gpus(anywhere) } else { Pool::Cores(anywhere) }
 }

@@ -8,7 +8,7 @@ use super::pools::Pools;
 use crate::report::Reason;
 use crate::timetable::{Timetable, Verdict, as_soon_as_may_be};
 
-pub(super) fn schedule(mut books: Books<'_>) -> Schedule {
+pub(super) fn schedule(mut books: Books<'_>) -> Schedule<'_> {
     let all = 0..books.jobs.len();
     let (known, new): (Vec<usize>, Vec<usize>) = all.partition(|at| books.before(*at).is_some());
     let with_all = books.plan(books.pools.clone(), 0..books.jobs.len());
@@ -46,8 +46,7 @@ fn soon(books: &Books<'_>, pools: &Pools, at: usize) -> Option<Booked> {
     } else {
         None
     };
-    let booking =
-        as_soon_as_may_be(&*pools.outlook(books.snapshot, timed.kind, node)?, &timed.need, &books.grid)?;
+    let booking = as_soon_as_may_be(&*pools.outlook(books.snapshot, timed, node)?, &timed.need, &books.grid)?;
     Some(Booked { booking, node })
 }
 

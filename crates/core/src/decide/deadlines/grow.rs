@@ -4,23 +4,41 @@
 //! efficient: whoever adds least to that for each unit goes first. The rest of its booking is made anew, as small as it may
 //! be, so what it has beyond that is given back as soon as others need it.
 
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
 use super::books::{Booked, Books};
 use super::need::Timed;
 use super::others::Others;
+use crate::decide::admit::Rules;
+use crate::decide::draft::{Draft, Reach};
+use crate::decide::size::{Extras, Sizes, looks_at, pays};
+use crate::plan::Assignment;
 use crate::progress::Pace;
 use crate::timetable::{Booking, Need, Outlook, Segment, Size, Stops, Units, Walk, as_soon_as_may_be};
 use crate::units::{Duration, Instant};
 
 /// Who may have how much.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Growth<'o> {
+#[derive(Clone, Copy)]
+pub(super) enum Growth<'t, 'a> {
     /// As published: everybody as much as there is, also who cannot be in time.
     Filled,
-    /// Only who stays in time, where the gain is worth the pause, no more than is used well, and no room of those without
-    /// deadlines who go ahead.
-    Promised(&'o Others),
+    /// Only who stays in time, where the gain is worth the pause and what it costs others on links, no more than is used
+    /// well, and no room of those without deadlines who go ahead.
+    Promised(&'t Terms<'t, 'a>),
+}
+
+pub(super) struct Terms<'r, 'a> {
+    others: Others,
+    rules: &'r Rules<'a>,
+    /// The plan as it is, to look at where somebody would be.
+    plan: OnceCell<RefCell<Draft<'a>>>,
+}
+
+impl Growth<'_, '_> {
+    fn is_filled(self) -> bool {
+        matches!(self, Self::Filled)
+    }
 }
 
 /// Whoever is resized in place is given no more than it uses to so many millionths.
@@ -35,14 +53,14 @@ const COMPARED: usize = 500;
 /// So many are looked at in one decision at most.
 const LOOKED_AT: usize = 2 * COMPARED;
 
-pub(super) fn grow(books: &mut Books<'_>, growth: Growth<'_>) {
+pub(super) fn grow<'a>(books: &mut Books<'a>, growth: Growth<'_, 'a>) {
     let booked: Vec<usize> = books.booked.keys().copied().take(LOOKED_AT).collect();
     for some in booked.chunks(COMPARED) {
         grow_some(books, growth, some);
     }
 }
 
-fn grow_some(books: &mut Books<'_>, growth: Growth<'_>, some: &[usize]) {
+fn grow_some<'a>(books: &mut Books<'a>, growth: Growth<'_, 'a>, some: &[usize]) {
     let mut offers: BTreeMap<usize, Option<Offer>> =
         some.iter().map(|at| (*at, offer(books, growth, *at))).collect();
     loop {
@@ -67,28 +85,30 @@ struct Offer {
     booked: Booked,
 }
 
-fn offer(books: &Books<'_>, growth: Growth<'_>, at: usize) -> Option<Offer> {
+fn offer<'a>(books: &Books<'a>, growth: Growth<'_, 'a>, at: usize) -> Option<Offer> {
     let timed = &books.jobs[at];
-    let Booked { booking, node } = books.booked.get(&at)?;
+    let booked = books.booked.get(&at)?;
+    let Booked { booking, node } = booked;
     let now = booking.members_at(timed.need.now);
     let (before, size) = next_size(timed, now)?;
     let units = before.map_or(0, |before| before.units);
     if !may_grow(timed, growth, now, size) {
         return None;
     }
-    let outlook = books.pools.outlook(books.snapshot, timed.kind, *node)?;
+    let outlook = books.pools.outlook(books.snapshot, timed, *node)?;
     let left = match growth {
-        Growth::Promised(others) => others.ahead_of(books.snapshot, &books.pools, timed, *node),
+        Growth::Promised(terms) => terms.others.ahead_of(books.snapshot, &books.pools, timed, *node),
         Growth::Filled => 0,
     };
     if size.units - units > outlook.free_now() - left {
         return None;
     }
-    let mut outlook = outlook.into_owned();
-    outlook.cancel(&timed.need, booking);
+    let mut outlook = books.pools.outlook_without(books.snapshot, timed, booked)?;
     let alone = timed.need.now + timed.need.pauses.more + Pace::at(size.speed).time(timed.need.work);
     let until = outlook.first_change().unwrap_or(books.grid.up(timed.need.target().max(alone)));
-    if growth != Growth::Filled && !is_worth_it(timed, before, size, until) {
+    if let Growth::Promised(terms) = growth
+        && !(is_worth_it(timed, before, size, until) && terms.pays_on_links(timed, before, size))
+    {
         return None;
     }
     let larger = with_size_now(books, timed, &mut outlook, growth, size, until)?;
@@ -106,8 +126,8 @@ fn next_size(timed: &Timed<'_>, now: u32) -> Option<(Option<Size>, Size)> {
     Some((timed.need.size(now), *next))
 }
 
-fn may_grow(timed: &Timed<'_>, growth: Growth<'_>, now: u32, size: Size) -> bool {
-    if growth == Growth::Filled {
+fn may_grow(timed: &Timed<'_>, growth: Growth<'_, '_>, now: u32, size: Size) -> bool {
+    if growth.is_filled() {
         return true;
     }
     let least = timed.need.sizes[0];
@@ -129,12 +149,56 @@ fn is_worth_it(timed: &Timed<'_>, before: Option<Size>, size: Size, until: Insta
     work(size, time - pause) > work(before, time + pause)
 }
 
+impl<'r, 'a> Terms<'r, 'a> {
+    pub(super) fn of(rules: &'r Rules<'a>) -> Self {
+        Self { others: Others::of(rules.snapshot), rules, plan: OnceCell::new() }
+    }
+
+    /// Whether what a larger size costs all on links is less than what it saves. Who has to wait for others to make room is
+    /// not known to be anywhere.
+    fn pays_on_links(&self, timed: &Timed<'a>, before: Option<Size>, size: Size) -> bool {
+        let snapshot = self.rules.snapshot;
+        if snapshot.meetings.knows_no_links() {
+            return true;
+        }
+        let plan = self.plan.get_or_init(|| RefCell::new(Draft::beside_the_plan(snapshot)));
+        let mut plan = plan.borrow_mut();
+        let gang = Extras::of(timed.id, timed.job).filter(|gang| looks_at(self.rules, &plan, gang));
+        let Some((gang, before)) = gang.zip(before) else { return true };
+        let mut place = |size: Size| self.place(&mut plan, &gang, timed, size);
+        let places = place(before).zip(place(size));
+        let cost = if timed.need.has.members > 0 { timed.need.pauses.more } else { Duration::ZERO };
+        places.is_none_or(|(before, after)| pays(self.rules, &plan, &gang, &before, &after, cost))
+    }
+
+    /// Where a job would be with a size, by what is free now.
+    fn place(
+        &self,
+        plan: &mut Draft<'a>,
+        gang: &Extras<'a>,
+        timed: &Timed<'a>,
+        size: Size,
+    ) -> Option<Assignment> {
+        if let Some(held) = self.rules.snapshot.plan.get(timed.id) {
+            return match size.members.checked_sub(gang.members(held)) {
+                None | Some(0) => Some((**held).clone()),
+                Some(more) => gang.with_more(plan, held, more, Reach::Unclaimed),
+            };
+        }
+        let mark = plan.mark();
+        let sizes = Sizes::Exactly(size.members);
+        let placed = self.rules.placer.place(plan, timed.job, sizes, Reach::Unclaimed).ok();
+        plan.rollback(mark);
+        placed
+    }
+}
+
 /// A size until the next time at which more or less is free, and the least that does from then on.
 fn with_size_now(
     books: &Books<'_>,
     timed: &Timed<'_>,
     outlook: &mut Outlook,
-    growth: Growth<'_>,
+    growth: Growth<'_, '_>,
     size: Size,
     until: Instant,
 ) -> Option<Booking> {
@@ -149,13 +213,13 @@ fn with_size_now(
     let all = Segment { from: need.now, to: until, members: size.members };
     if let Some(end) = walk.run(size, need.now, until) {
         let segment = Segment { to: books.grid.up(end).min(until), ..all };
-        let in_time = growth == Growth::Filled || end <= need.target();
+        let in_time = growth.is_filled() || end <= need.target();
         return in_time.then(|| Booking { segments: vec![segment], ends: end });
     }
     outlook.take(need.now, until, size.units);
     let rest = Need { work: walk.left(), now: until, has: walk.has(), ..need.clone() };
     let mut later = books.fill_need(outlook, &rest, timed.stops);
-    if growth == Growth::Filled {
+    if growth.is_filled() {
         later = later.or_else(|| as_soon_as_may_be(outlook, &rest, &books.grid));
     }
     Some(later?.after(all))

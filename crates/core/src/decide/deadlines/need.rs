@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::memory::Beside;
 use super::pools::makes_room;
 use crate::decide::size::Extras;
 use crate::id::JobId;
@@ -21,6 +22,9 @@ pub(super) struct Timed<'a> {
     pub(super) kind: Kind,
     pub(super) need: Need,
     pub(super) stops: Stops,
+    pub(super) memory: Beside,
+    /// How long it may wait for others to make room for it.
+    pub(super) handover: Duration,
 }
 
 /// What a job takes of that is planned ahead.
@@ -76,14 +80,20 @@ pub(super) fn timed<'a>(snapshot: &Snapshot<'a>, deadlines: Deadlines) -> Vec<Ti
     timed
 }
 
-/// The longest that somebody takes to make room: it ends what it is about to do, be that to start or to change its size,
-/// and saves its work.
+/// The longest that somebody takes to make room: it ends what it is about to do, be that to start or to change its size, and
+/// then saves its work and leaves, or goes on with fewer members: what it gives back is free when it does.
 fn handover(snapshot: &Snapshot<'_>) -> Duration {
     let timed = snapshot.timed.iter().map(|id| &snapshot.jobs[*id]);
     let others = snapshot.plan.iter().filter(|(id, _)| !snapshot.timed.contains(id));
     let others = others.map(|(id, _)| &snapshot.jobs[id]).filter(|job| makes_room(job));
-    let slow = timed.chain(others).filter_map(|job| job.spec.checkpointing);
-    slow.map(|Checkpointing { takes, restart, .. }| takes + restart + takes).max().unwrap_or_default()
+    timed.chain(others).map(makes_room_within).max().unwrap_or_default()
+}
+
+fn makes_room_within(job: &Job) -> Duration {
+    let Checkpointing { takes, restart, .. } = job.spec.checkpointing.unwrap_or_default();
+    let elastic = job.spec.capabilities.rescale && job.spec.roles.iter().any(|role| role.gang.is_elastic());
+    let gives_back = if elastic { takes + restart } else { takes };
+    takes + restart + gives_back
 }
 
 impl<'a> Timed<'a> {
@@ -107,8 +117,16 @@ impl<'a> Timed<'a> {
             pauses: pauses(job, kind, handover, snapshot.now),
         };
         let stops = if job.spec.capabilities.suspend { Stops::AtAnyTime } else { Stops::Never };
-        let timed = Self { id, job, kind, need, stops };
+        let memory = Beside::of(id, job, snapshot.plan.get(id).map(|held| &**held));
+        let timed = Self { id, job, kind, need, stops, memory, handover };
         Some(Self { need: Need { has: timed.has(snapshot), ..timed.need.clone() }, ..timed })
+    }
+
+    /// The same, if others make room within such a time.
+    pub(super) fn with_handover(&self, snapshot: &Snapshot<'_>, handover: Duration) -> Self {
+        let pauses = pauses(self.job, self.kind, handover, snapshot.now);
+        let timed = Self { need: Need { pauses, ..self.need.clone() }, handover, ..self.clone() };
+        Self { need: Need { has: timed.has(snapshot), ..timed.need.clone() }, ..timed }
     }
 
     /// How many of the members count that its size is told in.

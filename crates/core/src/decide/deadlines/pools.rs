@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::books::Booked;
-use super::family::{Family, units};
+use super::family::{self, Family, units};
+use super::memory::{PerUnit, may_run_out};
 use super::need::{Kind, Timed};
 use crate::cluster::NodeState;
 use crate::decide::reserve::{end_if_started, expected_end};
@@ -40,7 +41,13 @@ pub(in crate::decide) struct Pools {
 impl Pools {
     /// What nodes that are well have, without what those hold who cannot be stopped.
     pub(super) fn of(snapshot: &Snapshot<'_>, jobs: &[Timed<'_>]) -> Self {
-        let family = Family::of(snapshot, jobs.iter().map(|timed| timed.kind));
+        let staying: Vec<(&Job, &Assignment)> = staying(snapshot).collect();
+        let stay: Vec<&Job> = staying.iter().map(|(job, _)| *job).collect();
+        let booked = match may_run_out(snapshot, jobs, &stay) {
+            true => family::Booked::MemoryAsWell,
+            false => family::Booked::UnitsAlone,
+        };
+        let family = Family::of(snapshot, jobs.iter().map(|timed| timed.kind), booked);
         let rounds = Rounds { multiples_of: snapshot.round, apart: snapshot.spacing };
         let grid = Grid::of(snapshot.now, rounds, jobs.len());
         let mut capacity: BTreeMap<Pool, Units> = BTreeMap::new();
@@ -53,14 +60,12 @@ impl Pools {
         let outlooks = capacity.iter().map(|(pool, units)| (*pool, Outlook::new(snapshot.now, *units)));
         let outlooks = outlooks.collect();
         let mut pools = Self { outlooks, capacity: capacity.into_iter().collect(), family, grid };
-        pools.leave_to_those_that_stay(snapshot);
+        pools.leave_to_those_that_stay(snapshot, &staying);
         pools
     }
 
-    fn leave_to_those_that_stay(&mut self, snapshot: &Snapshot<'_>) {
-        let untimed = snapshot.plan.iter().filter(|(id, _)| !snapshot.timed.contains(id));
-        let jobs = untimed.map(|(id, held)| (&snapshot.jobs[id], held));
-        for (job, held) in jobs.filter(|(job, _)| !makes_room(job)) {
+    fn leave_to_those_that_stay(&mut self, snapshot: &Snapshot<'_>, staying: &[(&Job, &Assignment)]) {
+        for (job, held) in staying {
             let until = match (job.spec.work.alone, job.runs_since) {
                 (Some(_), Some(_)) => expected_end(job, snapshot.now),
                 _ => end_of(job, snapshot.now),
@@ -104,17 +109,52 @@ impl Pools {
         &self.capacity
     }
 
-    /// What is free for a job.
+    /// What is free for a job, in the units that it books.
     pub(super) fn outlook(
+        &self,
+        snapshot: &Snapshot<'_>,
+        timed: &Timed<'_>,
+        node: Option<NodeId>,
+    ) -> Option<Cow<'_, Outlook>> {
+        self.outlook_of(snapshot, timed.kind, node, || PerUnit::most_of(timed))
+    }
+
+    fn outlook_of(
         &self,
         snapshot: &Snapshot<'_>,
         kind: Kind,
         node: Option<NodeId>,
+        per_unit: impl Fn() -> Option<PerUnit>,
     ) -> Option<Cow<'_, Outlook>> {
+        let common = |common: Cow<'_, Outlook>, other: &Outlook| Cow::Owned(common.common(other));
         let pools = self.family.pools(snapshot, kind, node);
         let mut outlooks = pools.iter().filter_map(|pool| self.outlooks.get(pool));
         let first = Cow::Borrowed(outlooks.next()?);
-        Some(outlooks.fold(first, |common, other| Cow::Owned(common.common(other))))
+        let all = outlooks.fold(first, common);
+        let memories = self.family.memories(snapshot, kind, node);
+        let Some(per_unit) = Some(&memories).filter(|pools| !pools.is_empty()).and_then(|_| per_unit())
+        else {
+            return Some(all);
+        };
+        let memories = memories.iter().filter_map(|pool| self.outlooks.get(pool));
+        Some(memories.fold(all, |all, memory| common(all, &memory.told_as(|free| per_unit.units_in(free)))))
+    }
+
+    /// What would be free for a job that had nothing of this.
+    pub(super) fn outlook_without(
+        &self,
+        snapshot: &Snapshot<'_>,
+        timed: &Timed<'_>,
+        booked: &Booked,
+    ) -> Option<Outlook> {
+        if self.family.memories(snapshot, timed.kind, booked.node).is_empty() {
+            let mut outlook = self.outlook(snapshot, timed, booked.node)?.into_owned();
+            outlook.cancel(&timed.need, &booked.booking);
+            return Some(outlook);
+        }
+        let mut without = self.clone();
+        without.cancel(snapshot, timed, booked);
+        without.outlook(snapshot, timed, booked.node).map(Cow::into_owned)
     }
 
     /// As much of the pool that a job takes from as there is of `amount` in all.
@@ -133,22 +173,29 @@ impl Pools {
     }
 
     pub(super) fn book(&mut self, snapshot: &Snapshot<'_>, timed: &Timed<'_>, booked: &Booked) {
-        self.change(snapshot, timed, booked.node, |outlook| outlook.book(&timed.need, &booked.booking));
+        self.change(snapshot, timed, booked, 1);
     }
 
     pub(super) fn cancel(&mut self, snapshot: &Snapshot<'_>, timed: &Timed<'_>, booked: &Booked) {
-        self.change(snapshot, timed, booked.node, |outlook| outlook.cancel(&timed.need, &booked.booking));
+        self.change(snapshot, timed, booked, -1);
     }
 
-    fn change(
-        &mut self,
-        snapshot: &Snapshot<'_>,
-        timed: &Timed<'_>,
-        node: Option<NodeId>,
-        change: impl Fn(&mut Outlook),
-    ) {
-        for pool in self.family.pools(snapshot, timed.kind, node) {
-            self.outlooks.get_mut(&pool).into_iter().for_each(&change);
+    fn change(&mut self, snapshot: &Snapshot<'_>, timed: &Timed<'_>, booked: &Booked, sign: Units) {
+        let Booked { booking, node } = booked;
+        for pool in self.family.pools(snapshot, timed.kind, *node) {
+            if let Some(outlook) = self.outlooks.get_mut(&pool) {
+                match sign {
+                    1 => outlook.book(&timed.need, booking),
+                    _ => outlook.cancel(&timed.need, booking),
+                }
+            }
+        }
+        for pool in self.family.memories(snapshot, timed.kind, *node) {
+            for segment in &booking.segments {
+                if let Some(outlook) = self.outlooks.get_mut(&pool) {
+                    outlook.take(segment.from, segment.to, sign * timed.memory.with(segment.members));
+                }
+            }
         }
     }
 
@@ -191,7 +238,8 @@ impl Pools {
         if makes_room(job) {
             return Ok(());
         }
-        let Some(outlook) = self.outlook(snapshot, kind, None) else { return Ok(()) };
+        let outlook = self.outlook_of(snapshot, kind, None, || PerUnit::of(job));
+        let Some(outlook) = outlook else { return Ok(()) };
         let end = self.grid.up(end_of(job, snapshot.now));
         if outlook.least(snapshot.now, end) >= kind.units(job.spec.least()) {
             return Ok(());
@@ -208,6 +256,13 @@ impl Pools {
             self.leave_to(snapshot, held, end_of(job, snapshot.now));
         }
     }
+}
+
+/// Those in the plan without a deadline who cannot be stopped.
+fn staying<'a>(snapshot: &Snapshot<'a>) -> impl Iterator<Item = (&'a Job, &'a Assignment)> {
+    let Snapshot { jobs, plan, timed, .. } = *snapshot;
+    let untimed = plan.iter().filter(move |(id, _)| !timed.contains(id));
+    untimed.map(|(id, held)| (&jobs[id], &**held)).filter(|(job, _)| !makes_room(job))
 }
 
 /// When a job would be gone that starts now; never, as far as anybody knows, if its work is unknown.

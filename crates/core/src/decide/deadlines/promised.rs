@@ -14,10 +14,11 @@
 use std::collections::BTreeSet;
 
 use super::books::{Booked, Books};
-use super::grow::{Growth, grow};
-use super::others::{self, Others};
+use super::grow::{Growth, Terms, grow};
+use super::others;
 use super::pools::Floor;
 use super::{Pools, Schedule};
+use crate::decide::admit::Rules;
 use crate::job::Binding;
 use crate::timetable::{Booking, Cost, GUARD, Timetable, Verdict};
 use crate::units::Duration;
@@ -28,7 +29,7 @@ const LOOKED_AT_AGAIN: usize = 10;
 /// So many bookings are made in one decision before nobody is booked anew any more for the sake of others.
 const MOST_BOOKINGS: usize = 12_000;
 
-pub(super) fn schedule(books: Books<'_>) -> Schedule {
+pub(super) fn schedule<'a>(rules: &Rules<'a>, books: Books<'a>) -> Schedule<'a> {
     let mut making = Making::of(books);
     making.keep_those_taken_on();
     making.keep_the_floor();
@@ -36,8 +37,7 @@ pub(super) fn schedule(books: Books<'_>) -> Schedule {
         making.take_on(candidate);
     }
     making.floor(Floor::Open);
-    let others = Others::of(making.books.snapshot);
-    grow(&mut making.books, Growth::Promised(&others));
+    grow(&mut making.books, Growth::Promised(&Terms::of(rules)));
     making.close()
 }
 
@@ -78,10 +78,12 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// What everybody had still fits together, unless there is less than there was.
+    /// What everybody had still fits together, unless there is less than there was. That somebody has come who takes longer to
+    /// make room is no reason to break what was promised before.
     fn keep_their_plans(&mut self) {
         let mut broken = Vec::new();
         for at in self.kept.clone() {
+            self.expect_handover_as_before(at);
             match self.plan_before(at) {
                 Some(booked) => self.books.book(at, booked),
                 None => broken.push(at),
@@ -98,6 +100,13 @@ impl<'a> Making<'a> {
                 Some(booked) => self.books.book(at, booked),
                 None => self.leave_out(at),
             }
+        }
+    }
+
+    fn expect_handover_as_before(&mut self, at: usize) {
+        let (timed, before) = (&self.books.jobs[at], self.books.before(at).map(|entry| entry.handover));
+        if let Some(before) = before.filter(|before| *before < timed.handover) {
+            self.books.jobs[at] = timed.with_handover(self.books.snapshot, before);
         }
     }
 
@@ -230,7 +239,7 @@ impl<'a> Making<'a> {
         deadline.is_some_and(|deadline| deadline.binding == Binding::Strict)
     }
 
-    fn close(self) -> Schedule {
+    fn close(self) -> Schedule<'a> {
         let Self { books, promised, table, .. } = self;
         let booked: BTreeSet<usize> = books.booked.keys().copied().collect();
         books.close(table, |at| match (booked.contains(&at), promised.contains(&at)) {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Schedule;
-use super::need::{Timed, timed};
+use super::need::Timed;
 use super::pools::makes_room;
 use crate::decide::admit::Rules;
 use crate::decide::draft::{Draft, Reach};
@@ -24,31 +24,59 @@ use crate::units::Resources;
 /// So many at most are asked to leave for one who is booked.
 const MOST_LEAVING: usize = 1000;
 
-pub(in crate::decide) fn settle<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, schedule: Schedule) {
-    let Schedule { timetable, stands, pools, refused } = schedule;
+pub(in crate::decide) fn settle<'a>(
+    rules: &Rules<'a>,
+    draft: &mut Draft<'a>,
+    schedule: Schedule<'a>,
+) -> Bounded<'a> {
+    let Schedule { timetable, jobs, stands, pools, refused } = schedule;
     draft.pools = pools;
     draft.refused = refused;
     draft.wake = draft.wake.into_iter().chain(timetable.next_change(rules.snapshot.now)).min();
     draft.timetable = timetable;
     if draft.timetable.entries.is_empty() {
-        return;
+        return Bounded::default();
     }
-    let mut settling = Settling { rules, stands, others: None };
-    let jobs = timed(rules.snapshot, rules.deadlines);
-    let wanted: Vec<(Timed<'a>, u32, Option<NodeId>)> =
-        jobs.into_iter().filter_map(|timed| wanted(draft, timed)).collect();
-    let waits = |timed: &Timed<'_>| rules.snapshot.plan.get(timed.id).is_none();
-    for (timed, members, _) in wanted.iter().filter(|_| !stands) {
-        settling.give_back(draft, timed, *members);
+    let mut settling = Settling { rules, stands, others: None, bounded: Vec::new() };
+    let wanted: Vec<Wanted<'a>> = jobs.into_iter().filter_map(|timed| wanted(draft, timed)).collect();
+    let waits = |wanted: &Wanted<'_>| rules.snapshot.plan.get(wanted.timed.id).is_none();
+    for wanted in wanted.iter().filter(|_| !stands) {
+        settling.give_back(draft, &wanted.timed, wanted.members);
     }
     // Who did not get what was booked, because others could not be stopped then, gets it as soon as they can.
-    for (timed, members, node) in wanted.iter().filter(|(timed, ..)| !stands || waits(timed)) {
-        settling.have_more(draft, timed, *members, *node);
+    for wanted in wanted.iter().filter(|wanted| !stands || waits(wanted)) {
+        settling.have_more(draft, wanted);
+    }
+    Bounded(settling.bounded)
+}
+
+/// Those who are booked and wait for what their queues may hold.
+#[derive(Default)]
+pub(in crate::decide) struct Bounded<'a>(Vec<Wanted<'a>>);
+
+impl<'a> Bounded<'a> {
+    /// Others of their queues may have been told to leave since.
+    pub(in crate::decide) fn look_again(self, rules: &Rules<'a>, draft: &mut Draft<'a>) {
+        if draft.report.displaced.is_empty() {
+            return;
+        }
+        let mut settling = Settling { rules, stands: true, others: None, bounded: Vec::new() };
+        for wanted in self.0 {
+            settling.have_more(draft, &wanted);
+        }
     }
 }
 
+/// So many members for a job, on a node where it is bound to one.
+#[derive(Clone)]
+struct Wanted<'a> {
+    timed: Timed<'a>,
+    members: u32,
+    node: Option<NodeId>,
+}
+
 /// What a job is to have now, if that is a matter of the timetable and something can be done about it.
-fn wanted<'a>(draft: &Draft<'a>, timed: Timed<'a>) -> Option<(Timed<'a>, u32, Option<NodeId>)> {
+fn wanted<'a>(draft: &Draft<'a>, timed: Timed<'a>) -> Option<Wanted<'a>> {
     let entry = draft.timetable.get(timed.id).filter(|_| draft.timetable.governs(timed.id))?;
     let members = entry.booking.as_ref().map_or(0, |booking| booking.members_at(draft.snapshot.now));
     let node = entry.node;
@@ -62,7 +90,7 @@ fn wanted<'a>(draft: &Draft<'a>, timed: Timed<'a>) -> Option<(Timed<'a>, u32, Op
         }
         _ => false,
     };
-    can_be_told.then_some((timed, members, node))
+    can_be_told.then_some(Wanted { timed, members, node })
 }
 
 struct Settling<'s, 'a> {
@@ -70,6 +98,8 @@ struct Settling<'s, 'a> {
     stands: bool,
     /// Those without a booking who may be stopped, whoever goes first first.
     others: Option<Vec<JobId>>,
+    /// Who waits, and is kept from its place by what its queue may hold.
+    bounded: Vec<Wanted<'a>>,
 }
 
 impl<'a> Settling<'_, 'a> {
@@ -89,27 +119,27 @@ impl<'a> Settling<'_, 'a> {
     }
 
     /// As many members as it is to have, or as many as can be had.
-    fn have_more(&mut self, draft: &mut Draft<'a>, timed: &Timed<'a>, members: u32, node: Option<NodeId>) {
+    fn have_more(&mut self, draft: &mut Draft<'a>, wanted: &Wanted<'a>) {
+        let Wanted { timed, members, node } = wanted;
         let has = draft.snapshot.plan.get(timed.id).map_or(0, |held| timed.members(held));
-        if members <= has {
-            return;
-        }
         let sizes = timed.need.sizes.iter().rev().map(|size| size.members);
-        for size in sizes.filter(|size| *size <= members && *size > has) {
-            if self.give(draft, timed, size, node) {
+        let mut bounded = false;
+        for size in sizes.filter(|size| size <= members && *size > has) {
+            let allowed = self.queue_allows(draft, timed, size);
+            bounded |= !allowed;
+            if allowed && self.give(draft, &Wish { timed, members: size, node: *node }) {
                 return;
             }
         }
+        if bounded && has == 0 {
+            self.bounded.push(wanted.clone());
+        }
     }
 
-    /// So many members, of what is free or what others leave.
-    fn give(&mut self, draft: &mut Draft<'a>, timed: &Timed<'a>, members: u32, node: Option<NodeId>) -> bool {
-        let wish = Wish { timed, members, node };
-        if !self.queue_allows(draft, timed, members) {
-            return false;
-        }
+    /// What is wished, of what is free or what others leave.
+    fn give(&mut self, draft: &mut Draft<'a>, wish: &Wish<'_, 'a>) -> bool {
         let found = wish.place(self.rules, draft, Reach::Unclaimed);
-        let found = found.or_else(|| self.make_room(draft, &wish));
+        let found = found.or_else(|| self.make_room(draft, wish));
         found.is_some_and(|found| wish.take(draft, found))
     }
 

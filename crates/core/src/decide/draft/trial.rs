@@ -77,8 +77,18 @@ impl<'a> Draft<'a> {
         self.held.remove(self.snapshot.queues, spec, from.total());
         self.held.add(self.snapshot.queues, spec, to.total());
         self.growth += u64::from(from.covers(&to));
+        self.meet_at(id, spec, &to);
         self.changes.insert(id, Some(to));
         true
+    }
+
+    /// Who has another size meets others elsewhere on links.
+    fn meet_at(&mut self, id: JobId, spec: &JobSpec, place: &Assignment) {
+        if self.meetings.flow(id).is_some() {
+            let meetings = self.meetings.to_mut();
+            meetings.leave(id);
+            meetings.join(id, spec, place);
+        }
     }
 
     /// A job was given another size in vain.
@@ -93,6 +103,7 @@ impl<'a> Draft<'a> {
         self.held.remove(self.snapshot.queues, spec, to.total());
         self.held.add(self.snapshot.queues, spec, from.total());
         self.growth -= u64::from(from.covers(to));
+        self.meet_at(id, spec, from);
         if self.snapshot.plan.get(id) == Some(from) {
             self.changes.remove(&id);
         } else {

@@ -1,7 +1,8 @@
 //! What is to spare goes to elastic gangs.
 //!
 //! Those that start in this very decision come first, because more members cost them nothing: one member at a time,
-//! or one group of them (`Teams`), goes to the gang that gains most by it, time saved for each GPU. Who runs has to save
+//! or one group of them (`Teams`), goes to the gang that gains most by it, time saved for each GPU. What is not worth it to
+//! all on links is given back at once (`on_links`). Who runs has to save
 //! its work and start again for it, however many members come; so one gang after the other grows as far as it can, if
 //! the time it saves is worth more than twice that, and none that was started or changed just before.
 //!
@@ -12,7 +13,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::share_out::{says_how_it_scales, share_out};
-use super::{Extras, PAUSE, TIMES_THE_COST};
+use super::{Extras, PAUSE, TIMES_THE_COST, looks_at, pays};
 use crate::decide::admit::Rules;
 use crate::decide::deadlines::may_have_extras;
 use crate::decide::draft::Draft;
@@ -99,12 +100,20 @@ fn held_at_least(draft: &Draft<'_>) -> Holdings {
     held
 }
 
-fn grow_those_that_start<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, mut gangs: Vec<Extras<'a>>) {
+fn grow_those_that_start<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, gangs: Vec<Extras<'a>>) {
     let now = draft.snapshot.now;
-    while let Some(at) = (0..gangs.len()).min_by_key(|at| gain(&gangs[*at], draft, now)) {
-        if !grow_by_one(rules, draft, &gangs[at]) {
-            gangs.remove(at);
+    let before = |gang: Extras<'a>| Some((gang, vec![draft.assigned(gang.id)?.clone()]));
+    let mut sizes: Vec<(Extras<'a>, Vec<Arc<Assignment>>)> = gangs.into_iter().filter_map(before).collect();
+    let mut growing: Vec<usize> = (0..sizes.len()).collect();
+    while let Some(next) = (0..growing.len()).min_by_key(|next| gain(&sizes[growing[*next]].0, draft, now)) {
+        let (gang, had) = &mut sizes[growing[next]];
+        match grow_by_one(rules, draft, gang) {
+            true => had.extend(draft.assigned(gang.id).cloned()),
+            false => drop(growing.remove(next)),
         }
+    }
+    for (gang, had) in sizes {
+        keep_what_pays_on_links(rules, draft, &gang, had, Duration::ZERO);
     }
 }
 
@@ -124,12 +133,21 @@ type Gain = (bool, Reverse<u128>, u64, JobId);
 
 fn gain(gang: &Extras<'_>, draft: &Draft<'_>, now: Instant) -> Gain {
     let members = size_in(draft, gang);
-    let (has, least) = (u128::from(members.max(1)), u64::from(gang.least().max(1)));
-    let more = u128::from(gang.unit());
-    let saved = |left: Duration| u128::from(left.0) * u128::from(least) * more * 1000 / (has * (has + more));
-    let left = gang.job.remaining(now);
-    let for_each_gpu = left.map_or(0, |left| saved(left) / u128::from(gang.each().gpus.0.max(1)));
-    (left.is_none(), Reverse(for_each_gpu), u64::from(members) * 1000 / least, gang.id)
+    let least = u64::from(gang.least().max(1));
+    let left = gang.job.foreseen(now);
+    let saved = left.map_or(0, |left| saved(gang, members, left) / u128::from(gang.each().gpus.0.max(1)));
+    (left.is_none(), Reverse(saved), u64::from(members) * 1000 / least, gang.id)
+}
+
+/// What one more member, or group, saves of what is left, in thousandths: as measured, else in proportion to members.
+fn saved(gang: &Extras<'_>, members: u32, left: Duration) -> u128 {
+    if let Some(fit) = gang.job.fit() {
+        let time = |members: u32| Pace::at(fit.speed(members)).time(left);
+        return u128::from((time(members.max(1)) - time(members + gang.unit())).0) * 1000;
+    }
+    let (has, more) = (u128::from(members.max(1)), u128::from(gang.unit()));
+    let least = u128::from(gang.least().max(1));
+    u128::from(left.0) * least * more * 1000 / (has * (has + more))
 }
 
 fn size_in(draft: &Draft<'_>, gang: &Extras<'_>) -> u32 {
@@ -137,10 +155,11 @@ fn size_in(draft: &Draft<'_>, gang: &Extras<'_>) -> u32 {
     held.map_or(0, |held| gang.members(held))
 }
 
-/// One more member, if there is room for it and its queue and user may hold it.
+/// One more member, if there is room for it, its queue and user may hold it, and it is not known to be slower with it.
 fn grow_by_one<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, gang: &Extras<'a>) -> bool {
     let held = draft.assigned(gang.id).or_else(|| draft.snapshot.plan.get(gang.id)).cloned();
-    let Some(held) = held.filter(|held| gang.may_have_more(held)) else { return false };
+    let may_have_more = |held: &Arc<Assignment>| gang.may_have_more(held) && !is_slower_with_more(gang, held);
+    let Some(held) = held.filter(may_have_more) else { return false };
     let (spec, each) = (&gang.job.spec, gang.each());
     let may_hold = rules.quota_leaves(draft.queues(), draft.held(), spec, each).is_ok()
         && rules.leaves_what_is_kept(draft, spec.queue, each, draft.total());
@@ -148,9 +167,14 @@ fn grow_by_one<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, gang: &Extras<'a>) 
     larger.is_some_and(|larger| draft.resize(gang.id, spec, &held, Arc::new(larger)))
 }
 
+fn is_slower_with_more(gang: &Extras<'_>, held: &Assignment) -> bool {
+    let members = gang.members(held);
+    gang.job.fit().is_some_and(|fit| fit.speed(members + gang.unit()) < fit.speed(members))
+}
+
 fn grow_if_worth_it<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, gang: &Extras<'a>) {
     let Some(before) = draft.snapshot.plan.get(gang.id).cloned() else { return };
-    while grow_by_one(rules, draft, gang) {}
+    grow_as_far_as_links_allow(rules, draft, gang, before.clone());
     let Some(after) = draft.assigned(gang.id).cloned() else { return };
     let worth = Worth { gang, before: &before, after: &after };
     let now = draft.snapshot.now;
@@ -160,9 +184,67 @@ fn grow_if_worth_it<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, gang: &Extras<
     }
 }
 
+/// As many members as there is room for, or as many of these as are worth what they cost all on links.
+fn grow_as_far_as_links_allow<'a>(
+    rules: &Rules<'a>,
+    draft: &mut Draft<'a>,
+    gang: &Extras<'a>,
+    before: Arc<Assignment>,
+) {
+    let mut sizes = vec![before];
+    while grow_by_one(rules, draft, gang) {
+        sizes.extend(draft.assigned(gang.id).cloned());
+    }
+    keep_what_pays_on_links(rules, draft, gang, sizes, gang.cost());
+}
+
+/// Of the sizes that a gang went through, from the one it had before, the largest that is worth what it costs all on links.
+fn keep_what_pays_on_links<'a>(
+    rules: &Rules<'a>,
+    draft: &mut Draft<'a>,
+    gang: &Extras<'a>,
+    mut sizes: Vec<Arc<Assignment>>,
+    cost: Duration,
+) {
+    let before = sizes.remove(0);
+    let Some(largest) = sizes.last().cloned().filter(|_| looks_at(rules, draft, gang)) else { return };
+    let sizes = last_on_the_same_nodes(sizes);
+    let chosen = largest_that_pays(sizes, |size| pays(rules, draft, gang, &before, size, cost));
+    let chosen = chosen.unwrap_or(before);
+    if chosen != largest {
+        draft.undo_resize(gang.id, &gang.job.spec, &largest, &chosen);
+    }
+}
+
+/// Of sizes that grow, the last on each set of nodes: what goes over links hardly differs among them.
+fn last_on_the_same_nodes(sizes: Vec<Arc<Assignment>>) -> Vec<Arc<Assignment>> {
+    let mut last: Vec<Arc<Assignment>> = Vec::new();
+    for size in sizes {
+        if last.last().is_some_and(|before| before.nodes().eq(size.nodes())) {
+            last.pop();
+        }
+        last.push(size);
+    }
+    last
+}
+
+/// Half of what is left is tried next, and the smallest last.
+fn largest_that_pays(
+    mut sizes: Vec<Arc<Assignment>>,
+    pays: impl Fn(&Assignment) -> bool,
+) -> Option<Arc<Assignment>> {
+    while let Some(size) = sizes.pop() {
+        if pays(&size) {
+            return Some(size);
+        }
+        sizes.truncate(sizes.len().div_ceil(2));
+    }
+    None
+}
+
 /// What is left of a job. Who does not say how long it takes is expected to go on for as long as it has.
 fn expected_left(gang: &Extras<'_>, now: Instant) -> Duration {
-    gang.job.remaining(now).unwrap_or_else(|| gang.job.progress.executed(now))
+    gang.job.foreseen(now).unwrap_or_else(|| gang.job.progress.executed(now))
 }
 
 /// What another size is worth to a gang.
@@ -179,13 +261,13 @@ impl Worth<'_, '_> {
     }
 
     fn pace(&self, held: &Assignment) -> Pace {
-        Pace::of(&self.gang.job.spec, held)
+        self.gang.job.pace_on(held)
     }
 
     /// When a gang of unknown length has gone on for so long that it is worth it.
     fn worth_it_at(&self, now: Instant) -> Option<Instant> {
         let (dear, in_an_hour) = (self.gang.cost().times(TIMES_THE_COST), self.saving(Duration::HOUR));
-        if self.gang.job.remaining(now).is_some() || in_an_hour.is_zero() {
+        if self.gang.job.foreseen(now).is_some() || in_an_hour.is_zero() {
             return None;
         }
         let nanos = u128::from(dear.0) * u128::from(Duration::HOUR.0) / u128::from(in_an_hour.0);

@@ -1,4 +1,5 @@
-//! Those who say how they scale share what they have and what is free, by what more members are worth to each.
+//! Those who say how they scale share what they have and what is free, by what more members are worth to each: by what was
+//! measured of them, as far as it was.
 //!
 //! Everybody is thought to have its least. Then, one size after the other, more goes to whoever comes nearest to its end by
 //! it: the part of its time that is saved, for each GPU, and more for those who have little left, because they are soon
@@ -7,11 +8,12 @@
 //!
 //! While somebody is on its way to another size nobody else is sent there: so deciding again changes nothing.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use super::{Extras, PAUSE, TIMES_THE_COST};
+use super::{Extras, PAUSE, TIMES_THE_COST, looks_at, pays};
 use crate::decide::admit::Rules;
 use crate::decide::deadlines::may_have_extras;
 use crate::decide::draft::{Draft, Reach};
@@ -27,8 +29,12 @@ use crate::units::{Duration, Instant};
 pub(super) fn share_out<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>) {
     let sharers: Vec<Sharer<'a>> = starting(draft).into_iter().chain(rested(draft)).collect();
     let free = draft.total().gpus.0;
-    let wanted = wanted(&sharers, free);
-    let changes = worth_it(&sharers, &wanted, free);
+    let mut wanted = wanted(&sharers, free);
+    let mut changes = worth_it(&sharers, &wanted, free);
+    while let Some(at) = too_dear_on_links(rules, draft, &sharers, &changes) {
+        wanted[at] = sharers[at].next_smaller(wanted[at]);
+        changes = worth_it(&sharers, &wanted, free);
+    }
     for (sharer, members) in changes.iter().filter(|(sharer, members)| *members < sharer.members) {
         sharer.resize(rules, draft, *members);
     }
@@ -37,10 +43,33 @@ pub(super) fn share_out<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>) {
     }
 }
 
+/// Who would grow so that all lose more by it on links than it saves, when everybody has given back what it is to.
+fn too_dear_on_links<'a>(
+    rules: &Rules<'a>,
+    draft: &Draft<'a>,
+    sharers: &[Sharer<'a>],
+    changes: &[(&Sharer<'a>, u32)],
+) -> Option<usize> {
+    if !changes.iter().any(|(sharer, _)| looks_at(rules, draft, &sharer.gang)) {
+        return None;
+    }
+    let mut trial = draft.trial();
+    trial.meetings = draft.meetings.clone();
+    let (fewer, more): (Vec<_>, Vec<_>) = changes.iter().partition(|(one, members)| *members < one.members);
+    fewer.iter().for_each(|(sharer, members)| sharer.resize(rules, &mut trial, *members));
+    let dear = more.into_iter().find(|(sharer, members)| {
+        sharer.resize(rules, &mut trial, *members);
+        let after = trial.assigned(sharer.gang.id);
+        after.is_some_and(|after| !pays(rules, &trial, &sharer.gang, &sharer.held, after, sharer.cost))
+    });
+    let dear = dear.map(|(sharer, _)| sharer.gang.id)?;
+    sharers.iter().position(|sharer| sharer.gang.id == dear)
+}
+
 /// A gang that says how it scales, where it is.
 struct Sharer<'a> {
     gang: Extras<'a>,
-    scaling: &'a Scaling,
+    scaling: Cow<'a, Scaling>,
     held: Arc<Assignment>,
     members: u32,
     /// At the least size.
@@ -52,7 +81,7 @@ struct Sharer<'a> {
 /// Whether a gang has its size by what is said here.
 pub(super) fn says_how_it_scales(gang: &Extras<'_>, now: Instant) -> bool {
     let spec = &gang.job.spec;
-    let left = gang.job.remaining(now).is_some_and(|left| !left.is_zero());
+    let left = gang.job.foreseen(now).is_some_and(|left| !left.is_zero());
     spec.scaling.is_some()
         && left
         && spec.capabilities.rescale
@@ -87,7 +116,7 @@ fn sharer<'a>(draft: &Draft<'a>, id: JobId, held: &Arc<Assignment>) -> Option<Sh
     if draft.timetable.governs(id) || !may_have_extras(draft, job) {
         return None;
     }
-    let (scaling, left) = (job.spec.scaling.as_deref()?, job.remaining(now)?);
+    let (scaling, left) = (job.scaling()?, job.foreseen(now)?);
     let (members, cost) = (gang.members(held), gang.cost());
     Some(Sharer { gang, scaling, held: held.clone(), members, left, cost })
 }
@@ -98,8 +127,14 @@ impl<'a> Sharer<'a> {
         !matches!(&self.gang.job.life, Life::Running(there) if *there == self.held)
     }
 
-    fn sizes(&self) -> &'a [(u32, Speed)] {
+    fn sizes(&self) -> &[(u32, Speed)] {
         self.scaling.useful()
+    }
+
+    /// The next size below one that it might grow to; the one it has, at last.
+    fn next_smaller(&self, members: u32) -> u32 {
+        let smaller = self.sizes().iter().map(|(size, _)| *size).filter(|size| *size < members);
+        smaller.max().unwrap_or(0).max(self.members)
     }
 
     fn time(&self, members: u32) -> Duration {
