@@ -199,7 +199,7 @@ impl Engine {
     fn poll_once(&mut self, now: Instant) -> (Option<Polled>, Checked<Vec<Step>>) {
         self.advance(now);
         let expired = self.expire_steps();
-        let woken = self.end_back_offs() | self.ripen() | self.end_reservations();
+        let woken = self.end_back_offs() | self.ripen() | self.end_reservations() | self.miss_the_silent();
         let decision = self.is_due().then(|| self.cycle());
         let steps = self.ready_steps();
         let acted = expired || woken || decision.is_some() || !steps.is_empty();

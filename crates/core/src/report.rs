@@ -64,6 +64,9 @@ pub enum Reason {
     StartFailed { times: u32, failure: Failure },
     /// A node under it is gone.
     NodeLost { node: NodeId },
+    /// It runs and reported, and then nothing was heard of it for longer than ten of its iterations take: it seems to hang.
+    /// Nothing is done about it but that nobody counts on its progress until it reports again.
+    Stalled { since: Instant, silent: Duration },
     /// It started, and its training code failed.
     TrainingFailed,
     /// There are as many jobs as can be kept track of.
@@ -98,6 +101,7 @@ impl Reason {
             Reason::BehindHigherPriority { .. } => "BehindHigherPriority",
             Reason::StartFailed { .. } => "StartFailed",
             Reason::NodeLost { .. } => "NodeLost",
+            Reason::Stalled { .. } => "Stalled",
             Reason::TrainingFailed => "TrainingFailed",
             Reason::TooManyJobs { .. } => "TooManyJobs",
             Reason::SchedulerError => "SchedulerError",
@@ -276,6 +280,7 @@ mod tests {
             Reason::SpreadUnsatisfied { members: 2, fit: 1 },
             Reason::WaitingForVictims,
             Reason::BehindHigherPriority { ahead: crate::id::JobId(3) },
+            Reason::Stalled { since: Instant::START, silent: Duration::MINUTE },
             Reason::TrainingFailed,
             Reason::TooManyJobs { most: 1 },
             Reason::SchedulerError,

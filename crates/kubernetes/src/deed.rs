@@ -145,6 +145,8 @@ pub enum EventReason {
     QueueRefused,
     /// What a pod says of its progress cannot be understood.
     ProgressIgnored,
+    /// Nothing was heard of a job's progress for so long that it seems to hang.
+    Stalled,
 }
 
 /// An object that declares a gang or a queue. Without a namespace, it belongs to the whole cluster.

@@ -18,6 +18,7 @@ mod rebuild;
 mod reports;
 mod resize;
 mod roster;
+mod stalled;
 mod steps;
 #[cfg(test)]
 #[expect(clippy::needless_pass_by_value, reason = "`json!` borrows what reads best as it is given")]
@@ -122,6 +123,8 @@ pub struct World {
     train_jobs: BTreeMap<TrainKey, Report>,
     /// What was said of jobs with deadlines.
     told: BTreeMap<JobId, Told>,
+    /// Jobs that seem to hang, with since when, of which that was said.
+    stalled: BTreeMap<JobId, Instant>,
     /// Cores that kubelets have been asked for.
     awaited: BTreeMap<Uid, Awaited>,
     next_ticket: u64,
@@ -169,6 +172,7 @@ impl World {
             errands: BTreeMap::new(),
             train_jobs: BTreeMap::new(),
             told: BTreeMap::new(),
+            stalled: BTreeMap::new(),
             awaited: BTreeMap::new(),
             next_ticket: 1,
             deeds: Vec::new(),
@@ -228,6 +232,7 @@ impl World {
                 self.complain_of_queues();
                 let said = self.say_what_waits(now);
                 self.say_who_is_in_time(now);
+                self.say_who_hangs();
                 self.stirred = !(self.write_queue_statuses(now) && said);
             }
         }

@@ -321,6 +321,10 @@ pub fn sentence(reason: &Reason, names: &impl Names) -> String {
             )
         }
         Reason::NodeLost { node } => format!("node `{}` under it is gone", names.node(*node)),
+        Reason::Stalled { silent, .. } => format!(
+            "nothing was heard of it for {silent}, longer than ten of its iterations take: it seems to hang, and nobody counts \
+             on it until it reports again; see what its members do, and stop it if they do nothing"
+        ),
         Reason::TrainingFailed => "it started, and its training code failed".into(),
         Reason::TooManyJobs { most } => {
             format!("there are {most} jobs already, as many as can be kept track of")

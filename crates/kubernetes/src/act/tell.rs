@@ -189,6 +189,7 @@ impl EventReason {
             Self::Preempted => "Preempted",
             Self::QueueRefused => "QueueRefused",
             Self::ProgressIgnored => "ProgressIgnored",
+            Self::Stalled => "Stalled",
         }
     }
 
@@ -198,14 +199,14 @@ impl EventReason {
             Self::FailedScheduling => "Scheduling",
             Self::Preempted => "Preempting",
             Self::QueueRefused => "Sharing",
-            Self::ProgressIgnored => "Watching",
+            Self::ProgressIgnored | Self::Stalled => "Watching",
         }
     }
 
     fn kind(self) -> &'static str {
         match self {
             Self::Scheduled | Self::Preempted => "Normal",
-            Self::FailedScheduling | Self::QueueRefused | Self::ProgressIgnored => "Warning",
+            Self::FailedScheduling | Self::QueueRefused | Self::ProgressIgnored | Self::Stalled => "Warning",
         }
     }
 }

@@ -1,0 +1,52 @@
+//! What is not well: jobs that hang.
+
+use std::path::Path;
+
+use metronome_core::policy::Policy;
+use metronome_core::report::Reason;
+use metronome_core::units::{Duration, Instant};
+use metronome_sim::outcome::{Fate, Outcome};
+use metronome_sim::scenario::Scenario;
+use metronome_sim::world::{self, RunOptions};
+
+/// Two nodes of eight cores, and jobs that report every ten seconds and take a few minutes.
+fn with_faults(faults: &str) -> Scenario {
+    let head = "apiVersion: metronome.dev/v1alpha1\nkind:";
+    let text = format!(
+        "{head} Cluster\nmetadata: {{name: lab}}\nspec: {{nodes: [{{count: 2, cpu: 8}}]}}\n---\n\
+         {head} Workload\nmetadata: {{name: it}}\nspec: {{jobs: 6, arrivals: {{within: 1m}}, faults: [{faults}], \
+         checkpoint: {{takes: 1s, restart: 1s}}, \
+         learners: {{asks: [500m], uses: [8], work: [{{share: 1, takes: {{median: 1000s}}}}]}}}}\n"
+    );
+    Scenario::read_from(text.as_bytes(), "lab.yaml", Path::new("")).unwrap()
+}
+
+fn run(scenario: &Scenario) -> Outcome {
+    let policy = Policy::named("metronome").unwrap();
+    let outcome = world::run(scenario, RunOptions::new(policy), &|_| {});
+    assert_eq!((outcome.alarms, &outcome.violations[..]), (0, &[][..]));
+    outcome
+}
+
+#[test]
+fn a_job_that_hangs_is_reported_and_holds_nobody_else_up() {
+    let outcome = run(&with_faults("{job: it-0, at: 90s}"));
+    let (hung, others) = outcome.jobs.split_first().unwrap();
+    assert_eq!(hung.fate, Fate::Unfinished);
+    let Some(Reason::Stalled { since, silent }) = hung.wait_reason else { panic!("{:?}", hung.wait_reason) };
+    assert!(Instant::from_secs(70) <= since && since <= Instant::from_secs(90), "{since:?}");
+    assert!(silent > Duration::MINUTE);
+    assert!(others.iter().all(|job| job.fate == Fate::Completed));
+    let without = run(&with_faults(""));
+    let last =
+        |jobs: &[metronome_sim::outcome::JobOutcome]| jobs.iter().filter_map(|job| job.end).max().unwrap();
+    assert!(last(others) <= last(&without.jobs), "its cores are free for others");
+}
+
+#[test]
+fn a_job_that_goes_on_after_a_while_completes() {
+    let outcome = run(&with_faults("{job: it-0, at: 90s, for: 10m}"));
+    assert!(outcome.jobs.iter().all(|job| job.fate == Fate::Completed));
+    let (late, well) = (outcome.jobs[0].end.unwrap(), run(&with_faults("")).jobs[0].end.unwrap());
+    assert!(late > well, "{late:?} after {well:?}");
+}
