@@ -28,6 +28,8 @@ pub enum NodeState {
     Ready,
     /// Keeps what it runs and takes nothing new.
     Cordoned,
+    /// The same, for a while, because several jobs failed there.
+    Avoided,
     /// Not heard of: what it ran is lost.
     Gone,
 }

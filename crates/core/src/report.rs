@@ -173,6 +173,9 @@ pub struct Explanation {
     /// Where most of its members would find room now, if it waits for some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,
+    /// Nodes that it might use and that are avoided, if it waits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub avoided: Vec<NotUsed>,
     /// Where it runs, or shall run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Assignment>,
@@ -182,6 +185,15 @@ pub struct Explanation {
     /// What it has reported of its training, if it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learned: Option<Learned>,
+}
+
+/// A node that takes nothing new for so long, because these jobs failed there and nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotUsed {
+    pub node: NodeId,
+    pub failed: Vec<Name>,
+    pub lasts: Duration,
 }
 
 /// What a job has reported of its training, and where that leads.

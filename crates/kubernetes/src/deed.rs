@@ -145,6 +145,8 @@ pub enum EventReason {
     QueueRefused,
     /// What a pod says of its progress cannot be understood.
     ProgressIgnored,
+    /// Several jobs failed on a node, and it takes nothing new for a while.
+    NodeAvoided,
     /// Nothing was heard of a job's progress for so long that it seems to hang.
     Stalled,
 }

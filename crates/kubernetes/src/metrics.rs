@@ -53,6 +53,7 @@ pub struct Metrics {
     pub pending_jobs: Family<Waiting, Gauge>,
     pub pending_gangs: Family<Waiting, Gauge>,
     pub stalled_jobs: Gauge,
+    pub avoided_nodes: Gauge,
     pub intents_open: Gauge,
     pub leader: Gauge,
     pub binding_enabled: Gauge,
@@ -88,6 +89,8 @@ impl Default for Metrics {
             pending_gangs: book.enter("pending_gangs", "Gangs that wait, by reason"),
             stalled_jobs: book
                 .enter("stalled_jobs", "Jobs that run and seem to hang: nothing is heard of them"),
+            avoided_nodes: book
+                .enter("avoided_nodes", "Nodes that take nothing new because several jobs failed there"),
             intents_open: book
                 .enter("intents_open", "Gangs whose intent is recorded and not yet carried out"),
             leader: book.enter("leader", "1 where this replica leads"),

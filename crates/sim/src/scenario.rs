@@ -190,6 +190,8 @@ pub enum Departures {
 pub enum Fault {
     /// A node is gone at `at` and comes back after `lasts`, if it does.
     Node { node: NodeId, at: Instant, lasts: Option<Duration> },
+    /// Members that are started on a node fail from `at` on, for so long or for ever.
+    Spoilt { node: NodeId, at: Instant, lasts: Option<Duration> },
     /// A cable carries only `rate` in each direction from `at` on, for so long or for ever; nothing, if no rate is said.
     Link { links: [LinkId; 2], at: Instant, lasts: Option<Duration>, rate: Option<Bandwidth> },
     /// A job does and says nothing from `at` on, if it trains then, for so long or until it is started anew.

@@ -141,6 +141,8 @@ struct World<'a> {
     owners: IdVec<JobId, Owner>,
     books: Books,
     gone: IdVec<NodeId, bool>,
+    /// Nodes on which members fail that are started there.
+    spoilt: IdVec<NodeId, bool>,
     policy: String,
     seed: u64,
     split: bool,
@@ -207,6 +209,7 @@ impl<'a> World<'a> {
             owners: IdVec::new(),
             books: Books::of(nodes),
             gone: IdVec::filled(false, nodes),
+            spoilt: IdVec::filled(false, nodes),
             policy,
             seed: options.seed,
             split,
@@ -265,6 +268,8 @@ impl<'a> World<'a> {
                 Happening::Arrives(index) => self.arrives(index),
                 Happening::Breaks(node) => self.breaks(node),
                 Happening::IsBack(node) => self.is_back(node),
+                Happening::Spoils(node) => self.spoilt[node] = true,
+                Happening::IsSound(node) => self.spoilt[node] = false,
                 Happening::Hangs(index) => self.hangs(index),
                 Happening::Wakes(index) => self.wakes(index),
                 Happening::LinkChanges { link, rate } => self.link_changes(link, rate),
@@ -597,6 +602,12 @@ fn foresee(fault: &Fault, arrivals: &[Arrival], agenda: &mut Agenda) {
             agenda.add(at, Happening::Breaks(node));
             if let Some(lasts) = lasts {
                 agenda.add(at + lasts, Happening::IsBack(node));
+            }
+        }
+        Fault::Spoilt { node, at, lasts } => {
+            agenda.add(at, Happening::Spoils(node));
+            if let Some(lasts) = lasts {
+                agenda.add(at + lasts, Happening::IsSound(node));
             }
         }
         Fault::Link { links, at, lasts, rate } => {

@@ -1,4 +1,4 @@
-//! What is not well: jobs that hang.
+//! What is not well: jobs that hang, nodes on which members fail.
 
 use std::path::Path;
 
@@ -49,4 +49,42 @@ fn a_job_that_goes_on_after_a_while_completes() {
     assert!(outcome.jobs.iter().all(|job| job.fate == Fate::Completed));
     let (late, well) = (outcome.jobs[0].end.unwrap(), run(&with_faults("")).jobs[0].end.unwrap());
     assert!(late > well, "{late:?} after {well:?}");
+}
+
+/// So many nodes of eight GPUs, of which the first spoils whatever is started there, and jobs of two GPUs.
+fn with_a_spoilt_node(nodes: u32, lasts: &str) -> Outcome {
+    let head = "apiVersion: metronome.dev/v1alpha1\nkind:";
+    let text = format!(
+        "{head} Cluster\nmetadata: {{name: lab}}\nspec: {{nodes: [{{count: {nodes}, gpus: 8}}]}}\n---\n\
+         {head} Workload\nmetadata: {{name: it}}\nspec: {{arrivals: {{at: [0s, 10s, 20s, 1m, 2h, 2h10s]}}, \
+         faults: [{{node: node-0, at: 0s, {lasts} members: fail}}], \
+         job: {{members: 1, resources: {{nvidia.com/gpu: 2}}, work: {{duration: 10m}}}}}}\n"
+    );
+    run(&Scenario::read_from(text.as_bytes(), "lab.yaml", Path::new("")).unwrap())
+}
+
+fn completed(outcome: &Outcome) -> usize {
+    outcome.jobs.iter().filter(|job| job.fate == Fate::Completed).count()
+}
+
+#[test]
+fn a_node_on_which_several_jobs_fail_is_avoided() {
+    let outcome = with_a_spoilt_node(4, "for: 90m,");
+    assert_eq!(completed(&outcome), 6, "three failed there and went elsewhere");
+    let started = |job: usize| outcome.jobs[job].start.unwrap().since(outcome.jobs[job].submit);
+    assert_eq!(started(3), Duration::ZERO, "whoever comes then is not sent there");
+    assert!(started(0) > Duration::ZERO);
+}
+
+#[test]
+fn of_a_few_nodes_none_is_avoided() {
+    assert_eq!(completed(&with_a_spoilt_node(3, "for: 90m,")), 2, "those who come when it is well again");
+}
+
+#[test]
+fn a_node_is_avoided_for_a_while_and_tried_again() {
+    let outcome = with_a_spoilt_node(4, "");
+    let waited: Vec<bool> = outcome.jobs.iter().map(|job| job.start != Some(job.submit)).collect();
+    // After an hour it is tried again; two failures alone do not count against it.
+    assert_eq!(waited[4..], [true, true]);
 }

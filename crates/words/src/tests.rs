@@ -154,10 +154,20 @@ fn waiting() -> Explanation {
         priority: Priority::NORMAL,
         ahead: vec![ahead("a", Priority::HIGH), ahead("b", Priority::NORMAL), ahead("c", Priority(7))],
         best: Some(Best { level: Level(0), domain: Arc::from("rack-1"), fit: 2, members: 4 }),
+        avoided: Vec::new(),
         assignment: None,
         due: None,
         learned: None,
     }
+}
+
+#[test]
+fn a_job_that_waits_hears_of_nodes_that_are_avoided() {
+    let failed = ["a", "b", "c"].map(Arc::from).to_vec();
+    let avoided = vec![NotUsed { node: NodeId(4), failed, lasts: Duration::from_secs(600) }];
+    let text = lines(&Explanation { avoided, ..waiting() }, &Numbered);
+    let said = "avoided    node `node-4` takes nothing new for 10m: these failed there and nowhere else: `a`, `b`, `c`\n";
+    assert!(text.contains(said), "{text}");
 }
 
 #[test]

@@ -71,6 +71,11 @@ pub enum Event {
         job: JobId,
         sample: Sample,
     },
+    /// A member failed on a node. Whoever is told apart by `of` is one job, however often it is tried again.
+    MemberFailed {
+        node: NodeId,
+        of: Name,
+    },
     NodeAdded(NodeSpec),
     /// Has something else now: all but its name may differ. What runs there stays, even if there is too much of it.
     NodeChanged {

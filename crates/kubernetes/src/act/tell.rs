@@ -190,6 +190,7 @@ impl EventReason {
             Self::QueueRefused => "QueueRefused",
             Self::ProgressIgnored => "ProgressIgnored",
             Self::Stalled => "Stalled",
+            Self::NodeAvoided => "NodeAvoided",
         }
     }
 
@@ -199,14 +200,18 @@ impl EventReason {
             Self::FailedScheduling => "Scheduling",
             Self::Preempted => "Preempting",
             Self::QueueRefused => "Sharing",
-            Self::ProgressIgnored | Self::Stalled => "Watching",
+            Self::ProgressIgnored | Self::Stalled | Self::NodeAvoided => "Watching",
         }
     }
 
     fn kind(self) -> &'static str {
         match self {
             Self::Scheduled | Self::Preempted => "Normal",
-            Self::FailedScheduling | Self::QueueRefused | Self::ProgressIgnored | Self::Stalled => "Warning",
+            Self::FailedScheduling
+            | Self::QueueRefused
+            | Self::ProgressIgnored
+            | Self::Stalled
+            | Self::NodeAvoided => "Warning",
         }
     }
 }

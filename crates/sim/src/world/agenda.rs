@@ -12,6 +12,9 @@ use metronome_core::units::{Bandwidth, Duration, Instant};
 pub(super) enum Happening {
     Breaks(NodeId),
     IsBack(NodeId),
+    /// Members that are started on a node fail from now on, or no longer do.
+    Spoils(NodeId),
+    IsSound(NodeId),
     /// A training does nothing any more, and then again.
     Hangs(usize),
     Wakes(usize),
@@ -62,7 +65,11 @@ impl Happening {
         match self {
             Self::Breaks(_) => 0,
             Self::IsBack(_) => 1,
-            Self::LinkChanges { .. } | Self::Hangs(_) | Self::Wakes(_) => 2,
+            Self::Spoils(_)
+            | Self::IsSound(_)
+            | Self::LinkChanges { .. }
+            | Self::Hangs(_)
+            | Self::Wakes(_) => 2,
             Self::Finishes { .. } => 3,
             Self::StepComes(_) => 4,
             Self::StepEnds { .. } => 5,

@@ -8,7 +8,7 @@ use super::links;
 use crate::near::meant_or_known;
 use crate::scenario::documents::{FaultShape, StepsShape};
 use crate::scenario::error::{Problem, quoted};
-use crate::scenario::values::{Placed, Text, name, quantity, quantity_or_none, share};
+use crate::scenario::values::{Placed, Text, name, quantity, quantity_or_none, share, word};
 use crate::scenario::{Fault, Source};
 
 pub(super) fn faults(written: &[Spanned<FaultShape>], cluster: &Cluster) -> Result<Vec<Fault>, Problem> {
@@ -19,15 +19,23 @@ pub(super) fn faults(written: &[Spanned<FaultShape>], cluster: &Cluster) -> Resu
 }
 
 fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Problem> {
-    let FaultShape { node, link, job, rate, at, lasts, steps } = &written.value;
+    let FaultShape { node, link, job, members, rate, at, lasts, steps } = &written.value;
     let when = |what: &dyn Fn() -> Problem| match at {
         Some(at) => Ok((Instant::START + quantity(at)?, lasts.as_ref().map(quantity).transpose()?)),
         None => Err(what().with_hint("add `at: 10s`")),
     };
+    if members.is_some() && node.is_none() {
+        return Err(written.problem("members fail on a node").with_hint("add `node: node-0`"));
+    }
     match (node, link, job, steps) {
         (Some(node), None, None, None) if rate.is_none() => {
             let (at, lasts) = when(&|| node.problem("it is not said when the node goes"))?;
-            Ok(Fault::Node { node: links::find_node(node, cluster)?, at, lasts })
+            let node = links::find_node(node, cluster)?;
+            match members {
+                Some(text) => word(text, "word for what members do", &[("fail", ())])
+                    .map(|()| Fault::Spoilt { node, at, lasts }),
+                None => Ok(Fault::Node { node, at, lasts }),
+            }
         }
         (None, Some(link), None, None) => {
             let (at, lasts) = when(&|| link.problem("it is not said when the link fails"))?;
@@ -44,7 +52,7 @@ fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Prob
             broken_steps(steps)
         }
         _ => Err(written.problem(
-            "a fault is one of {node, at, for}, {link: {from, to}, at, for, rate}, {job, at, for} and \
+            "a fault is one of {node, at, for, members}, {link: {from, to}, at, for, rate}, {job, at, for} and \
              {steps: {fail, late, lost, delay}}",
         )),
     }
