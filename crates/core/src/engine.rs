@@ -158,6 +158,7 @@ impl Engine {
             Event::NodeLost(node) => self.node_turned(node, NodeState::Gone),
             Event::NodeBack(node) => self.node_back(node),
             Event::NodeCordoned(node) => self.node_turned(node, NodeState::Cordoned),
+            Event::NodeDrained { node, until } => self.node_turned(node, NodeState::Draining { until }),
             Event::LinkChanged { link, rate } => self.link_changed(link, rate),
             Event::LoopMeasured { job, profile } => self.loop_measured(job, profile),
             Event::PolicyChanged(policy) => self.policy_changed(policy),

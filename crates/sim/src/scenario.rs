@@ -188,8 +188,8 @@ pub enum Departures {
 /// What goes wrong, on demand.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
-    /// A node is gone at `at` and comes back after `lasts`, if it does.
-    Node { node: NodeId, at: Instant, lasts: Option<Duration> },
+    /// A node is gone at `at`, which is said so long before, and comes back after `lasts`, if it does.
+    Node { node: NodeId, at: Instant, lasts: Option<Duration>, notice: Duration },
     /// Members that are started on a node fail from `at` on, for so long or for ever.
     Spoilt { node: NodeId, at: Instant, lasts: Option<Duration> },
     /// A cable carries only `rate` in each direction from `at` on, for so long or for ever; nothing, if no rate is said.

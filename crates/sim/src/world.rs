@@ -268,6 +268,9 @@ impl<'a> World<'a> {
                 Happening::Arrives(index) => self.arrives(index),
                 Happening::Breaks(node) => self.breaks(node),
                 Happening::IsBack(node) => self.is_back(node),
+                Happening::IsDrained { node, until } => {
+                    self.engine.observe(self.now, Event::NodeDrained { node, until: Some(until) });
+                }
                 Happening::Spoils(node) => self.spoilt[node] = true,
                 Happening::IsSound(node) => self.spoilt[node] = false,
                 Happening::Hangs(index) => self.hangs(index),
@@ -598,7 +601,11 @@ impl<'a> World<'a> {
 /// Puts a fault on the agenda. What befalls steps is left to the dice.
 fn foresee(fault: &Fault, arrivals: &[Arrival], agenda: &mut Agenda) {
     match *fault {
-        Fault::Node { node, at, lasts } => {
+        Fault::Node { node, at, lasts, notice } => {
+            if !notice.is_zero() {
+                let said = Instant(at.0.saturating_sub(notice.0));
+                agenda.add(said, Happening::IsDrained { node, until: at });
+            }
             agenda.add(at, Happening::Breaks(node));
             if let Some(lasts) = lasts {
                 agenda.add(at + lasts, Happening::IsBack(node));

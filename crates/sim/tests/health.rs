@@ -1,4 +1,4 @@
-//! What is not well: jobs that hang, nodes on which members fail.
+//! What is not well: jobs that hang, nodes on which members fail, nodes that are about to go.
 
 use std::path::Path;
 
@@ -87,4 +87,39 @@ fn a_node_is_avoided_for_a_while_and_tried_again() {
     let waited: Vec<bool> = outcome.jobs.iter().map(|job| job.start != Some(job.submit)).collect();
     // After an hour it is tried again; two failures alone do not count against it.
     assert_eq!(waited[4..], [true, true]);
+}
+
+/// Two nodes of eight GPUs, of which the first goes after half an hour for two; a job of four GPUs for so long.
+fn with_a_node_that_goes(notice: &str, takes: &str, checkpoint: &str) -> Outcome {
+    let head = "apiVersion: metronome.dev/v1alpha1\nkind:";
+    let text = format!(
+        "{head} Cluster\nmetadata: {{name: lab}}\nspec: {{nodes: [{{count: 2, gpus: 8}}]}}\n---\n\
+         {head} Workload\nmetadata: {{name: it}}\nspec: {{arrivals: {{at: [0s]}}, \
+         faults: [{{node: node-0, at: 30m, for: 2h{notice}}}], \
+         job: {{members: 1, resources: {{nvidia.com/gpu: 4}}, work: {{duration: {takes}}}{checkpoint}}}}}\n"
+    );
+    run(&Scenario::read_from(text.as_bytes(), "lab.yaml", Path::new("")).unwrap())
+}
+
+const SAVES: &str = ", checkpoint: {takes: 10s, restart: 20s}";
+
+fn moves_and_end(outcome: &Outcome) -> (u32, u64) {
+    (outcome.jobs[0].moves, outcome.jobs[0].end.unwrap().as_secs_f64() as u64)
+}
+
+#[test]
+fn who_can_is_moved_before_its_node_goes() {
+    let told = with_a_node_that_goes(", notice: 10m", "1h", SAVES);
+    assert_eq!(moves_and_end(&told), (1, 3630), "nothing is lost but the move");
+    let untold = with_a_node_that_goes("", "1h", SAVES);
+    assert_eq!(moves_and_end(&untold).0, 0);
+    assert!(moves_and_end(&untold).1 > 5000, "half an hour is lost");
+}
+
+#[test]
+fn who_cannot_be_moved_or_is_done_before_stays() {
+    let stays = with_a_node_that_goes(", notice: 10m", "1h", "");
+    assert_eq!(moves_and_end(&stays), (0, 5400), "it begins anew");
+    let done = with_a_node_that_goes(", notice: 10m", "25m", SAVES);
+    assert_eq!(moves_and_end(&done), (0, 1500));
 }

@@ -777,12 +777,17 @@ fn faults_name_what_there_is() {
             ":11:44: unknown word for what members do `dance`",
             Some("known are fail"),
         ),
+        (
+            faults("{steps: {fail: 1%}, notice: 5m}"),
+            ":11:40: only of a node that goes it is said before that it will",
+            None,
+        ),
         (faults("{at: 1s, members: fail}"), ":11:12: members fail on a node", Some("add `node: node-0`")),
         (faults("{steps: {late: 1%}}"), ":11:20: steps come late by nothing", Some("add `delay: 10s`")),
         (faults("{steps: {fail: 60%, lost: 60%}}"), ":11:20: the chances of a step sum to more than 1", None),
         (
             faults("{at: 1s}"),
-            ":11:12: a fault is one of {node, at, for, members}, {link: {from, to}, at, for, rate}, {job, at, for} and \
+            ":11:12: a fault is one of {node, at, for, notice, members}, {link: {from, to}, at, for, rate}, {job, at, for} and \
              {steps: {fail, late, lost, delay}}",
             None,
         ),

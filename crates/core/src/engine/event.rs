@@ -85,6 +85,12 @@ pub enum Event {
     NodeLost(NodeId),
     NodeBack(NodeId),
     NodeCordoned(NodeId),
+    /// Takes nothing new, and will go: then, or once nothing runs there.
+    NodeDrained {
+        node: NodeId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Instant>,
+    },
     /// A link carries more or less than before, as measured or said by whoever runs it; nothing at all, if the rate is
     /// zero. Paths stay as they are: jobs whose bytes cross a link that is down wait for it.
     LinkChanged {

@@ -12,6 +12,11 @@ use metronome_core::units::{Bandwidth, Duration, Instant};
 pub(super) enum Happening {
     Breaks(NodeId),
     IsBack(NodeId),
+    /// It is said that a node will be gone then.
+    IsDrained {
+        node: NodeId,
+        until: Instant,
+    },
     /// Members that are started on a node fail from now on, or no longer do.
     Spoils(NodeId),
     IsSound(NodeId),
@@ -65,7 +70,8 @@ impl Happening {
         match self {
             Self::Breaks(_) => 0,
             Self::IsBack(_) => 1,
-            Self::Spoils(_)
+            Self::IsDrained { .. }
+            | Self::Spoils(_)
             | Self::IsSound(_)
             | Self::LinkChanges { .. }
             | Self::Hangs(_)

@@ -218,6 +218,7 @@ pub(crate) struct FaultShape {
     pub(crate) link: Option<Spanned<EndsShape>>,
     pub(crate) job: Option<Text>,
     pub(crate) members: Option<Text>,
+    pub(crate) notice: Option<Text>,
     pub(crate) rate: Option<Text>,
     pub(crate) at: Option<Text>,
     #[serde(rename = "for")]

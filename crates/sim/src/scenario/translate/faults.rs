@@ -19,13 +19,16 @@ pub(super) fn faults(written: &[Spanned<FaultShape>], cluster: &Cluster) -> Resu
 }
 
 fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Problem> {
-    let FaultShape { node, link, job, members, rate, at, lasts, steps } = &written.value;
+    let FaultShape { node, link, job, members, notice, rate, at, lasts, steps } = &written.value;
     let when = |what: &dyn Fn() -> Problem| match at {
         Some(at) => Ok((Instant::START + quantity(at)?, lasts.as_ref().map(quantity).transpose()?)),
         None => Err(what().with_hint("add `at: 10s`")),
     };
     if members.is_some() && node.is_none() {
         return Err(written.problem("members fail on a node").with_hint("add `node: node-0`"));
+    }
+    if let Some(text) = notice.as_ref().filter(|_| node.is_none() || members.is_some()) {
+        return Err(text.problem("only of a node that goes it is said before that it will"));
     }
     match (node, link, job, steps) {
         (Some(node), None, None, None) if rate.is_none() => {
@@ -34,7 +37,7 @@ fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Prob
             match members {
                 Some(text) => word(text, "word for what members do", &[("fail", ())])
                     .map(|()| Fault::Spoilt { node, at, lasts }),
-                None => Ok(Fault::Node { node, at, lasts }),
+                None => Ok(Fault::Node { node, at, lasts, notice: quantity_or_none(notice.as_ref())? }),
             }
         }
         (None, Some(link), None, None) => {
@@ -52,7 +55,7 @@ fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Prob
             broken_steps(steps)
         }
         _ => Err(written.problem(
-            "a fault is one of {node, at, for, members}, {link: {from, to}, at, for, rate}, {job, at, for} and \
+            "a fault is one of {node, at, for, notice, members}, {link: {from, to}, at, for, rate}, {job, at, for} and \
              {steps: {fail, late, lost, delay}}",
         )),
     }
