@@ -9,7 +9,7 @@ use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
 
 use crate::id::{CounterId, DomainId, GpuTypeId, Id, IdVec, NodeId, NodeSetId};
-use crate::units::Resources;
+use crate::units::{Instant, Resources};
 
 pub use fabric::{Fabric, FabricError, Link, Path, Vertex};
 pub use node_set::NodeSet;
@@ -28,6 +28,13 @@ pub enum NodeState {
     Ready,
     /// Keeps what it runs and takes nothing new.
     Cordoned,
+    /// The same, for a while, because several jobs failed there.
+    Avoided,
+    /// The same, and it is about to go, then or once nothing runs there: whoever can goes elsewhere in time.
+    Draining {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Instant>,
+    },
     /// Not heard of: what it ran is lost.
     Gone,
 }

@@ -10,6 +10,7 @@ mod groups;
 mod index;
 mod learning;
 mod links;
+mod mishaps;
 mod nodes;
 mod outcomes;
 mod queues;
@@ -151,11 +152,13 @@ impl Engine {
             Event::StepFailed { job, step, failure } => self.step_failed(job, step, failure),
             Event::Worked { job, executed } => self.worked(job, executed),
             Event::Progress { job, sample } => self.reported(job, sample),
+            Event::MemberFailed { node, of } => self.member_failed(node, of),
             Event::NodeAdded(spec) => self.node_added(&spec),
             Event::NodeChanged { node, spec } => self.node_changed(node, &spec),
             Event::NodeLost(node) => self.node_turned(node, NodeState::Gone),
-            Event::NodeBack(node) => self.node_turned(node, NodeState::Ready),
+            Event::NodeBack(node) => self.node_back(node),
             Event::NodeCordoned(node) => self.node_turned(node, NodeState::Cordoned),
+            Event::NodeDrained { node, until } => self.node_turned(node, NodeState::Draining { until }),
             Event::LinkChanged { link, rate } => self.link_changed(link, rate),
             Event::LoopMeasured { job, profile } => self.loop_measured(job, profile),
             Event::PolicyChanged(policy) => self.policy_changed(policy),
@@ -199,7 +202,11 @@ impl Engine {
     fn poll_once(&mut self, now: Instant) -> (Option<Polled>, Checked<Vec<Step>>) {
         self.advance(now);
         let expired = self.expire_steps();
-        let woken = self.end_back_offs() | self.ripen() | self.end_reservations();
+        let woken = self.end_back_offs()
+            | self.ripen()
+            | self.end_reservations()
+            | self.miss_the_silent()
+            | self.end_avoidance();
         let decision = self.is_due().then(|| self.cycle());
         let steps = self.ready_steps();
         let acted = expired || woken || decision.is_some() || !steps.is_empty();
@@ -211,7 +218,7 @@ impl Engine {
     pub fn next_wake(&self) -> Option<Instant> {
         let due = self.state.dirty.then(|| self.earliest_cycle());
         let woken = self.state.wake.map(|wake| self.not_too_soon(wake));
-        let timers = [due, woken, self.index.next_timer()];
+        let timers = [due, woken, self.index.next_timer(), self.state.mishaps.next_end()];
         timers.into_iter().flatten().min()
     }
 

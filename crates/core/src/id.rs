@@ -235,6 +235,10 @@ impl<I: Id, T> Window<I, T> {
             .enumerate()
             .filter_map(move |(offset, item)| Some((I::from_index(first + offset), item.as_deref()?)))
     }
+
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.items.iter_mut().filter_map(|item| item.as_deref_mut())
+    }
 }
 
 impl<I: Id, T> Default for Window<I, T> {

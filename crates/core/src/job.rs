@@ -288,15 +288,15 @@ fn is_none(count: &u32) -> bool {
 }
 
 impl Job {
-    /// What is left to do, as time alone; unknown where the work is.
+    /// What is left to do, as time alone; unknown where the work is. While a job seems to hang it does not become less.
     pub fn remaining(&self, now: Instant) -> Option<Duration> {
-        self.spec.work.alone.map(|alone| alone - self.progress.executed(now))
+        self.spec.work.alone.map(|alone| alone - self.progress.counted_on(now))
     }
 
     /// The same as far as can be told by now: by how far its iterations have come, if it reports them, else as declared.
     pub fn foreseen(&self, now: Instant) -> Option<Duration> {
         match self.progress.all_work(&self.spec) {
-            Some(judged) => Some(judged - self.progress.executed(now)),
+            Some(judged) => Some(judged - self.progress.counted_on(now)),
             None => self.remaining(now),
         }
     }

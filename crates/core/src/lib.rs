@@ -18,6 +18,7 @@ pub mod job;
 pub mod journal;
 pub mod lane;
 pub mod meetings;
+pub mod mishaps;
 pub mod network;
 pub mod plan;
 pub mod policy;

@@ -4,6 +4,7 @@ mod category;
 mod curve;
 mod history;
 mod learning;
+mod pulse;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,7 @@ use crate::units::{Cpu, Duration, GpuTime, Gpus, Instant, Iterations};
 pub use category::Category;
 pub(crate) use category::{Bounds, CHECKED_EVERY};
 pub use learning::{Learning, Predicted};
+use pulse::Pulse;
 
 /// One report from training code.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -123,6 +125,9 @@ pub struct Progress {
     /// What it learns, if it says so.
     #[serde(default, skip_serializing_if = "Learning::is_nothing")]
     pub learning: Learning,
+    /// How often it is heard of.
+    #[serde(default, skip_serializing_if = "Pulse::is_nothing")]
+    pulse: Pulse,
 }
 
 /// For serde: what is left out means this.
@@ -136,6 +141,28 @@ impl Progress {
         match self.running {
             Some((since, _)) => self.executed + self.pace.work(now.since(since)),
             None => self.executed,
+        }
+    }
+
+    /// Work done as far as it is counted on: of a job that hangs, what was done when it was last heard of.
+    pub fn counted_on(&self, now: Instant) -> Duration {
+        self.executed(self.silent_since(now).unwrap_or(now))
+    }
+
+    /// Since when nothing was heard of it, if it runs and was silent for so long that it seems to hang.
+    pub fn silent_since(&self, now: Instant) -> Option<Instant> {
+        self.running.and_then(|_| self.pulse.silent_since(now))
+    }
+
+    /// From when on it seems to hang, unless it is heard of before.
+    pub(crate) fn hangs_from(&self) -> Option<Instant> {
+        self.running.and_then(|_| self.pulse.hangs_from())
+    }
+
+    /// Nobody will hear of it from now on: its silence means nothing, unless it hangs already.
+    pub(crate) fn is_out_of_earshot(&mut self, now: Instant) {
+        if self.silent_since(now).is_none() {
+            self.pulse.begins_anew();
         }
     }
 
@@ -178,6 +205,7 @@ impl Progress {
         self.stops(now);
         self.running = Some((now, gpus));
         self.pace = pace;
+        self.pulse.begins_anew();
     }
 
     pub(crate) fn stops(&mut self, now: Instant) {
@@ -205,6 +233,8 @@ impl Progress {
 
     /// Takes a report unless it is older than the newest, or says nothing that is a number. One from the future is of now.
     pub(crate) fn reported(&mut self, now: Instant, sample: Sample, spec: &JobSpec, beside: Beside) {
+        // Whatever its own clock says, who has come further is alive.
+        self.pulse.hears(now, sample.iterations);
         let sample = Sample { at: sample.at.min(now), ..sample };
         let newer =
             self.latest.is_none_or(|latest| sample.at >= latest.at && sample.iterations >= latest.iterations);
@@ -328,6 +358,46 @@ mod tests {
         report(sample(90, 120, f64::NAN));
         let latest = progress.latest.unwrap();
         assert_eq!((latest.loss, latest.at), (None, Instant::from_secs(12)));
+    }
+
+    /// Reports every ten seconds up to two minutes, and then what `next` says at three.
+    fn fallen_silent(next: Option<Sample>) -> Progress {
+        let (spec, mut progress) = (spec(Work::default()), Progress::default());
+        progress.starts(Instant::START, Gpus::ZERO, Pace::PLAIN);
+        let mut report = |now, sample| progress.reported(Instant::from_secs(now), sample, &spec, BESIDE);
+        (1..=12).for_each(|k| report(k * 10, sample(k * 10, k)));
+        if let Some(next) = next {
+            report(180, next);
+        }
+        progress
+    }
+
+    fn sample(at: u64, iterations: u64) -> Sample {
+        Sample { at: Instant::from_secs(at), iterations: Iterations(iterations), loss: None, used: None }
+    }
+
+    #[test]
+    fn who_falls_silent_for_ten_iterations_seems_to_hang() {
+        let progress = fallen_silent(None);
+        assert_eq!(progress.hangs_from(), Some(Instant::from_secs(220)));
+        assert_eq!(progress.silent_since(Instant::from_secs(219)), None);
+        let later = Instant::from_secs(1000);
+        assert_eq!(progress.silent_since(later), Some(Instant::from_secs(120)));
+        assert_eq!(progress.counted_on(later), Duration::from_secs(120));
+        let mut stopped = progress.clone();
+        stopped.stops(later);
+        assert_eq!(stopped.silent_since(later), None, "who does not run does not hang");
+    }
+
+    #[test]
+    fn only_who_has_come_further_is_alive_whatever_its_clock_says() {
+        let hangs = |next| fallen_silent(Some(next)).hangs_from() == Some(Instant::from_secs(220));
+        assert!(hangs(sample(180, 12)), "the same again");
+        assert!(hangs(sample(180, 5)), "something old");
+        assert!(hangs(sample(9_999, 12)), "the same from the future");
+        assert!(!hangs(sample(3, 13)), "its clock was set back");
+        assert!(!hangs(sample(9_999, 13)), "its clock was set forward");
+        assert!(!hangs(Sample { loss: Some(f64::NAN), ..sample(180, 13) }), "its loss is no number");
     }
 
     const BESIDE: Beside = Beside { of: Cpu::cores(16), bounds: Bounds::PUBLISHED };

@@ -64,6 +64,9 @@ pub enum Reason {
     StartFailed { times: u32, failure: Failure },
     /// A node under it is gone.
     NodeLost { node: NodeId },
+    /// It runs and reported, and then nothing was heard of it for longer than ten of its iterations take: it seems to hang.
+    /// Nothing is done about it but that nobody counts on its progress until it reports again.
+    Stalled { since: Instant, silent: Duration },
     /// It started, and its training code failed.
     TrainingFailed,
     /// There are as many jobs as can be kept track of.
@@ -98,6 +101,7 @@ impl Reason {
             Reason::BehindHigherPriority { .. } => "BehindHigherPriority",
             Reason::StartFailed { .. } => "StartFailed",
             Reason::NodeLost { .. } => "NodeLost",
+            Reason::Stalled { .. } => "Stalled",
             Reason::TrainingFailed => "TrainingFailed",
             Reason::TooManyJobs { .. } => "TooManyJobs",
             Reason::SchedulerError => "SchedulerError",
@@ -169,6 +173,9 @@ pub struct Explanation {
     /// Where most of its members would find room now, if it waits for some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,
+    /// Nodes that it might use and that are avoided, if it waits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub avoided: Vec<NotUsed>,
     /// Where it runs, or shall run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Assignment>,
@@ -178,6 +185,15 @@ pub struct Explanation {
     /// What it has reported of its training, if it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learned: Option<Learned>,
+}
+
+/// A node that takes nothing new for so long, because these jobs failed there and nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotUsed {
+    pub node: NodeId,
+    pub failed: Vec<Name>,
+    pub lasts: Duration,
 }
 
 /// What a job has reported of its training, and where that leads.
@@ -276,6 +292,7 @@ mod tests {
             Reason::SpreadUnsatisfied { members: 2, fit: 1 },
             Reason::WaitingForVictims,
             Reason::BehindHigherPriority { ahead: crate::id::JobId(3) },
+            Reason::Stalled { since: Instant::START, silent: Duration::MINUTE },
             Reason::TrainingFailed,
             Reason::TooManyJobs { most: 1 },
             Reason::SchedulerError,

@@ -164,7 +164,7 @@ impl Room {
     fn fit_on(&self, cluster: &Cluster, node: NodeId, shape: &Shape) -> u32 {
         match cluster.node(node).state {
             NodeState::Ready => self.taken.fit(cluster, node, shape),
-            NodeState::Cordoned | NodeState::Gone => 0,
+            NodeState::Cordoned | NodeState::Avoided | NodeState::Draining { .. } | NodeState::Gone => 0,
         }
     }
 

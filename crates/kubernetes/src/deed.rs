@@ -145,6 +145,10 @@ pub enum EventReason {
     QueueRefused,
     /// What a pod says of its progress cannot be understood.
     ProgressIgnored,
+    /// Several jobs failed on a node, and it takes nothing new for a while.
+    NodeAvoided,
+    /// Nothing was heard of a job's progress for so long that it seems to hang.
+    Stalled,
 }
 
 /// An object that declares a gang or a queue. Without a namespace, it belongs to the whole cluster.

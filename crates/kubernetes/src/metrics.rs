@@ -52,6 +52,8 @@ pub struct Metrics {
     pub cycle_seconds: Histogram,
     pub pending_jobs: Family<Waiting, Gauge>,
     pub pending_gangs: Family<Waiting, Gauge>,
+    pub stalled_jobs: Gauge,
+    pub avoided_nodes: Gauge,
     pub intents_open: Gauge,
     pub leader: Gauge,
     pub binding_enabled: Gauge,
@@ -85,6 +87,10 @@ impl Default for Metrics {
             cycle_seconds: book.times("cycle_seconds", "Time one decision took"),
             pending_jobs: book.enter("pending_jobs", "Jobs that wait, by reason"),
             pending_gangs: book.enter("pending_gangs", "Gangs that wait, by reason"),
+            stalled_jobs: book
+                .enter("stalled_jobs", "Jobs that run and seem to hang: nothing is heard of them"),
+            avoided_nodes: book
+                .enter("avoided_nodes", "Nodes that take nothing new because several jobs failed there"),
             intents_open: book
                 .enter("intents_open", "Gangs whose intent is recorded and not yet carried out"),
             leader: book.enter("leader", "1 where this replica leads"),

@@ -10,6 +10,7 @@ mod crew;
 mod declared;
 mod foretell;
 mod gangs;
+mod mishaps;
 mod muster;
 mod observe;
 mod pods;
@@ -18,6 +19,7 @@ mod rebuild;
 mod reports;
 mod resize;
 mod roster;
+mod stalled;
 mod steps;
 #[cfg(test)]
 #[expect(clippy::needless_pass_by_value, reason = "`json!` borrows what reads best as it is given")]
@@ -30,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use metronome_core::cluster::Cluster;
 use metronome_core::engine::{self, Engine};
-use metronome_core::id::{IdVec, JobId};
+use metronome_core::id::{IdVec, JobId, NodeId};
 use metronome_core::journal::Journal;
 use metronome_core::policy::Policy;
 use metronome_core::queue::Queue;
@@ -122,6 +124,10 @@ pub struct World {
     train_jobs: BTreeMap<TrainKey, Report>,
     /// What was said of jobs with deadlines.
     told: BTreeMap<JobId, Told>,
+    /// Jobs that seem to hang, with since when, of which that was said.
+    stalled: BTreeMap<JobId, Instant>,
+    /// Nodes that are avoided, of which that was said.
+    avoided: BTreeSet<NodeId>,
     /// Cores that kubelets have been asked for.
     awaited: BTreeMap<Uid, Awaited>,
     next_ticket: u64,
@@ -169,6 +175,8 @@ impl World {
             errands: BTreeMap::new(),
             train_jobs: BTreeMap::new(),
             told: BTreeMap::new(),
+            stalled: BTreeMap::new(),
+            avoided: BTreeSet::new(),
             awaited: BTreeMap::new(),
             next_ticket: 1,
             deeds: Vec::new(),
@@ -228,6 +236,8 @@ impl World {
                 self.complain_of_queues();
                 let said = self.say_what_waits(now);
                 self.say_who_is_in_time(now);
+                self.say_who_hangs();
+                self.say_what_is_avoided();
                 self.stirred = !(self.write_queue_statuses(now) && said);
             }
         }

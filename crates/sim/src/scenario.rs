@@ -190,12 +190,16 @@ pub enum Departures {
 }
 
 /// What goes wrong, on demand.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
-    /// A node is gone at `at` and comes back after `lasts`, if it does.
-    Node { node: NodeId, at: Instant, lasts: Option<Duration> },
+    /// A node is gone at `at`, which is said so long before, and comes back after `lasts`, if it does.
+    Node { node: NodeId, at: Instant, lasts: Option<Duration>, notice: Duration },
+    /// Members that are started on a node fail from `at` on, for so long or for ever.
+    Spoilt { node: NodeId, at: Instant, lasts: Option<Duration> },
     /// A cable carries only `rate` in each direction from `at` on, for so long or for ever; nothing, if no rate is said.
     Link { links: [LinkId; 2], at: Instant, lasts: Option<Duration>, rate: Option<Bandwidth> },
+    /// A job does and says nothing from `at` on, if it trains then, for so long or until it is started anew.
+    Hang { job: Name, at: Instant, lasts: Option<Duration> },
     /// Each step fails, comes late by up to `delay`, or is lost, with these chances.
     Steps { fail: Share, late: Share, lost: Share, delay: Duration },
 }

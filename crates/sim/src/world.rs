@@ -141,6 +141,8 @@ struct World<'a> {
     owners: IdVec<JobId, Owner>,
     books: Books,
     gone: IdVec<NodeId, bool>,
+    /// Nodes on which members fail that are started there.
+    spoilt: IdVec<NodeId, bool>,
     policy: String,
     seed: u64,
     split: bool,
@@ -191,7 +193,7 @@ impl<'a> World<'a> {
             agenda.add(arrival.at, Happening::Arrives(index));
         }
         for fault in &scenario.faults {
-            foresee(fault, &mut agenda);
+            foresee(fault, &arrivals, &mut agenda);
         }
         Self {
             scenario,
@@ -207,6 +209,7 @@ impl<'a> World<'a> {
             owners: IdVec::new(),
             books: Books::of(nodes),
             gone: IdVec::filled(false, nodes),
+            spoilt: IdVec::filled(false, nodes),
             policy,
             seed: options.seed,
             split,
@@ -265,6 +268,13 @@ impl<'a> World<'a> {
                 Happening::Arrives(index) => self.arrives(index),
                 Happening::Breaks(node) => self.breaks(node),
                 Happening::IsBack(node) => self.is_back(node),
+                Happening::IsDrained { node, until } => {
+                    self.engine.observe(self.now, Event::NodeDrained { node, until: Some(until) });
+                }
+                Happening::Spoils(node) => self.spoilt[node] = true,
+                Happening::IsSound(node) => self.spoilt[node] = false,
+                Happening::Hangs(index) => self.hangs(index),
+                Happening::Wakes(index) => self.wakes(index),
                 Happening::LinkChanges { link, rate } => self.link_changes(link, rate),
                 Happening::StepComes(step) => self.step_comes(step),
                 Happening::StepEnds { step, tells } => self.step_ends(&step, tells),
@@ -394,6 +404,20 @@ impl<'a> World<'a> {
         self.engine.observe(self.now, Event::NodeLost(node));
     }
 
+    /// It holds what it has, and neither trains nor says anything.
+    fn hangs(&mut self, index: usize) {
+        if self.trainings[index].is_training() {
+            self.halt(index, Keeping::Running);
+            self.trainings[index].hangs = true;
+        }
+    }
+
+    fn wakes(&mut self, index: usize) {
+        self.trainings[index].hangs = false;
+        self.train_if_complete(index);
+        self.note(index);
+    }
+
     fn link_changes(&mut self, link: LinkId, rate: Option<Bandwidth>) {
         let rate = self.wires.set_rate(self.now, link, rate);
         let seen = Happening::LinkIsSeen { link, rate, since: self.now };
@@ -429,7 +453,7 @@ impl<'a> World<'a> {
     fn train_if_complete(&mut self, index: usize) {
         let (now, seed) = (self.now, self.seed);
         let training = &mut self.trainings[index];
-        if training.is_training() || !training.is_complete() {
+        if training.is_training() || training.hangs || !training.is_complete() {
             return;
         }
         training.go_on(now, &self.arrivals[index].spec);
@@ -468,6 +492,8 @@ impl<'a> World<'a> {
             if shares {
                 self.share_cores(&nodes);
             }
+        } else if keeping != Keeping::Running {
+            training.is_shaken();
         }
         self.note(index);
     }
@@ -573,12 +599,22 @@ impl<'a> World<'a> {
 }
 
 /// Puts a fault on the agenda. What befalls steps is left to the dice.
-fn foresee(fault: &Fault, agenda: &mut Agenda) {
+fn foresee(fault: &Fault, arrivals: &[Arrival], agenda: &mut Agenda) {
     match *fault {
-        Fault::Node { node, at, lasts } => {
+        Fault::Node { node, at, lasts, notice } => {
+            if !notice.is_zero() {
+                let said = Instant(at.0.saturating_sub(notice.0));
+                agenda.add(said, Happening::IsDrained { node, until: at });
+            }
             agenda.add(at, Happening::Breaks(node));
             if let Some(lasts) = lasts {
                 agenda.add(at + lasts, Happening::IsBack(node));
+            }
+        }
+        Fault::Spoilt { node, at, lasts } => {
+            agenda.add(at, Happening::Spoils(node));
+            if let Some(lasts) = lasts {
+                agenda.add(at + lasts, Happening::IsSound(node));
             }
         }
         Fault::Link { links, at, lasts, rate } => {
@@ -587,6 +623,14 @@ fn foresee(fault: &Fault, agenda: &mut Agenda) {
                 if let Some(lasts) = lasts {
                     agenda.add(at + lasts, Happening::LinkChanges { link, rate: None });
                 }
+            }
+        }
+        Fault::Hang { ref job, at, lasts } => {
+            let named = arrivals.iter().position(|arrival| arrival.spec.name == *job);
+            let index = named.expect("faults name jobs that there are");
+            agenda.add(at, Happening::Hangs(index));
+            if let Some(lasts) = lasts {
+                agenda.add(at + lasts, Happening::Wakes(index));
             }
         }
         Fault::Steps { .. } => {}

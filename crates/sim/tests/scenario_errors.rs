@@ -772,13 +772,37 @@ fn faults_name_what_there_is() {
             ":11:19: there is no node `node-99`",
             Some("did you mean `node-9`?"),
         ),
+        (
+            faults("{node: node-0, at: 1s, members: dance}"),
+            ":11:44: unknown word for what members do `dance`",
+            Some("known are fail"),
+        ),
+        (
+            faults("{steps: {fail: 1%}, notice: 5m}"),
+            ":11:40: only of a node that goes it is said before that it will",
+            None,
+        ),
+        (faults("{at: 1s, members: fail}"), ":11:12: members fail on a node", Some("add `node: node-0`")),
         (faults("{steps: {late: 1%}}"), ":11:20: steps come late by nothing", Some("add `delay: 10s`")),
         (faults("{steps: {fail: 60%, lost: 60%}}"), ":11:20: the chances of a step sum to more than 1", None),
         (
             faults("{at: 1s}"),
-            ":11:12: a fault is one of {node, at, for}, {link: {from, to}, at, for, rate} and {steps: {fail, late, lost, delay}}",
+            ":11:12: a fault is one of {node, at, for, notice, members}, {link: {from, to}, at, for, rate}, {job, at, for} and \
+             {steps: {fail, late, lost, delay}}",
             None,
         ),
+    ]);
+}
+
+#[test]
+fn a_job_that_hangs_is_one_that_there_is() {
+    let faults = |list: &str| {
+        let jobs = "arrivals: {at: [0s]}\n  job: {members: 1, work: {duration: 1m}}";
+        beside_a_cluster("Workload", &format!("  faults: [{list}]\n  {jobs}"))
+    };
+    check(&[
+        (faults("{job: it-1, at: 1s}"), ":11:18: there is no job `it-1`", Some("did you mean `it-0`?")),
+        (faults("{job: it-0}"), ":11:18: it is not said when the job hangs", Some("add `at: 10s`")),
     ]);
 }
 

@@ -115,8 +115,18 @@ fn the_world_takes_and_breaks_what_the_workload_says() {
     assert_eq!(scenario.round, Duration::from_secs(360));
     assert_eq!(scenario.costs, Costs { start: Duration::from_secs(5), stop: Duration::from_millis(500) });
     let expected = [
-        Fault::Node { node: NodeId(3), at: Instant::from_secs(10), lasts: Some(Duration::from_secs(5400)) },
-        Fault::Node { node: NodeId(25), at: Instant::from_secs(86_400), lasts: None },
+        Fault::Node {
+            node: NodeId(3),
+            at: Instant::from_secs(10),
+            lasts: Some(Duration::from_secs(5400)),
+            notice: Duration::ZERO,
+        },
+        Fault::Node {
+            node: NodeId(25),
+            at: Instant::from_secs(86_400),
+            lasts: None,
+            notice: Duration::from_secs(600),
+        },
         Fault::Steps {
             fail: Share(10_000),
             late: Share(10_000),

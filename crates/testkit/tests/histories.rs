@@ -43,6 +43,7 @@ fn random_history(seed: u64) -> Scenario {
             node: NodeId(chance.random_range(0..nodes)),
             at: Instant::from_secs(chance.random_range(0..400)),
             lasts: Some(Duration::from_secs(chance.random_range(1..300))),
+            notice: Duration::from_secs(60 * chance.random_range(0..3)),
         });
     }
     let (fail, late, lost) = history_faults;

@@ -18,6 +18,7 @@ fn eventful() -> Scenario {
         node: metronome_core::id::NodeId(1),
         at: Instant::from_secs(100),
         lasts: Some(Duration::from_secs(120)),
+        notice: Duration::ZERO,
     });
     with_bad_steps(scenario, 40, 60, 30, Duration::from_secs(90))
 }

@@ -42,7 +42,7 @@ fn busy() -> Scenario {
     scenario.costs = Costs { start: Duration::from_secs(3), stop: Duration::from_secs(1) };
     let node = metronome_core::id::NodeId(1);
     let (at, lasts) = (Instant::from_secs(100), Some(Duration::from_secs(60)));
-    scenario.faults.push(Fault::Node { node, at, lasts });
+    scenario.faults.push(Fault::Node { node, at, lasts, notice: Duration::ZERO });
     scenario
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use metronome_core::report::{Ahead, Best, Due, Explanation, Reason};
+use metronome_core::report::{Ahead, Best, Due, Explanation, NotUsed, Reason};
 use metronome_core::timetable::Verdict;
 use metronome_core::units::{Duration, Instant, Resources};
 
@@ -21,6 +21,8 @@ pub struct Document<'a> {
     need: Amounts,
     free: Amounts,
     best: Option<BestText>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    avoided: Vec<AvoidedText>,
     position: Option<usize>,
     priority: i32,
     ahead: Vec<&'a str>,
@@ -64,6 +66,14 @@ struct BestText {
     domain: String,
     fit: u32,
     members: u32,
+}
+
+/// A node that takes nothing new for so long, as these failed there.
+#[derive(Debug, Serialize)]
+struct AvoidedText {
+    node: String,
+    for_s: f64,
+    failed: Vec<String>,
 }
 
 /// What puts a job ahead.
@@ -110,6 +120,7 @@ pub fn document<'a>(explanation: &'a Explanation, names: &impl Names) -> Documen
         need: amounts(explanation.need),
         free: amounts(explanation.free),
         best: explanation.best.as_ref().map(|best| best_text(best, names)),
+        avoided: explanation.avoided.iter().map(|avoided| avoided_text(avoided, names)).collect(),
         position: explanation.position,
         priority: explanation.priority.0,
         ahead: explanation.ahead.iter().map(|ahead| &*ahead.job).collect(),
@@ -142,6 +153,14 @@ pub(crate) fn deadline(due: &Due) -> DeadlineText {
         error: due.error.as_f64(),
         earliest_s: due.earliest.map(Instant::as_secs_f64),
         in_the_way: due.in_the_way.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn avoided_text(avoided: &NotUsed, names: &impl Names) -> AvoidedText {
+    AvoidedText {
+        node: names.node(avoided.node).to_string(),
+        for_s: avoided.lasts.as_secs_f64(),
+        failed: avoided.failed.iter().map(ToString::to_string).collect(),
     }
 }
 

@@ -14,7 +14,7 @@ use metronome_core::id::{JobId, NodeId};
 use metronome_core::job::Priority;
 use metronome_core::plan::Assignment;
 use metronome_core::progress::Category;
-use metronome_core::report::{Ahead, Best, Due, Explanation, Failure, Learned, Reason, State};
+use metronome_core::report::{Ahead, Best, Due, Explanation, Failure, Learned, NotUsed, Reason, State};
 use metronome_core::timetable::Verdict;
 use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources};
 
@@ -81,6 +81,9 @@ fn told(explanation: &Explanation, names: &impl Names, submitted: Option<String>
     }
     if let Some(best) = &explanation.best {
         fact("best", nearest_to_room(best, names));
+    }
+    for avoided in &explanation.avoided {
+        fact("avoided", is_avoided(avoided, names));
     }
     if let Some(position) = explanation.position {
         let ahead: Vec<String> = explanation.ahead.iter().map(with_its_claim).collect();
@@ -160,6 +163,14 @@ fn what_it_learns(learned: &Learned) -> String {
         text += &format!("; {} made no sense", count(learned.odd, "report"));
     }
     text
+}
+
+/// Which node takes nothing new, for how long, and why.
+pub fn is_avoided(avoided: &NotUsed, names: &impl Names) -> String {
+    let NotUsed { node, failed, lasts } = avoided;
+    let failed: Vec<String> = failed.iter().map(|job| format!("`{job}`")).collect();
+    let (node, failed) = (names.node(*node), failed.join(", "));
+    format!("node `{node}` takes nothing new for {lasts}: these failed there and nowhere else: {failed}")
 }
 
 /// Whether a job will be in time, by how much, and how sure that is.
@@ -321,6 +332,10 @@ pub fn sentence(reason: &Reason, names: &impl Names) -> String {
             )
         }
         Reason::NodeLost { node } => format!("node `{}` under it is gone", names.node(*node)),
+        Reason::Stalled { silent, .. } => format!(
+            "nothing was heard of it for {silent}, longer than ten of its iterations take: it seems to hang, and nobody counts \
+             on it until it reports again; see what its members do, and stop it if they do nothing"
+        ),
         Reason::TrainingFailed => "it started, and its training code failed".into(),
         Reason::TooManyJobs { most } => {
             format!("there are {most} jobs already, as many as can be kept track of")

@@ -122,6 +122,11 @@ fn every_reason_is_a_sentence() {
             "starting it failed 2 times, the last time because a node was gone",
         ),
         (Reason::NodeLost { node: NodeId(4) }, "node `node-4` under it is gone"),
+        (
+            Reason::Stalled { since: Instant::from_secs(600), silent: Duration::from_secs(720) },
+            "nothing was heard of it for 12m, longer than ten of its iterations take: it seems to hang, and nobody counts on it \
+             until it reports again; see what its members do, and stop it if they do nothing",
+        ),
         (Reason::TrainingFailed, "it started, and its training code failed"),
         (Reason::TooManyJobs { most: 9 }, "there are 9 jobs already, as many as can be kept track of"),
         (Reason::SchedulerError, "the last plan broke a rule and was thrown away: a bug, please report it"),
@@ -149,10 +154,20 @@ fn waiting() -> Explanation {
         priority: Priority::NORMAL,
         ahead: vec![ahead("a", Priority::HIGH), ahead("b", Priority::NORMAL), ahead("c", Priority(7))],
         best: Some(Best { level: Level(0), domain: Arc::from("rack-1"), fit: 2, members: 4 }),
+        avoided: Vec::new(),
         assignment: None,
         due: None,
         learned: None,
     }
+}
+
+#[test]
+fn a_job_that_waits_hears_of_nodes_that_are_avoided() {
+    let failed = ["a", "b", "c"].map(Arc::from).to_vec();
+    let avoided = vec![NotUsed { node: NodeId(4), failed, lasts: Duration::from_secs(600) }];
+    let text = lines(&Explanation { avoided, ..waiting() }, &Numbered);
+    let said = "avoided    node `node-4` takes nothing new for 10m: these failed there and nowhere else: `a`, `b`, `c`\n";
+    assert!(text.contains(said), "{text}");
 }
 
 #[test]

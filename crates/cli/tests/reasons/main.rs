@@ -47,6 +47,7 @@ vocabulary! {
     BehindHigherPriority => Some(scenes::behind_higher_priority),
     StartFailed => Some(scenes::start_failed),
     NodeLost => Some(scenes::node_lost),
+    Stalled => Some(scenes::stalled),
     TrainingFailed => Some(scenes::training_failed),
     TooManyJobs => Some(scenes::too_many_jobs),
     // No engine gives it: a plan that breaks a rule is a bug, and none is known.

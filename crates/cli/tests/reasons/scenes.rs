@@ -9,8 +9,9 @@ use metronome_core::id::{GroupId, NodeId};
 use metronome_core::job::{Capabilities, Checkpointing, Deadline, JobSpec, Priority, Rule, Topology};
 use metronome_core::policy::Policy;
 use metronome_core::profile::{Bucket, Iteration, Profile};
+use metronome_core::progress::Sample;
 use metronome_core::report::Failure;
-use metronome_core::units::{Bytes, Duration, Instant};
+use metronome_core::units::{Bytes, Duration, Instant, Iterations};
 
 use crate::stage::{SMALL, Stage, gang};
 
@@ -220,6 +221,19 @@ pub(crate) fn node_lost() -> Stage {
     stage.observe(Event::NodeLost(node));
     assert_eq!(stage.poll().len(), 1, "what is left of it is stopped");
     stage.asking("stricken")
+}
+
+/// It reports every ten seconds, and then no more.
+pub(crate) fn stalled() -> Stage {
+    let mut stage = Stage::new("metronome");
+    let job = stage.submit(gang("hung", 4));
+    for iterations in 1..=6 {
+        stage.wait(10);
+        let sample = Sample { at: stage.now, iterations: Iterations(iterations), loss: None, used: None };
+        stage.observe(Event::Progress { job, sample });
+    }
+    stage.wait(600);
+    stage.asking("hung")
 }
 
 pub(crate) fn training_failed() -> Stage {

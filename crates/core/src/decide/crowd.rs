@@ -102,7 +102,9 @@ impl Crowds {
         let stays = plan.iter().filter(|(id, _)| !draft.is_changed(*id)).map(|(id, held)| (id, &**held));
         let comes = draft.starting().map(|(id, held)| (id, &**held));
         for (id, held) in stays.chain(comes) {
-            let Some(job) = jobs.get(id).filter(|job| job.spec.work.cpu.is_some()) else { continue };
+            // Whoever seems to hang uses nothing, and nobody hurries for it.
+            let counts = |job: &&Job| job.spec.work.cpu.is_some() && job.progress.silent_since(now).is_none();
+            let Some(job) = jobs.get(id).filter(counts) else { continue };
             if let (Some(node), Some(mate)) = (only_node(held), Mate::of(id, job, now)) {
                 by_node.entry(node).or_default().push(mate);
             }

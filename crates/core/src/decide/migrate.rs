@@ -7,6 +7,7 @@
 //! about others, or others about it, stays where it is.
 
 mod crowded;
+mod drained;
 mod speculative;
 
 use std::cmp::Reverse;
@@ -37,6 +38,7 @@ pub(super) fn migrate<'a>(rules: &Rules<'a>, policy: &Policy, draft: &mut Draft<
         Moving::Never => {}
         Moving::Speculative => speculative::speculate(rules, draft),
         Moving::ForGain => {
+            drained::leave_drained(rules, draft);
             move_for_links(rules, draft);
             move_for_cores(rules, draft);
         }
@@ -106,18 +108,23 @@ fn whole_on(rules: &Rules<'_>, draft: &Draft<'_>, id: JobId, to: NodeId) -> Opti
 }
 
 fn is_movable(rules: &Rules<'_>, id: JobId) -> bool {
+    can_be_moved(rules, id) && has_run_for_long(rules, &rules.snapshot.jobs[id])
+}
+
+/// Whether it could go elsewhere, were it worth it.
+fn can_be_moved(rules: &Rules<'_>, id: JobId) -> bool {
     let job = &rules.snapshot.jobs[id];
     let settled = matches!(&job.life, Life::Running(at) if rules.snapshot.plan.get(id) == Some(at));
     let unruled =
         job.spec.roles.iter().all(|role| role.shape.rules.is_empty() && role.shape.groups.is_empty());
-    settled && unruled && job.spec.capabilities.relocate && has_run_for_long(rules, job)
+    settled && unruled && job.spec.capabilities.relocate && job.not_before <= rules.snapshot.now
 }
 
 /// Whether it was not just started or moved.
 fn has_run_for_long(rules: &Rules<'_>, job: &Job) -> bool {
     let least = takes(job).times(RUNS_BETWEEN).max(rules.snapshot.min_run);
     let ripe: Option<Instant> = job.ripe(least);
-    job.not_before <= rules.snapshot.now && ripe.is_some_and(|ripe| ripe <= rules.snapshot.now)
+    ripe.is_some_and(|ripe| ripe <= rules.snapshot.now)
 }
 
 /// How long a job does not train when it is moved.

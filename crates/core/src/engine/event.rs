@@ -71,6 +71,11 @@ pub enum Event {
         job: JobId,
         sample: Sample,
     },
+    /// A member failed on a node. Whoever is told apart by `of` is one job, however often it is tried again.
+    MemberFailed {
+        node: NodeId,
+        of: Name,
+    },
     NodeAdded(NodeSpec),
     /// Has something else now: all but its name may differ. What runs there stays, even if there is too much of it.
     NodeChanged {
@@ -80,6 +85,12 @@ pub enum Event {
     NodeLost(NodeId),
     NodeBack(NodeId),
     NodeCordoned(NodeId),
+    /// Takes nothing new, and will go: then, or once nothing runs there.
+    NodeDrained {
+        node: NodeId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Instant>,
+    },
     /// A link carries more or less than before, as measured or said by whoever runs it; nothing at all, if the rate is
     /// zero. Paths stay as they are: jobs whose bytes cross a link that is down wait for it.
     LinkChanged {

@@ -12,12 +12,12 @@ use crate::job::{Eligibility, Exit, Job, Life, Priority, Role, Topology};
 use crate::policy::Order;
 use crate::report::{Ahead, Best, Explanation, Reason};
 use crate::taken::is_eligible;
-use crate::units::{Duration, Resources};
+use crate::units::{Duration, Instant, Resources};
 
 /// How many of those ahead are named.
 const NAMED_AHEAD: usize = 5;
 
-/// The reason of a waiting job: its own, or the one its class shares.
+/// The reason of a waiting job: its own, or the one its class shares. One that runs needs none, unless it hangs.
 pub(super) fn verdict(state: &State, index: &Index, id: JobId) -> Option<Reason> {
     let job = state.jobs.get(id)?;
     match &job.life {
@@ -37,8 +37,14 @@ pub(super) fn verdict(state: &State, index: &Index, id: JobId) -> Option<Reason>
                 job.last_failure.map(|failure| Reason::StartFailed { times: job.failed_starts, failure })
             }
         },
+        Life::Running(_) => stalled(job, state.now),
         _ => None,
     }
+}
+
+fn stalled(job: &Job, now: Instant) -> Option<Reason> {
+    let since = job.progress.silent_since(now)?;
+    Some(Reason::Stalled { since, silent: now.since(since) })
 }
 
 impl Engine {
@@ -67,6 +73,7 @@ impl Engine {
             priority: job.spec.priority,
             ahead: ahead.iter().map(|id| self.ahead(&self.state.jobs[*id])).collect(),
             best: None,
+            avoided: self.avoided_for(job),
             assignment: self.state.plan.get(id).map(|assignment| (**assignment).clone()),
             due: self.due(id),
             learned: self.learned(id),
@@ -174,6 +181,7 @@ impl Engine {
             priority: Priority::default(),
             ahead: Vec::new(),
             best: None,
+            avoided: Vec::new(),
             assignment: None,
             due: None,
             learned: None,

@@ -38,6 +38,9 @@ pub(super) struct Index {
     pub(super) back_offs: BTreeSet<(Instant, JobId)>,
     /// Jobs that may soon be stopped for another's sake, with when.
     pub(super) ripening: BTreeSet<(Instant, JobId)>,
+    /// Jobs that report, with when they seem to hang if they are not heard of before. A job that was started anew since, or
+    /// is over, may still be in it.
+    pub(super) fading: BTreeSet<(Instant, JobId)>,
     /// Jobs whose life may differ from the plan.
     pub(super) unsettled: BTreeSet<JobId>,
 }
@@ -90,6 +93,9 @@ impl Index {
         }
         if let Some(ripe) = job.ripe(state.settings.min_run).filter(|ripe| *ripe > state.now) {
             self.ripening.insert((ripe, id));
+        }
+        if let Some(hangs) = job.progress.hangs_from().filter(|hangs| *hangs > state.now) {
+            self.fading.insert((hangs, id));
         }
         let leaves = matches!(job.life, Life::Leaving { .. } | Life::Degraded { .. });
         if !leaves || job.not_before <= state.now || state.under_way.contains_key(&id) {
@@ -207,7 +213,7 @@ impl Index {
 
     pub(super) fn next_timer(&self) -> Option<Instant> {
         let first = |timers: &BTreeSet<(Instant, JobId)>| timers.first().map(|(at, _)| *at);
-        let timers = [first(&self.deadlines), first(&self.back_offs), first(&self.ripening)];
+        let timers = [&self.deadlines, &self.back_offs, &self.ripening, &self.fading].map(first);
         timers.into_iter().flatten().min()
     }
 }

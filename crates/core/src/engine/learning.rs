@@ -14,12 +14,36 @@ impl Engine {
         let (now, beside) = (self.state.now, self.beside(id));
         let Some(job) = self.state.jobs.get_mut(id) else { return };
         let (spec, before) = (job.spec.clone(), job.progress.latest);
+        let (hung, expected) = (job.progress.silent_since(now).is_some(), job.progress.hangs_from());
         job.progress.reported(now, sample, &spec, beside);
+        self.index.fading.extend(job.progress.hangs_from().map(|hangs| (hangs, id)));
+        if let Some(expected) = expected.filter(|expected| job.progress.hangs_from() != Some(*expected)) {
+            self.index.fading.remove(&(expected, id));
+        }
+        self.state.dirty |= hung && job.progress.silent_since(now).is_none();
         self.state.dirty |= job.note_use(before);
         if job.note_speed(now, before) && self.index.timed.contains(&id) {
             self.state.timetable.no_longer_stands();
             self.state.dirty = true;
         }
+    }
+
+    /// Takes note of jobs of which nothing was heard for so long that they seem to hang; true if there were any.
+    pub(super) fn miss_the_silent(&mut self) -> bool {
+        let mut any = false;
+        while let Some((at, id)) = self.index.fading.first().copied().filter(|(at, _)| *at <= self.state.now)
+        {
+            self.index.fading.remove(&(at, id));
+            any |= self.state.jobs.get(id).is_some_and(|job| job.progress.hangs_from() == Some(at));
+        }
+        self.state.dirty |= any;
+        any
+    }
+
+    /// Jobs that run and seem to hang, with since when nothing was heard of them.
+    pub fn stalled(&self) -> impl Iterator<Item = (JobId, Instant)> {
+        let running = self.state.jobs.iter().filter(|(_, job)| matches!(job.life, Life::Running(_)));
+        running.filter_map(|(id, job)| Some((id, job.progress.silent_since(self.state.now)?)))
     }
 
     /// What a report is looked at beside.
@@ -65,7 +89,7 @@ impl Engine {
         let gains = job.progress.learning.still_gains(latest.iterations, in_an_hour);
         Some(Learned {
             category: job.progress.learning.category(),
-            left: job.foreseen(now),
+            left: job.foreseen(now).filter(|_| job.progress.silent_since(now).is_none()),
             gains_in_an_hour: gains
                 .map(|part| Share((part.clamp(0.0, 1.0) * f64::from(Share::WHOLE.0)) as u32)),
             is_believed: !job.progress.is_doubted(now),

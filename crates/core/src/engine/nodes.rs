@@ -47,6 +47,12 @@ impl Engine {
             || cluster.counters().ids().any(count)
     }
 
+    /// A node that comes back begins anew: what failed there before does not count.
+    pub(super) fn node_back(&mut self, node: NodeId) {
+        self.state.mishaps.forget(node);
+        self.node_turned(node, NodeState::Ready);
+    }
+
     pub(super) fn node_turned(&mut self, node: NodeId, is: NodeState) {
         let Some(was) = self.state.cluster.nodes().get(node).map(|node| node.state) else { return };
         if was == is {

@@ -11,6 +11,7 @@ use crate::groups::Groups;
 use crate::id::{BudgetId, IdVec, JobId, QueueId, Window};
 use crate::job::Job;
 use crate::lane::Lane;
+use crate::mishaps::Mishaps;
 use crate::plan::{Action, Plan, Reservation, StepId};
 use crate::policy::Policy;
 use crate::queue::{Pasts, Queue};
@@ -62,6 +63,9 @@ pub struct State {
     /// What the job in the middle learned when it was last decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usual_learning: Option<f64>,
+    /// Where members failed of late, and the nodes that are avoided for it.
+    #[serde(default, skip_serializing_if = "Mishaps::is_nothing")]
+    pub mishaps: Mishaps,
     /// What the last decision changed for running jobs because of links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reconfigured: Vec<Reconfiguration>,
@@ -128,6 +132,7 @@ impl State {
             grounds: Vec::new(),
             weights: BTreeMap::new(),
             usual_learning: None,
+            mishaps: Mishaps::default(),
             reconfigured: Vec::new(),
             pass: 1,
             last_pass: None,

@@ -29,7 +29,9 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    pub(super) fn from(state: State, now: Instant) -> Self {
+    pub(super) fn from(mut state: State, now: Instant) -> Self {
+        // Nobody reports in a run ahead.
+        state.jobs.values_mut().for_each(|job| job.progress.is_out_of_earshot(now));
         let engine = Engine::restore(state);
         let now = now.max(engine.state().now);
         let seen = engine.state().jobs.iter().map(|(id, job)| (id, unseen(job))).collect();

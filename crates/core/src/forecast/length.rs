@@ -13,13 +13,16 @@ pub enum Length {
     Measured,
     /// It is past its time: a guess.
     Overdue,
-    /// Nobody said: a guess.
+    /// Nobody said, or it seems to hang: a guess.
     Guessed,
 }
 
 /// The time left, and how it is known.
 pub(super) fn left(job: &Job, now: Instant) -> (Duration, Length) {
     let ran = job.progress.executed(now);
+    if job.progress.silent_since(now).is_some() {
+        return (ran.max(LEAST_GUESS), Length::Guessed);
+    }
     let measured = at_its_pace(job, now).map(|time| (time, Length::Measured));
     let known = measured.or_else(|| job.remaining(now).map(|time| (time, Length::Said)));
     match known {

@@ -237,3 +237,45 @@ fn a_deadline_that_cannot_be_kept_names_a_later_one_and_who_stands_in_its_way() 
     assert_eq!(due.earliest, Some(at(150) + GUARD));
     assert_eq!(due.in_the_way, ["first".into()]);
 }
+
+/// A job that has reported ten iterations, one every ten seconds.
+fn reporting(engine: &mut Engine) -> JobId {
+    let mut spec = job("it", 4, Some(1000));
+    spec.work.iterations = Some(Iterations(100));
+    let it = submit(engine, at(0), spec);
+    for k in 1..=10 {
+        let sample = Sample { at: at(k * 10), iterations: Iterations(k), loss: None, used: None };
+        engine.observe(at(k * 10), Event::Progress { job: it, sample });
+        engine.poll(at(k * 10));
+    }
+    it
+}
+
+#[test]
+fn a_job_that_falls_silent_is_missed_in_time_and_until_it_reports() {
+    let mut engine = fifo();
+    let it = reporting(&mut engine);
+    assert_eq!(engine.next_wake(), Some(at(200)), "ten iterations after the last word");
+    engine.poll(at(199));
+    assert_eq!((engine.verdict(it), engine.stalled().count()), (None, 0));
+    let _ = engine.poll(at(260));
+    let silent = Duration::from_secs(160);
+    assert_eq!(engine.verdict(it), Some(Reason::Stalled { since: at(100), silent }));
+    assert_eq!(engine.explain(it).unwrap().learned.unwrap().left, None);
+    assert_eq!(engine.job(it).unwrap().remaining(at(260)), Some(Duration::from_secs(900)));
+    let sample = Sample { at: at(270), iterations: Iterations(11), loss: None, used: None };
+    engine.observe(at(270), Event::Progress { job: it, sample });
+    assert_eq!(engine.verdict(it), None);
+}
+
+#[test]
+fn nobody_hangs_ahead_of_time_only_because_nobody_reports_there() {
+    let mut engine = fifo();
+    let it = reporting(&mut engine);
+    let ahead = look_ahead(engine.state(), at(100), Sought::Everybody);
+    assert_eq!(times(&ahead, it), (Some(at(0)), Some(at(1000))));
+    // Of one that hangs already nobody knows when it ends.
+    let _ = engine.poll(at(700));
+    let ahead = look_ahead(engine.state(), at(700), Sought::Everybody);
+    assert_eq!(ahead.job(it).unwrap().length, Some(Length::Guessed));
+}

@@ -189,6 +189,8 @@ impl EventReason {
             Self::Preempted => "Preempted",
             Self::QueueRefused => "QueueRefused",
             Self::ProgressIgnored => "ProgressIgnored",
+            Self::Stalled => "Stalled",
+            Self::NodeAvoided => "NodeAvoided",
         }
     }
 
@@ -198,14 +200,18 @@ impl EventReason {
             Self::FailedScheduling => "Scheduling",
             Self::Preempted => "Preempting",
             Self::QueueRefused => "Sharing",
-            Self::ProgressIgnored => "Watching",
+            Self::ProgressIgnored | Self::Stalled | Self::NodeAvoided => "Watching",
         }
     }
 
     fn kind(self) -> &'static str {
         match self {
             Self::Scheduled | Self::Preempted => "Normal",
-            Self::FailedScheduling | Self::QueueRefused | Self::ProgressIgnored => "Warning",
+            Self::FailedScheduling
+            | Self::QueueRefused
+            | Self::ProgressIgnored
+            | Self::Stalled
+            | Self::NodeAvoided => "Warning",
         }
     }
 }

@@ -50,7 +50,7 @@ impl World {
     }
 
     /// The one that speaks for all of its gang.
-    fn first_of(&self, job: JobId) -> Option<Uid> {
+    pub(super) fn first_of(&self, job: JobId) -> Option<Uid> {
         let members = self.crews.get(&job)?.members().map(|member| &member.uid);
         let known = members.filter(|uid| self.pods.contains_key(*uid));
         known.min_by_key(|uid| (rank(&self.pods[*uid].pod), (*uid).clone())).cloned()

@@ -125,6 +125,7 @@ impl World {
         let uid = uid(&pod);
         let never_bound = pod.spec.node_name.is_none() && pod.metadata.deletion_timestamp.is_some();
         if is_over(&pod) || never_bound {
+            self.note_failure(now, &uid, &pod);
             self.pod_gone(now, &uid);
         } else if self.is_ours(&pod) {
             self.ours_applied(now, uid, pod);

@@ -1,6 +1,7 @@
 //! Hand-made objects in, deeds out: no API server, no clock.
 
 mod deadlines;
+mod mishaps;
 mod queues;
 mod reports;
 

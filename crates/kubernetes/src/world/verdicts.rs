@@ -161,6 +161,8 @@ impl World {
         if let Some(waiting) = self.counted.take() {
             metrics.waiting(waiting.iter().map(|(reason, (jobs, gangs))| (*reason, *jobs, *gangs)));
             metrics.binding_enabled.set((self.binding == Binding::On).into());
+            metrics.avoided_nodes.set(self.avoided.len().try_into().unwrap_or(i64::MAX));
+            metrics.stalled_jobs.set(self.stalled.len().try_into().unwrap_or(i64::MAX));
         }
     }
 

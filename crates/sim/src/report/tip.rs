@@ -81,6 +81,7 @@ fn because(reason: &Reason) -> String {
         Reason::BehindHigherPriority { .. } => "the line is served in order".into(),
         Reason::StartFailed { times, .. } => format!("starting it failed, {times} times so far"),
         Reason::NodeLost { .. } => "a node under it was gone".into(),
+        Reason::Stalled { silent, .. } => format!("nothing was heard of it for {silent}"),
         Reason::TrainingFailed => "its training code failed".into(),
         Reason::TooManyJobs { most } => format!("there were {most} jobs already"),
         Reason::SchedulerError => "the scheduler made a mistake".into(),

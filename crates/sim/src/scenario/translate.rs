@@ -3,6 +3,7 @@
 
 mod chosen;
 mod cluster;
+mod faults;
 mod fit;
 mod gpu_types;
 mod jobs;
@@ -86,6 +87,9 @@ pub(super) fn scenario(
         cluster.add_set(nodes);
     }
     check_jobs(&sources).map_err(in_file)?;
+    if let Some(document) = workload {
+        faults::check_jobs(&document.spec.faults, &sources).map_err(in_file)?;
+    }
     workload::check_departures(workload, departures, &sources).map_err(in_file)?;
 
     let name = workload.map_or_else(|| stem(origin.file), |document| document.name().to_owned());

@@ -12,6 +12,17 @@ use metronome_core::units::{Bandwidth, Duration, Instant};
 pub(super) enum Happening {
     Breaks(NodeId),
     IsBack(NodeId),
+    /// It is said that a node will be gone then.
+    IsDrained {
+        node: NodeId,
+        until: Instant,
+    },
+    /// Members that are started on a node fail from now on, or no longer do.
+    Spoils(NodeId),
+    IsSound(NodeId),
+    /// A training does nothing any more, and then again.
+    Hangs(usize),
+    Wakes(usize),
     /// A link changes its rate; back to its own, if none is said.
     LinkChanges {
         link: LinkId,
@@ -59,7 +70,12 @@ impl Happening {
         match self {
             Self::Breaks(_) => 0,
             Self::IsBack(_) => 1,
-            Self::LinkChanges { .. } => 2,
+            Self::IsDrained { .. }
+            | Self::Spoils(_)
+            | Self::IsSound(_)
+            | Self::LinkChanges { .. }
+            | Self::Hangs(_)
+            | Self::Wakes(_) => 2,
             Self::Finishes { .. } => 3,
             Self::StepComes(_) => 4,
             Self::StepEnds { .. } => 5,

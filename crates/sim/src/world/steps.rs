@@ -96,6 +96,11 @@ impl World<'_> {
         if to.nodes().any(|node| self.gone[node]) {
             return Err(Failure::NodeGone);
         }
+        if let Some(node) = to.nodes().find(|node| self.spoilt[*node]) {
+            let of = self.arrivals[owner.training].spec.name.clone();
+            self.tell(Event::MemberFailed { node, of });
+            return Err(Failure::Other);
+        }
         let spec = &self.arrivals[owner.training].spec;
         let most = spec.roles.iter().map(|role| role.gang.max()).sum();
         let whole = if self.split { 1..=1 } else { spec.members()..=most };

@@ -80,6 +80,8 @@ pub(super) struct Training {
     iterations: u64,
     /// Whether the engine was told what its loop does.
     pub(super) is_known: bool,
+    /// It does and says nothing, though its members are up.
+    pub(super) hangs: bool,
     pub(super) nodes: u32,
     pub(super) preemptions: u32,
     pub(super) moves: u32,
@@ -156,6 +158,7 @@ impl Training {
             iteration_computed: Duration::ZERO,
             iterations: 0,
             is_known: false,
+            hangs: false,
             nodes: 0,
             preemptions: 0,
             moves: 0,
@@ -320,6 +323,13 @@ impl Training {
         }
     }
 
+    /// It is stopped while it hangs: it could not save, and when it is started anew it goes on from what it had saved.
+    pub(super) fn is_shaken(&mut self) {
+        if std::mem::take(&mut self.hangs) {
+            self.done = self.saved;
+        }
+    }
+
     /// Whatever is done by several cores takes one of them as long as all of them together.
     fn use_cores(&mut self, ran: Duration, work: Duration) {
         let (cores, at_least) = (self.cores, self.at_least);
@@ -382,7 +392,7 @@ impl Training {
         let fate = match self.end {
             Some((_, fate)) => fate,
             // A run ends when nothing can change any more: who holds nodes without training blocks others for ever.
-            None if holds && !self.is_training() => Fate::Deadlocked,
+            None if holds && !self.is_training() && !self.hangs => Fate::Deadlocked,
             None => Fate::Unfinished,
         };
         for segment in &mut self.segments {

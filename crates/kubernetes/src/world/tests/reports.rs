@@ -55,3 +55,24 @@ fn a_trainer_says_how_far_its_pods_are_in_percent() {
     let job = world.engine.job(world.engine.find_job("ns/p").unwrap()).unwrap();
     assert_eq!(job.spec.work.iterations.map(|all| all.0), Some(100));
 }
+
+#[test]
+fn of_a_job_that_falls_silent_is_said_once_that_it_hangs() {
+    let running = on(pod("p"), "n");
+    let mut world = world(4, vec![running.clone()]);
+    for iteration in 1..=5 {
+        let report = format!(r#"{{"iteration": {iteration}}}"#);
+        apply(&mut world, at(10 * iteration), saying(running.clone(), &report));
+        world.turn(at(10 * iteration));
+    }
+    let mut told = |seconds: u64| {
+        let of = |deed: &&Deed| matches!(&deed.kind, Kind::Tell(it) if it.reason == EventReason::Stalled);
+        world.turn(at(seconds)).iter().filter(of).count()
+    };
+    assert_eq!(told(149), 0, "ten iterations of ten seconds are not over");
+    assert_eq!(told(151), 1);
+    assert_eq!(told(170), 0, "it is not said twice");
+    apply(&mut world, at(180), saying(running, r#"{"iteration": 6}"#));
+    world.turn(at(180));
+    assert_eq!(world.engine.stalled().count(), 0);
+}

@@ -1,11 +1,11 @@
 //! The Workload: what the world takes and breaks, and the jobs that arrive in it.
 
 use metronome_core::cluster::Cluster;
-use metronome_core::units::{Bandwidth, Duration, Instant, Share};
+use metronome_core::units::{Duration, Instant, Share};
 use serde_saphyr::Spanned;
 
-use super::{Named, Origin, World, jobs, learners, links, poisson, trace_jobs};
-use crate::scenario::documents::{EstimatesShape, FaultShape, JobShape, StepsShape, WorkloadSpec};
+use super::{Named, Origin, World, faults, jobs, learners, poisson, trace_jobs};
+use crate::scenario::documents::{EstimatesShape, JobShape, WorkloadSpec};
 use crate::scenario::error::{InputError, Position, Problem};
 use crate::scenario::values::{Placed, Text, check_name, quantity, quantity_or_none, share, whole, word};
 use crate::scenario::{Arrival, Costs, Departures, Fault, Rounds, Source};
@@ -44,7 +44,7 @@ pub(super) fn settings(
             )
         })?,
         estimates: spec.estimates.as_ref().map_or(Ok(Estimates::Exact), estimates)?,
-        faults: faults(&spec.faults, cluster)?,
+        faults: faults::faults(&spec.faults, cluster)?,
     })
 }
 
@@ -90,92 +90,6 @@ pub(super) fn check_departures(
         Some(text) => Err(text.problem("jobs that are drawn or have a model leave when they are done")),
         None => Ok(()),
     }
-}
-
-fn faults(written: &[Spanned<FaultShape>], cluster: &Cluster) -> Result<Vec<Fault>, Problem> {
-    let faults: Vec<Fault> =
-        written.iter().map(|written| fault(written, cluster)).collect::<Result<_, _>>()?;
-    check_apart(&faults, written)?;
-    Ok(faults)
-}
-
-fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Problem> {
-    let FaultShape { node, link, rate, at, lasts, steps } = &written.value;
-    let when = |what: &dyn Fn() -> Problem| match at {
-        Some(at) => Ok((Instant::START + quantity(at)?, lasts.as_ref().map(quantity).transpose()?)),
-        None => Err(what().with_hint("add `at: 10s`")),
-    };
-    match (node, link, steps) {
-        (Some(node), None, None) if rate.is_none() => {
-            let (at, lasts) = when(&|| node.problem("it is not said when the node goes"))?;
-            Ok(Fault::Node { node: links::find_node(node, cluster)?, at, lasts })
-        }
-        (None, Some(link), None) => {
-            let (at, lasts) = when(&|| link.problem("it is not said when the link fails"))?;
-            let links = links::find_cable(link, cluster)?;
-            let own = cluster.fabric.links()[links[0]].rate;
-            let rate = rate.as_ref().map(|rate| degraded(rate, own)).transpose()?;
-            Ok(Fault::Link { links, at, lasts, rate })
-        }
-        (None, None, Some(steps)) if rate.is_none() && at.is_none() && lasts.is_none() => broken_steps(steps),
-        _ => Err(written.problem(
-            "a fault is one of {node, at, for}, {link: {from, to}, at, for, rate} and {steps: {fail, late, lost, delay}}",
-        )),
-    }
-}
-
-/// A rate, or a part of what the link carries when nothing is wrong; less than that.
-fn degraded(text: &Text, own: Bandwidth) -> Result<Bandwidth, Problem> {
-    let rate = match text.value.ends_with('%') {
-        true => share(text).map(|part| Bandwidth((own.0 as f64 * part.as_f64()).round() as u64)),
-        false => quantity(text),
-    }?;
-    if rate.is_zero() {
-        let problem = text.problem("the rate of a link is more than nothing");
-        return Err(problem.with_hint("leave `rate` out for a link that carries nothing"));
-    }
-    if rate >= own {
-        let problem = text.problem(format!("the link carries {own} when nothing is wrong"));
-        return Err(
-            problem.with_hint("a fault takes something away: write a lower rate, or a part such as 50%")
-        );
-    }
-    Ok(rate)
-}
-
-/// What a link carries when two faults of it overlap is not said.
-fn check_apart(faults: &[Fault], written: &[Spanned<FaultShape>]) -> Result<(), Problem> {
-    let spans = |fault: &Fault| match *fault {
-        Fault::Link { links, at, lasts, .. } => Some((links, at, lasts.map(|lasts| at + lasts))),
-        _ => None,
-    };
-    let before = |end: Option<Instant>, at: Instant| end.is_some_and(|end| end <= at);
-    for (index, second) in faults.iter().enumerate() {
-        let Some((links, at, end)) = spans(second) else { continue };
-        let overlaps = |first: &Fault| {
-            let other = spans(first).filter(|(other, ..)| *other == links);
-            other.is_some_and(|(_, from, to)| !before(to, at) && !before(end, from))
-        };
-        if faults[..index].iter().any(overlaps) {
-            let problem = written[index].problem("another fault of the same link is not over then");
-            return Err(problem.with_hint("let one begin when the other is over: at, for"));
-        }
-    }
-    Ok(())
-}
-
-fn broken_steps(written: &Spanned<StepsShape>) -> Result<Fault, Problem> {
-    let StepsShape { fail, late, lost, delay } = &written.value;
-    let chance = |text: &Option<Text>| text.as_ref().map_or(Ok(Share::NONE), share);
-    let (fail, late, lost) = (chance(fail)?, chance(late)?, chance(lost)?);
-    if fail.0 + late.0 + lost.0 > Share::WHOLE.0 {
-        return Err(written.problem("the chances of a step sum to more than 1"));
-    }
-    let delay = quantity_or_none::<Duration>(delay.as_ref())?;
-    if late != Share::NONE && delay.is_zero() {
-        return Err(written.problem("steps come late by nothing").with_hint("add `delay: 10s`"));
-    }
-    Ok(Fault::Steps { fail, late, lost, delay })
 }
 
 /// Where the jobs of the workload come from, beside those that have documents of their own.
