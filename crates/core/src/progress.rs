@@ -264,9 +264,10 @@ impl Progress {
             return;
         };
         let alone = |used: Duration| Pace { does: Cpu::cores(1).0, of: most.0 }.work(used);
+        // What it had done when it was stopped is known better.
+        let Some((since, _)) = self.running else { return };
         // Nobody uses more than all it can use for as long as it has run.
-        let ran = self.running.map_or(Duration::ZERO, |(since, _)| now.since(since));
-        self.corrected(now, alone(used).min(self.executed + ran));
+        self.corrected(now, alone(used).min(self.executed + now.since(since)));
         let since = before.and_then(|before| Some((before.at, before.used?)));
         let (time, more) = since.map_or((Duration::ZERO, Duration::ZERO), |(at, by_then)| {
             (sample.at.since(at), alone(used - by_then))
