@@ -189,6 +189,9 @@ impl EventReason {
             Self::Preempted => "Preempted",
             Self::QueueRefused => "QueueRefused",
             Self::ProgressIgnored => "ProgressIgnored",
+            Self::AnnotationIgnored => "AnnotationIgnored",
+            Self::Moved => "Moved",
+            Self::NotMoved => "NotMoved",
         }
     }
 
@@ -198,14 +201,19 @@ impl EventReason {
             Self::FailedScheduling => "Scheduling",
             Self::Preempted => "Preempting",
             Self::QueueRefused => "Sharing",
-            Self::ProgressIgnored => "Watching",
+            Self::ProgressIgnored | Self::AnnotationIgnored => "Watching",
+            Self::Moved | Self::NotMoved => "Moving",
         }
     }
 
     fn kind(self) -> &'static str {
         match self {
-            Self::Scheduled | Self::Preempted => "Normal",
-            Self::FailedScheduling | Self::QueueRefused | Self::ProgressIgnored => "Warning",
+            Self::Scheduled | Self::Preempted | Self::Moved => "Normal",
+            Self::FailedScheduling
+            | Self::QueueRefused
+            | Self::ProgressIgnored
+            | Self::AnnotationIgnored
+            | Self::NotMoved => "Warning",
         }
     }
 }
