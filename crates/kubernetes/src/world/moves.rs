@@ -161,7 +161,7 @@ impl World {
         heirs.truncate(members);
         let key = self.pods[&heirs[0]].gang.clone();
         match self.describe(now, &key, &heirs, Urgency::Runs) {
-            Ok(description) if self.is_alike(job, &description) => self.arrive(now, job, key, description),
+            Ok(description) if self.is_alike(job, &description) => self.arrive(now, job, &key, description),
             Err(HeldUp::ForNow(_)) => {}
             // They ask for something else: whoever decided on the move did not know.
             _ => self.dissolve(now, job),
@@ -172,7 +172,7 @@ impl World {
         self.engine.job(job).is_some_and(|job| job.spec.roles == description.spec.roles)
     }
 
-    fn arrive(&mut self, now: Instant, job: JobId, key: GangKey, description: Description) {
+    fn arrive(&mut self, now: Instant, job: JobId, key: &GangKey, description: Description) {
         let Move { step, generation, to, .. } = self.moves[&job].clone();
         self.set_phase(job, Phase::Arriving);
         let before = self.crews[&job].gang.clone();
@@ -185,7 +185,7 @@ impl World {
         crew.sit_down(&to);
         self.enlist(now, job, crew, casts);
         let members = self.seats(job);
-        let intent = (members.len() > 1).then(|| self.intent(&key, job, generation));
+        let intent = (members.len() > 1).then(|| self.intent(key, job, generation));
         self.bind(job, Some(step), members, intent);
     }
 

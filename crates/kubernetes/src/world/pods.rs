@@ -154,8 +154,8 @@ impl World {
         let Some(known) = self.pods.get_mut(&uid) else {
             self.gangs.entry(key.clone()).or_default().pods.insert(uid.clone());
             self.changed.insert(key.clone());
-            self.pods.insert(uid.clone(), Known::new(pod, key));
-            self.note_old_weight(&uid);
+            self.note_old_weight(&uid, &pod);
+            self.pods.insert(uid, Known::new(pod, key));
             return;
         };
         let changed = differs(&known.pod, &pod);

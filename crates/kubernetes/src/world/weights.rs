@@ -8,6 +8,7 @@ use super::World;
 use super::gangs::annotation;
 use super::pods::{Known, Uid};
 use crate::deed::Kind;
+use crate::objects::Pod;
 
 pub(super) const CPU_WEIGHT: &str = "metronome.dev/cpu-weight";
 
@@ -61,8 +62,8 @@ impl World {
     }
 
     /// A pod that was there before us may say what was true then.
-    pub(super) fn note_old_weight(&mut self, uid: &Uid) {
-        let says = annotation(&self.pods[uid].pod, CPU_WEIGHT).map(str::to_owned);
+    pub(super) fn note_old_weight(&mut self, uid: &Uid, pod: &Pod) {
+        let says = annotation(pod, CPU_WEIGHT).map(str::to_owned);
         if says.is_some() {
             self.weighed.insert(uid.clone(), Weighed { says, at: Instant::START });
         }
