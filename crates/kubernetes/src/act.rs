@@ -4,6 +4,7 @@
 //! Binds, evictions and deletions go first and in parallel. What is said to people (conditions, events) waits in a
 //! lane of its own, with few requests at a time, and is dropped or merged rather than piled up.
 
+mod annotate;
 mod bind;
 mod budget;
 mod delete;
@@ -113,9 +114,9 @@ fn begin(
             let promise = promise();
             under_way.spawn(async move { promise.keep(hands.bind(members, intent).await) });
         }
-        Kind::Evict { victims, why } => {
+        Kind::Evict { victims, why, intent } => {
             let promise = promise();
-            under_way.spawn(async move { promise.keep(hands.evict(victims, &why).await) });
+            under_way.spawn(async move { promise.keep(hands.evict(victims, &why, intent).await) });
         }
         Kind::Delete { pods, why } => {
             let promise = promise();
@@ -130,6 +131,9 @@ fn begin(
         }
         Kind::Status { object, status } => {
             under_way.spawn(async move { hands.write_status(&object, &status).await });
+        }
+        Kind::Annotate { pod, key, value } => {
+            under_way.spawn(async move { hands.annotate(&pod, key, value.as_deref()).await });
         }
         Kind::Foretell { pod, foretold } => {
             under_way.spawn(async move { hands.foretell(&pod, &foretold).await });

@@ -32,14 +32,17 @@ pub enum Kind {
     /// Binds every member, all to the nodes given. A gang's intent is recorded first; where one of that name exists
     /// already, it is taken over if it says the same placement or is an earlier leader's.
     Bind { members: Vec<Seat>, intent: Option<Intent> },
-    /// Evicts all of these, after a dry run of every one has passed. Nobody is evicted where one may not be.
-    Evict { victims: Vec<PodRef>, why: String },
+    /// Evicts all of these, after a dry run of every one has passed. Nobody is evicted where one may not be. Where they
+    /// make room for others of their own, that is recorded first.
+    Evict { victims: Vec<PodRef>, why: String, intent: Option<Intent> },
     /// Deletes what cannot be unbound, so that its owner makes it anew.
     Delete { pods: Vec<PodRef>, why: String },
     /// Gives a container of a running pod another number of cores.
     Resize { pod: PodRef, to: Resized },
     /// Says on a pod why it waits, and where it will go once there is room.
     Explain { pod: PodRef, verdict: Verdict },
+    /// Says something on a pod, or takes it back where there is no value.
+    Annotate { pod: PodRef, key: &'static str, value: Option<String> },
     /// Says on a pod whether its job will be in time.
     Foretell { pod: PodRef, foretold: Foretold },
     /// Tells about an object, for people: aggregated and rate-limited by whoever carries it out.
@@ -86,6 +89,9 @@ pub struct Intent {
     pub epoch: u64,
     /// The whole gang, members that are bound already included.
     pub seats: Vec<Seat>,
+    /// Pods that leave so that others are made in their place, where that is what is intended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaves: Vec<PodRef>,
 }
 
 /// What the condition `PodScheduled` says.
@@ -149,6 +155,12 @@ pub enum EventReason {
     NodeAvoided,
     /// Nothing was heard of a job's progress for so long that it seems to hang.
     Stalled,
+    /// What a pod says may be done to it cannot be understood.
+    AnnotationIgnored,
+    /// It makes room where it is, to go on elsewhere.
+    Moved,
+    /// It was to go elsewhere, and stays.
+    NotMoved,
 }
 
 /// An object that declares a gang or a queue. Without a namespace, it belongs to the whole cluster.

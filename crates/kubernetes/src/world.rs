@@ -6,11 +6,14 @@
 //! whole are jobs of one member.
 
 mod budgets;
+mod consent;
 mod crew;
 mod declared;
+mod departures;
 mod foretell;
 mod gangs;
 mod mishaps;
+mod moves;
 mod muster;
 mod observe;
 mod pods;
@@ -25,6 +28,7 @@ mod steps;
 #[expect(clippy::needless_pass_by_value, reason = "`json!` borrows what reads best as it is given")]
 mod tests;
 mod verdicts;
+mod weights;
 mod wishes;
 mod words;
 
@@ -45,8 +49,10 @@ use crate::watch::{Binding, Change, PolicyDocument};
 
 use budgets::Budgets;
 use crew::Crew;
+use departures::Departure;
 use foretell::Told;
 use gangs::{Gang, GangKey};
+use moves::Move;
 use observe::Observed;
 use pods::{Known, Uid};
 use queues::Written;
@@ -54,6 +60,7 @@ use reports::TrainKey;
 use resize::Awaited;
 use roster::Rosters;
 use steps::Errand;
+use weights::Weighed;
 
 pub use observe::Comparison;
 pub use rebuild::Initial;
@@ -130,6 +137,12 @@ pub struct World {
     avoided: BTreeSet<NodeId>,
     /// Cores that kubelets have been asked for.
     awaited: BTreeMap<Uid, Awaited>,
+    /// Jobs that are on their way to another place.
+    moves: BTreeMap<JobId, Move>,
+    /// Pods that leave so that others come in their place, by where that is recorded.
+    departures: BTreeMap<IntentName, Departure>,
+    /// What pods were asked to say of their weight.
+    weighed: BTreeMap<Uid, Weighed>,
     next_ticket: u64,
     deeds: Vec<Deed>,
     /// Intents of gangs that are being bound.
@@ -178,6 +191,9 @@ impl World {
             stalled: BTreeMap::new(),
             avoided: BTreeSet::new(),
             awaited: BTreeMap::new(),
+            moves: BTreeMap::new(),
+            departures: BTreeMap::new(),
+            weighed: BTreeMap::new(),
             next_ticket: 1,
             deeds: Vec::new(),
             open_intents: BTreeSet::new(),
@@ -219,6 +235,8 @@ impl World {
     /// Musters what has changed, lets the engine decide, and says what is to be done.
     pub fn turn(&mut self, now: Instant) -> Vec<Deed> {
         self.note_what_is_outdated();
+        self.go_on_with_departures();
+        self.go_on_with_moves(now);
         self.muster_the_changed(now);
         self.give_up_on_repairs(now);
         if self.binding == Binding::On {
@@ -227,6 +245,9 @@ impl World {
             let steps = self.engine.poll(now);
             self.stirred |= self.engine.state().cycles > cycles || !steps.is_empty();
             self.carry_out(now, steps.into_inner());
+            if self.engine.state().cycles > cycles {
+                self.say_weights(now);
+            }
         }
         if self.next_sweep <= now {
             self.next_sweep = now + SWEEP_EVERY;
@@ -238,6 +259,7 @@ impl World {
                 self.say_who_is_in_time(now);
                 self.say_who_hangs();
                 self.say_what_is_avoided();
+                self.say_weights(now);
                 self.stirred = !(self.write_queue_statuses(now) && said);
             }
         }
@@ -280,12 +302,12 @@ impl World {
 }
 
 /// Binds are answered by the API server in milliseconds and retried by `act`; the engine only has to catch what is
-/// lost for good.
+/// lost for good. A move takes as long as its job takes to save its work, twice at most, and to be made anew.
 fn pace(min_run: Duration) -> engine::Settings {
     engine::Settings {
         min_run,
         spacing: Duration::from_millis(5),
-        step_timeout: Duration::from_secs(600),
+        step_timeout: Duration::HOUR,
         back_off: Duration::from_secs(1),
         cool_down: Duration::from_secs(10),
         keeps_hopeless: true,

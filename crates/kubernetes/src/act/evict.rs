@@ -5,9 +5,10 @@ use serde::Serialize;
 
 use super::delete::DeleteOptions;
 use super::hands::{Hands, Stop};
+use super::intent::Recording;
 use super::promise::Result as Became;
 use super::seen::path;
-use crate::deed::{About, EventReason, PodRef, Telling};
+use crate::deed::{About, EventReason, Intent, PodRef, Telling};
 use crate::metrics::Ended;
 use crate::request::{Answer, Call, Verb};
 
@@ -28,13 +29,19 @@ enum Mode {
 }
 
 impl Hands {
-    pub(super) async fn evict(&self, victims: Vec<PodRef>, why: &str) -> Became {
-        let became = self.evict_all_or_none(&victims, why).await.unwrap_or_else(Became::from);
+    pub(super) async fn evict(&self, victims: Vec<PodRef>, why: &str, intent: Option<Intent>) -> Became {
+        let became =
+            self.evict_all_or_none(&victims, why, intent.as_ref()).await.unwrap_or_else(Became::from);
         self.metrics().evictions.get_or_create(&Ended { result: name(&became) }).inc();
         became
     }
 
-    async fn evict_all_or_none(&self, victims: &[PodRef], why: &str) -> Result<Became, Stop> {
+    async fn evict_all_or_none(
+        &self,
+        victims: &[PodRef],
+        why: &str,
+        intent: Option<&Intent>,
+    ) -> Result<Became, Stop> {
         if let Some(refusal) = self.forbidden_by_a_budget(victims).await? {
             return Ok(Became::NotEvicted(refusal));
         }
@@ -42,10 +49,16 @@ impl Hands {
         if let Some(refusal) = tried.into_iter().find_map(Reply::refusal) {
             return Ok(Became::NotEvicted(refusal));
         }
+        if let Some(intent) = intent
+            && self.record(intent).await? == Recording::Taken
+        {
+            return Ok(Became::IntentTaken);
+        }
+        let reason = if intent.is_some() { EventReason::Moved } else { EventReason::Preempted };
         let replies = self.each(victims, Mode::Do).await?;
         for (victim, _) in victims.iter().zip(&replies).filter(|(_, reply)| **reply == Reply::Leaving) {
             let about = About::Pod(victim.clone());
-            self.tell(Telling { about, reason: EventReason::Preempted, message: why.to_owned() });
+            self.tell(Telling { about, reason, message: why.to_owned() });
         }
         Ok(sum(replies))
     }

@@ -181,7 +181,7 @@ mod tests {
             Seat { pod, node: name(node) }
         };
         let seats = seats.iter().map(seat).collect();
-        Intent { name: None, gang: "g".into(), generation, epoch, seats }
+        Intent { name: None, gang: "g".into(), generation, epoch, seats, leaves: Vec::new() }
     }
 
     #[test]

@@ -191,6 +191,9 @@ impl EventReason {
             Self::ProgressIgnored => "ProgressIgnored",
             Self::Stalled => "Stalled",
             Self::NodeAvoided => "NodeAvoided",
+            Self::AnnotationIgnored => "AnnotationIgnored",
+            Self::Moved => "Moved",
+            Self::NotMoved => "NotMoved",
         }
     }
 
@@ -200,18 +203,21 @@ impl EventReason {
             Self::FailedScheduling => "Scheduling",
             Self::Preempted => "Preempting",
             Self::QueueRefused => "Sharing",
-            Self::ProgressIgnored | Self::Stalled | Self::NodeAvoided => "Watching",
+            Self::ProgressIgnored | Self::AnnotationIgnored | Self::Stalled | Self::NodeAvoided => "Watching",
+            Self::Moved | Self::NotMoved => "Moving",
         }
     }
 
     fn kind(self) -> &'static str {
         match self {
-            Self::Scheduled | Self::Preempted => "Normal",
+            Self::Scheduled | Self::Preempted | Self::Moved => "Normal",
             Self::FailedScheduling
             | Self::QueueRefused
             | Self::ProgressIgnored
+            | Self::AnnotationIgnored
             | Self::Stalled
-            | Self::NodeAvoided => "Warning",
+            | Self::NodeAvoided
+            | Self::NotMoved => "Warning",
         }
     }
 }

@@ -45,6 +45,8 @@ pub(super) enum Stage {
     Waiting,
     Binding(Ticket),
     Running,
+    /// On its way to another place.
+    Moving,
     Leaving,
 }
 
@@ -126,6 +128,7 @@ impl World {
     /// A member is gone for good. What it held is free; a job that waits, or is being bound, is looked at by `muster`
     /// or when its outcome is heard.
     pub(super) fn member_gone(&mut self, now: Instant, job: JobId, uid: &Uid) {
+        self.stop_saving(now, job);
         let Some(crew) = self.crews.get_mut(&job) else { return };
         if !matches!(crew.stage, Stage::Running | Stage::Leaving) {
             return;
@@ -142,6 +145,7 @@ impl World {
 
     /// The job is over for the engine; its pods, if there are any left, are looked at anew.
     pub(super) fn dissolve(&mut self, now: Instant, job: JobId) {
+        self.forget_move(job);
         let Some(crew) = self.crews.remove(&job) else { return };
         self.engine.observe(now, Event::JobEnded { job, how: Ending::Withdrawn });
         self.border.job_left(&mut self.engine, now, job);

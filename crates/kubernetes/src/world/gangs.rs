@@ -20,8 +20,9 @@ const PLUGINS_LABEL: &str = "scheduling.x-k8s.io/pod-group";
 const VOLCANO_ANNOTATION: &str = "scheduling.k8s.io/group-name";
 const ROLE_LABELS: [&str; 3] =
     ["metronome.dev/role", "training.kubeflow.org/replica-type", "volcano.sh/task-spec"];
-const INDEX_LABELS: [&str; 3] = [
+const INDEX_LABELS: [&str; 4] = [
     "batch.kubernetes.io/job-completion-index",
+    "apps.kubernetes.io/pod-index",
     "training.kubeflow.org/replica-index",
     "volcano.sh/task-index",
 ];
@@ -152,8 +153,18 @@ fn owning_job(pod: &Pod) -> Option<&str> {
 
 /// Whether somebody makes a pod anew when it is deleted.
 pub(super) fn is_owned(pod: &Pod) -> bool {
+    owner(pod).is_some()
+}
+
+/// Who does, by uid.
+pub(super) fn owner(pod: &Pod) -> Option<&str> {
     let owners = pod.metadata.owner_references.as_deref().unwrap_or_default();
-    owners.iter().any(|owner| owner.controller == Some(true))
+    owners.iter().find(|owner| owner.controller == Some(true)).map(|owner| &*owner.uid)
+}
+
+/// Its place among those of its owner, where they have places.
+pub(super) fn index(pod: &Pod) -> Option<&str> {
+    INDEX_LABELS.iter().find_map(|key| label(pod, key))
 }
 
 pub(super) fn role(pod: &Pod) -> RoleKind {
@@ -168,7 +179,7 @@ pub(super) fn role(pod: &Pod) -> RoleKind {
 /// Its place among its like: neighbours in a ring are neighbours here, so that they can be put on one node.
 pub(super) fn rank(pod: &Pod) -> u64 {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
-    let labelled = INDEX_LABELS.iter().find_map(|key| label(pod, key)).and_then(|index| index.parse().ok());
+    let labelled = index(pod).and_then(|index| index.parse().ok());
     let digits = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     labelled.or_else(|| name[digits..].parse().ok()).unwrap_or(u64::MAX)
 }

@@ -10,6 +10,7 @@ use metronome_core::job::{Capabilities, Gang as Size, JobSpec, Priority, Role, R
 use metronome_core::units::{Instant, Iterations};
 
 use super::World;
+use super::consent::{Consent, Saving, shared_cores};
 use super::crew::{Crew, Stage};
 use super::gangs::{self, GangKey, HeldUp};
 use super::pods::{Uid, created};
@@ -31,10 +32,10 @@ struct Roll {
 }
 
 /// A job described to the engine, and the pods of each of its roles.
-struct Description {
-    spec: JobSpec,
-    roles: Vec<Vec<Uid>>,
-    casts: Vec<Cast>,
+pub(super) struct Description {
+    pub(super) spec: JobSpec,
+    pub(super) roles: Vec<Vec<Uid>>,
+    pub(super) casts: Vec<Cast>,
     cores: Option<Cores>,
 }
 
@@ -64,7 +65,7 @@ impl World {
     /// Brings the engine's view of a gang up to date.
     fn muster(&mut self, now: Instant, key: &GangKey) {
         let Some(gang) = self.gangs.get(key) else { return };
-        if gang.jobs.iter().any(|job| self.is_being_bound(*job)) {
+        if gang.jobs.iter().any(|job| self.is_being_bound(*job) || self.is_moving(*job)) {
             return;
         }
         if gang.is_deserted() && gang.declared.is_none() {
@@ -149,6 +150,7 @@ impl World {
         }
         let job = self.engine.found(now, Arc::new(spec), crew.parts(), since);
         self.enlist(now, job, crew, casts);
+        self.take_back_old_requests(job);
         self.hear_again(now, job);
     }
 
@@ -158,6 +160,9 @@ impl World {
         if roll.waiting.is_empty() {
             self.withdraw_all_but(now, key, &[]);
             return Ok(());
+        }
+        if self.comes_for_another(key) {
+            return Err(HeldUp::ForNow("those in whose place it comes are still leaving".into()));
         }
         let least = self.least(key)?;
         if roll.placed >= least {
@@ -257,7 +262,7 @@ impl World {
         Ok(())
     }
 
-    fn enlist(&mut self, now: Instant, job: JobId, crew: Crew, casts: Vec<Cast>) {
+    pub(super) fn enlist(&mut self, now: Instant, job: JobId, crew: Crew, casts: Vec<Cast>) {
         for member in crew.members() {
             if let Some(known) = self.pods.get_mut(&member.uid) {
                 known.job = Some(job);
@@ -269,7 +274,7 @@ impl World {
     }
 
     /// The pods of a job are no longer its own; the engine goes on with the job under another description.
-    fn strike_off(&mut self, job: JobId) {
+    pub(super) fn strike_off(&mut self, job: JobId) {
         let Some(crew) = self.crews.remove(&job) else { return };
         for member in crew.members() {
             if let Some(known) = self.pods.get_mut(&member.uid) {
@@ -289,7 +294,7 @@ impl World {
         }
     }
 
-    fn describe(
+    pub(super) fn describe(
         &mut self,
         now: Instant,
         key: &GangKey,
@@ -302,6 +307,7 @@ impl World {
         let Enrolment { queue, owner, user } = self.enrol(now, key, first, urgency)?;
         let is_alone = key.is_single() && pods.len() == 1;
         let Wishes { deadline, mut work, cores } = Wishes::of(first, is_alone).map_err(HeldUp::Refused)?;
+        let consent = self.consent_or_complain(key, first);
         if work.iterations.is_none() && self.is_reported_in_percent(first) {
             work.iterations = Some(Iterations(PERCENT));
         }
@@ -317,8 +323,15 @@ impl World {
             scaling: None,
             topology: Topology::Anywhere,
             teams: None,
-            capabilities: Capabilities { evict: true, ..Capabilities::START_ONLY },
-            checkpointing: None,
+            capabilities: Capabilities {
+                evict: true,
+                relocate: cores.is_none()
+                    && consent.saving.is_some()
+                    && pods.iter().all(|pod| gangs::is_owned(pod)),
+                throttle: consent.throttle,
+                ..Capabilities::START_ONLY
+            },
+            checkpointing: consent.saving.map(Saving::costs),
             profile: None,
             start_retries: u32::MAX,
             suspended: false,
@@ -326,6 +339,9 @@ impl World {
             preempts: first.spec.preemption_policy.as_deref() != Some("Never"),
             repairs: urgency == Urgency::Repair,
         };
+        if consent != Consent::default() {
+            spec.work.cpu = shared_cores(&pods, spec.least().cpu);
+        }
         let (roles, mut casts): (Vec<Vec<Uid>>, Vec<Cast>) =
             parts.into_values().map(|part| (part.uids, part.cast)).unzip();
         if let Some(cores) = &cores {
@@ -373,7 +389,12 @@ impl World {
         if let Some(facts) = &self.pods[uid].facts {
             return Ok(facts.clone());
         }
-        let pod = self.pods[uid].pod.clone();
+        let known = &self.pods[uid];
+        let mut pod = known.pod.clone();
+        if self.may_be_moved(&known.gang, &pod) {
+            // Where it is bound is where it is now, not where it asks to be.
+            Arc::make_mut(&mut pod).spec.node_name = None;
+        }
         let facts =
             self.border.facts(&mut self.engine, now, &pod).map_err(|refusal| match refusal.may_pass() {
                 true => HeldUp::ForNow(refusal.to_string()),

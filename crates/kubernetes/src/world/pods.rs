@@ -10,7 +10,9 @@ use metronome_core::units::Instant;
 
 use super::World;
 use super::gangs::{Gang, GangKey};
+use super::moves::{CHECKPOINTED, REQUEST};
 use super::reports::PROGRESS;
+use super::weights::CPU_WEIGHT;
 use crate::border::Facts;
 use crate::deed::PodRef;
 use crate::objects::Pod;
@@ -31,11 +33,21 @@ pub(super) struct Known {
     pub(super) facts: Option<Arc<Facts>>,
     /// What it last said of its progress.
     pub(super) reported: Option<Arc<str>>,
+    /// What it was last told to be wrong with what it allows.
+    pub(super) complaint: Option<String>,
 }
 
 impl Known {
     fn new(pod: Pod, gang: GangKey) -> Self {
-        Self { pod: Arc::new(pod), gang, job: None, assumed: None, facts: None, reported: None }
+        Self {
+            pod: Arc::new(pod),
+            gang,
+            job: None,
+            assumed: None,
+            facts: None,
+            reported: None,
+            complaint: None,
+        }
     }
 
     pub(super) fn node(&self) -> Option<&str> {
@@ -96,10 +108,13 @@ fn differs(old: &Pod, new: &Pod) -> bool {
         || is_gated(old) != is_gated(new)
 }
 
-/// Annotations but for what a pod says of its progress, which it does often.
+/// Those by which a pod is talked to while it runs, and answers.
+const TALK: [&str; 4] = [PROGRESS, REQUEST, CHECKPOINTED, CPU_WEIGHT];
+
+/// Annotations but for those, which change often.
 fn lasting(meta: &ObjectMeta) -> BTreeMap<&str, &str> {
     let all = meta.annotations.iter().flatten().map(|(key, value)| (key.as_str(), value.as_str()));
-    all.filter(|(key, _)| *key != PROGRESS).collect()
+    all.filter(|(key, _)| !TALK.contains(key)).collect()
 }
 
 impl World {
@@ -140,6 +155,7 @@ impl World {
         let Some(known) = self.pods.get_mut(&uid) else {
             self.gangs.entry(key.clone()).or_default().pods.insert(uid.clone());
             self.changed.insert(key.clone());
+            self.note_old_weight(&uid, &pod);
             self.pods.insert(uid, Known::new(pod, key));
             return;
         };

@@ -127,7 +127,7 @@ impl World {
     }
 
     /// What the object that declares a gang says, or else its pod.
-    fn said<'a>(&'a self, gang: &GangKey, pod: Option<&'a Pod>, key: &str) -> Option<&'a str> {
+    pub(super) fn said<'a>(&'a self, gang: &GangKey, pod: Option<&'a Pod>, key: &str) -> Option<&'a str> {
         let group = self.gangs.get(gang).and_then(|gang| gang.declared.as_ref());
         group.and_then(|group| said_by(&group.metadata, key)).or_else(|| said_by(&pod?.metadata, key))
     }

@@ -68,7 +68,11 @@ impl World {
                 self.recorded.insert(record.name.clone(), (None, now));
                 if let Ok(intent) = record.intent {
                     self.recorded.insert(record.name.clone(), (Some(intent.generation), now));
-                    self.resume(now, Intent { name: Some(record.name), ..intent });
+                    if intent.leaves.is_empty() {
+                        self.resume(now, Intent { name: Some(record.name), ..intent });
+                    } else {
+                        self.resume_departure(record.name, intent);
+                    }
                 }
             }
         }

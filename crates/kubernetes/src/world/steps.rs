@@ -28,6 +28,11 @@ pub(super) enum Errand {
     Evict {
         steps: Vec<(JobId, StepId)>,
     },
+    /// Pods make room for those that are made in their place.
+    SendAway {
+        departure: IntentName,
+        job: Option<JobId>,
+    },
     Delete,
     /// A pod gets other cores; it runs already where there is no step but to start it.
     Resize {
@@ -45,11 +50,13 @@ impl World {
                 Action::Preempt { beneficiary } => {
                     evictions.entry(beneficiary).or_default().push((step.job, step.id));
                 }
+                Action::Stop if self.is_under_way(step.job) => self.dissolve(now, step.job),
                 // Only starts that were never heard of again come here, and `act` answers every one of them.
                 Action::Stop | Action::Suspend => self.clear_away(step.job),
                 Action::ResizeInPlace { to, .. } => self.resize(now, step.job, step.id, &to),
-                // Nobody's capabilities here allow these.
-                Action::Move { .. } | Action::Rescale { .. } => {
+                Action::Move { to, .. } => self.relocate(now, step.job, (step.id, step.generation), &to),
+                // Nobody's capabilities here allow it.
+                Action::Rescale { .. } => {
                     let (job, step) = (step.job, step.id);
                     self.engine.observe(now, Event::StepFailed { job, step, failure: Failure::Other });
                 }
@@ -105,7 +112,7 @@ impl World {
     }
 
     /// The whole gang as it shall be: who is bound already, and who is to be.
-    fn intent(&self, key: &GangKey, job: JobId, generation: Generation) -> Intent {
+    pub(super) fn intent(&self, key: &GangKey, job: JobId, generation: Generation) -> Intent {
         let placed = self.gangs[key].pods.iter().filter_map(|uid| {
             let known = self.pods.get(uid).filter(|known| known.is_placed())?;
             Some(Seat { pod: known.reference(), node: Arc::from(known.node()?) })
@@ -118,6 +125,7 @@ impl World {
             generation: generation.0,
             epoch: self.settings.epoch,
             seats,
+            leaves: Vec::new(),
         }
     }
 
@@ -130,7 +138,7 @@ impl World {
         }
         let victims = steps.iter().flat_map(|(job, _)| self.all_of_its_gang(*job)).collect();
         let why = self.why_they_leave(beneficiary, &steps);
-        let ticket = self.do_it(Kind::Evict { victims, why });
+        let ticket = self.do_it(Kind::Evict { victims, why, intent: None });
         for (job, _) in &steps {
             if let Some(crew) = self.crews.get_mut(job) {
                 crew.stage = Stage::Leaving;
@@ -157,7 +165,7 @@ impl World {
     }
 
     /// A gang goes whole: also those that joined it after it had started.
-    fn all_of_its_gang(&self, job: JobId) -> Vec<PodRef> {
+    pub(super) fn all_of_its_gang(&self, job: JobId) -> Vec<PodRef> {
         let Some(crew) = self.crews.get(&job) else { return Vec::new() };
         let pods = self.gangs.get(&crew.gang).into_iter().flat_map(|gang| &gang.pods);
         let placed = pods.filter_map(|uid| self.pods.get(uid)).filter(|known| known.is_placed());
@@ -176,12 +184,18 @@ impl World {
         self.stirred = true;
         match outcome {
             Outcome::Bound { ticket, members } => self.bound(now, ticket, &members),
+            Outcome::IntentTaken { ticket } if self.is_sending_away(ticket) => {
+                self.not_sent_away(now, ticket, "somebody else has recorded who leaves");
+            }
             Outcome::IntentTaken { ticket } => self.not_bound(now, ticket, Failure::Stale),
             Outcome::GivenUp { ticket, .. } | Outcome::EvictedInPart { ticket, .. } => self.try_again(ticket),
             Outcome::Resized { ticket } => self.resized(now, ticket),
             Outcome::NotResized { ticket, refusal } => self.not_resized(now, ticket, &refusal),
             Outcome::Evicted { ticket } | Outcome::Deleted { ticket } => {
                 self.errands.remove(&ticket);
+            }
+            Outcome::NotEvicted { ticket, refusal } if self.is_sending_away(ticket) => {
+                self.not_sent_away(now, ticket, &refusal);
             }
             Outcome::NotEvicted { ticket, .. } => self.not_evicted(now, ticket),
         }
@@ -227,6 +241,7 @@ impl World {
         let Some(crew) = self.crews.get_mut(&job) else { return };
         crew.stage = Stage::Running;
         let key = crew.gang.clone();
+        self.moves.remove(&job);
         let gone: Vec<_> = self.crews[&job]
             .members()
             .filter(|member| !self.pods.contains_key(&member.uid))
@@ -256,6 +271,8 @@ impl World {
         crew.stage = Stage::Waiting;
         self.changed.insert(crew.gang.clone());
         match step {
+            // It is no longer where it was.
+            Some(_) if self.is_moving(job) => self.dissolve(now, job),
             Some(step) => self.engine.observe(now, Event::StepFailed { job, step, failure }),
             None => self.dissolve(now, job),
         }
@@ -283,9 +300,10 @@ impl World {
             Errand::Evict { steps } => {
                 let victims = steps.iter().flat_map(|(job, _)| self.all_of_its_gang(*job)).collect();
                 let why = self.why_they_leave(None, &steps);
-                let ticket = self.do_it(Kind::Evict { victims, why });
+                let ticket = self.do_it(Kind::Evict { victims, why, intent: None });
                 self.errands.insert(ticket, Errand::Evict { steps });
             }
+            Errand::SendAway { departure, job } => self.tell_them_to_leave(departure, job),
             Errand::Resize { job, step } => self.ask_for_cores(job, step),
             Errand::Bind { .. } | Errand::Delete => {}
         }

@@ -2,8 +2,10 @@
 
 mod deadlines;
 mod mishaps;
+mod moves;
 mod queues;
 mod reports;
+mod weights;
 
 use serde_json::{Value, json};
 
@@ -331,6 +333,7 @@ fn recorded(seats: &[(&str, &str)]) -> Recorded {
         generation: 7,
         epoch: 1,
         seats: seats.iter().map(seat).collect(),
+        leaves: Vec::new(),
     };
     let key = GangKey::Labelled { namespace: "ns".into(), name: "g".into() };
     Recorded { name: steps::intent_name(&key), version: "1".into(), intent: Ok(intent) }

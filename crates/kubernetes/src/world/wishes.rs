@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `metronome.dev/deadline` | `6h` after the pod was made, or a time such as `2026-11-15T18:00:00Z` |
 //! | `metronome.dev/deadline-binding` | `Strict`, `Soft` (if nothing is said) or `BestEffort` |
-//! | `metronome.dev/duration` | how long it takes with what it requests, or with the fewest cores it may have |
+//! | `metronome.dev/duration` | how long it takes with what it requests, with the fewest cores it may have, or with those it shares |
 //! | `metronome.dev/iterations` | how many iterations that is, for who reports its progress |
 //! | `metronome.dev/target-loss` | the loss at which it is done, if that comes first |
 //! | `metronome.dev/cpu` | `2-8`: the cores that its only container may be given while it runs |

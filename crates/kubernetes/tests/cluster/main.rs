@@ -3,6 +3,7 @@
 mod deadlines;
 mod faults;
 mod gangs;
+mod moves;
 mod preemption;
 mod queues;
 mod restarts;

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::stage::{Stage, until};
 
 fn evict(victims: &[PodRef]) -> Kind {
-    Kind::Evict { victims: victims.to_vec(), why: "a gang of 8 goes first".into() }
+    Kind::Evict { victims: victims.to_vec(), why: "a gang of 8 goes first".into(), intent: None }
 }
 
 /// A pod that runs and is ready, as budgets count them.

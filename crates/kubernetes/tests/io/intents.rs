@@ -23,6 +23,7 @@ fn gang(pods: &[PodRef], nodes: &str, epoch: u64) -> Kind {
         generation: GENERATION,
         epoch,
         seats: members.clone(),
+        leaves: Vec::new(),
     };
     Kind::Bind { members, intent: Some(intent) }
 }
