@@ -223,7 +223,7 @@ pub(crate) fn node_lost() -> Stage {
     stage.asking("stricken")
 }
 
-/// It reports every ten seconds, and then no more.
+/// It reports every ten minutes, and then no more.
 pub(crate) fn stalled() -> Stage {
     let mut stage = Stage::new("metronome");
     let job = stage.submit(gang("hung", 4));
@@ -232,7 +232,8 @@ pub(crate) fn stalled() -> Stage {
         let sample = Sample { at: stage.now, iterations: Iterations(iterations), loss: None, used: None };
         stage.observe(Event::Progress { job, sample });
     }
-    stage.wait(600);
+    stage.wait(120);
+    stage.settle();
     stage.asking("hung")
 }
 
