@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
-use metronome_core::report::{Ahead, Best, Due, Explanation, NotUsed, Reason};
+use metronome_core::progress::Category;
+use metronome_core::report::{Ahead, Best, Due, Explanation, Learned, NotUsed, Reason};
 use metronome_core::timetable::Verdict;
-use metronome_core::units::{Duration, Instant, Resources};
+use metronome_core::units::{Duration, Gpus, Instant, Resources, Share};
 
-use super::{members_by_node, sentence, state_name};
+use super::{gain_for_a_gpu_hour, is_worth_stopping, members_by_node, sentence, state_name};
 use crate::forecast::Foreseen;
 use crate::names::Names;
 
@@ -30,7 +31,21 @@ pub struct Document<'a> {
     nodes: Vec<OnNode>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline: Option<DeadlineText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<ProgressText>,
     forecast: Option<ForecastDocument>,
+}
+
+/// What a job has reported of its training, and where that leads.
+#[derive(Debug, Serialize)]
+struct ProgressText {
+    category: Category,
+    left_s: Option<f64>,
+    gain_in_an_hour: Option<f64>,
+    gain_for_a_gpu_hour: Option<f64>,
+    worth_stopping: bool,
+    believed: bool,
+    odd_reports: u32,
 }
 
 /// How a job stands to its deadline.
@@ -127,6 +142,7 @@ pub fn document<'a>(explanation: &'a Explanation, names: &impl Names) -> Documen
         ahead_because: explanation.ahead.iter().map(because).collect(),
         nodes: nodes(explanation, names),
         deadline: explanation.due.as_ref().map(deadline),
+        progress: explanation.learned.as_ref().map(|learned| progress(learned, explanation.need.gpus)),
         forecast: None,
     }
 }
@@ -138,6 +154,19 @@ pub fn document_foreseeing<'a>(
     foreseen: &Foreseen<'_>,
 ) -> Document<'a> {
     Document { forecast: Some(foreseen.document()), ..document(explanation, names) }
+}
+
+fn progress(learned: &Learned, gpus: Gpus) -> ProgressText {
+    let gains = learned.gains_in_an_hour;
+    ProgressText {
+        category: learned.category,
+        left_s: learned.left.map(Duration::as_secs_f64),
+        gain_in_an_hour: gains.map(Share::as_f64),
+        gain_for_a_gpu_hour: gains.and_then(|gains| gain_for_a_gpu_hour(gains, gpus)),
+        worth_stopping: is_worth_stopping(learned),
+        believed: learned.is_believed,
+        odd_reports: learned.odd,
+    }
 }
 
 pub(crate) fn deadline(due: &Due) -> DeadlineText {

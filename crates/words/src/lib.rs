@@ -16,7 +16,7 @@ use metronome_core::plan::Assignment;
 use metronome_core::progress::Category;
 use metronome_core::report::{Ahead, Best, Due, Explanation, Failure, Learned, NotUsed, Reason, State};
 use metronome_core::timetable::Verdict;
-use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources};
+use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources, Share};
 
 pub use document::{Document, ForecastDocument, document, document_foreseeing};
 pub use forecast::Foreseen;
@@ -93,7 +93,7 @@ fn told(explanation: &Explanation, names: &impl Names, submitted: Option<String>
         fact("deadline", will_be_in_time(due));
     }
     if let Some(learned) = explanation.learned.as_ref().filter(|_| !over) {
-        fact("progress", what_it_learns(learned));
+        fact("progress", what_it_learns(learned, explanation.need.gpus));
     }
     if let Some(assignment) = &explanation.assignment {
         fact("nodes", nodes(assignment, names));
@@ -143,7 +143,7 @@ pub fn priority_name(priority: Priority) -> String {
 }
 
 /// How much a job still learns, what is left of it, and what is odd about its reports.
-fn what_it_learns(learned: &Learned) -> String {
+fn what_it_learns(learned: &Learned, gpus: Gpus) -> String {
     let mut text = match learned.category {
         Category::Progressing => "it learns",
         Category::Watching => "it learns little",
@@ -152,6 +152,12 @@ fn what_it_learns(learned: &Learned) -> String {
     .to_owned();
     if let Some(gains) = learned.gains_in_an_hour {
         text += &format!("; another hour alone would take {:.1} % off its metric", gains.as_f64() * 100.0);
+        if let Some(each) = gain_for_a_gpu_hour(gains, gpus) {
+            text += &format!(", {:.2} % for each GPU-hour", each * 100.0);
+        }
+    }
+    if is_worth_stopping(learned) {
+        text += ": it is nearly as good as it will be, and its owner may want to stop it";
     }
     if let Some(left) = learned.left {
         text += &format!("; {left} of work left");
@@ -163,6 +169,21 @@ fn what_it_learns(learned: &Learned) -> String {
         text += &format!("; {} made no sense", count(learned.odd, "report"));
     }
     text
+}
+
+/// The part of its metric that a GPU takes off in another hour.
+pub(crate) fn gain_for_a_gpu_hour(in_an_hour: Share, gpus: Gpus) -> Option<f64> {
+    let gpus = gpus.0 as f64 / Gpus::whole(1).0 as f64;
+    (gpus > 0.0).then(|| in_an_hour.as_f64() / gpus)
+}
+
+/// Less than this of its metric in an hour is hardly worth its place.
+const HARDLY_ANYTHING: Share = Share(Share::WHOLE.0 / 200);
+
+/// Whether its owner may want to stop it. Nobody else does.
+pub(crate) fn is_worth_stopping(learned: &Learned) -> bool {
+    let gains_little = learned.gains_in_an_hour.is_some_and(|gains| gains < HARDLY_ANYTHING);
+    learned.category == Category::Converged && gains_little
 }
 
 /// Which node takes nothing new, for how long, and why.

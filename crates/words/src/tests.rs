@@ -175,7 +175,7 @@ fn a_job_hears_what_it_still_learns_and_whether_it_is_believed() {
     let learned = Learned {
         category: Category::Converged,
         left: Some(Duration::from_secs(600)),
-        gains_in_an_hour: Some(Share(3_000)),
+        gains_in_an_hour: Some(Share(3_200)),
         is_believed: true,
         odd: 0,
     };
@@ -183,8 +183,8 @@ fn a_job_hears_what_it_still_learns_and_whether_it_is_believed() {
         let text = lines(&Explanation { learned: Some(learned.clone()), ..waiting() }, &Numbered);
         text.lines().find_map(|line| line.strip_prefix("progress   ")).unwrap().to_owned()
     };
-    let hardly =
-        "it hardly learns any more; another hour alone would take 0.3 % off its metric; 10m of work left";
+    let hardly = "it hardly learns any more; another hour alone would take 0.3 % off its metric, 0.08 % for each GPU-hour: it is \
+         nearly as good as it will be, and its owner may want to stop it; 10m of work left";
     assert_eq!(said(&learned), hardly);
     let lies = Learned { is_believed: false, odd: 2, ..learned };
     let doubt =
