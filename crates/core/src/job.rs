@@ -257,6 +257,9 @@ pub struct Job {
     pub standing: Standing,
     /// Starts that failed since it last ran, and why the last one did.
     pub failed_starts: u32,
+    /// Times in a row that it could not be moved: the more, the longer it is left alone.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub failed_moves: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<Failure>,
     /// Not to be started, or not to be disturbed, before this.

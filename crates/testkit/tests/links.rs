@@ -15,7 +15,7 @@ use metronome_core::plan::{Action, Step};
 use metronome_core::policy::{Moving, Policy, Slowdowns};
 use metronome_core::profile::{Bucket, Iteration, Profile};
 use metronome_core::queue::Queue;
-use metronome_core::report::Reason;
+use metronome_core::report::{Failure, Reason};
 use metronome_core::units::{Bandwidth, Bytes, Duration, Gpus, Instant, Iterations, Resources, Share};
 use metronome_sim::model;
 use metronome_sim::noise::Noise;
@@ -161,6 +161,29 @@ fn a_job_that_runs_apart_is_moved_together_where_that_pays_and_only_then() {
         assert_eq!(moved, moves, "{left}");
         assert!(world.settle().is_empty(), "moved once, it stays");
     }
+}
+
+#[test]
+fn who_could_not_be_moved_is_asked_again_later_and_later() {
+    let (mut world, [first, second]) = crowded(Policy { slowdowns: Slowdowns::Weighed, ..metronome() });
+    world.submit(movable(sending("apart", 4, minutes(6000))));
+    world.now = world.now + minutes(9);
+    for job in [first, second] {
+        world.engine.observe(world.now, Event::JobEnded { job, how: Ending::Completed });
+    }
+    let mut asked: Vec<Instant> = Vec::new();
+    for _ in 0..240 {
+        for Step { id: step, job, action, .. } in world.engine.poll(world.now).into_inner() {
+            assert!(matches!(action, Action::Move { .. }), "{action:?}");
+            asked.push(world.now);
+            let failure = Failure::WouldNotStop;
+            world.engine.observe(world.now, Event::StepFailed { job, step, failure });
+        }
+        world.now = world.now + Duration::from_secs(10);
+    }
+    let gaps: Vec<Duration> = asked.windows(2).map(|pair| pair[1].since(pair[0])).collect();
+    assert!(gaps.len() >= 4, "{asked:?}");
+    assert!(gaps.windows(2).all(|pair| pair[1].0 > pair[0].0 * 3 / 2), "{gaps:?}");
 }
 
 #[test]

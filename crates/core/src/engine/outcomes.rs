@@ -41,6 +41,7 @@ impl Engine {
             progress: Progress::default(),
             standing: Standing { pass: self.state.pass, newcomer: true, place: 0, level: 0 },
             failed_starts: 0,
+            failed_moves: 0,
             last_failure: None,
             not_before: Instant::START,
             runs_since: None,
@@ -223,6 +224,7 @@ impl Engine {
         let pace = job.pace_on(held);
         job.progress.starts(since, held.total().gpus, pace);
         job.runs_since = Some(since);
+        job.failed_moves = 0;
         job.begins_to_use();
         job.is_to_be_repaired = false;
         // When it will be gone is known better now, and so what may be started beside what is booked.
@@ -311,6 +313,7 @@ impl Engine {
     pub(super) fn step_failed(&mut self, id: JobId, step: StepId, failure: Failure) {
         let Some(under_way) = self.awaited(id, step) else { return };
         let life = self.state.jobs[id].life.clone();
+        let is_move = matches!(under_way.action, Action::Move { .. });
         match (under_way.action, life) {
             (Action::Start(_), Life::Starting(held)) => {
                 self.index.occupied.remove_all(&held);
@@ -322,6 +325,7 @@ impl Engine {
             (Action::Move { .. }, Life::Moving { from, .. })
             | (Action::Rescale { .. } | Action::ResizeInPlace { .. }, Life::Resizing { from, .. }) => {
                 self.leaves_all_but(id, &from);
+                self.state.jobs[id].failed_moves += u32::from(is_move);
                 self.stays_on(id, from);
             }
             // It would not go: it stays, and what was planned in its place is not.
@@ -337,7 +341,8 @@ impl Engine {
 
     fn stays_on(&mut self, id: JobId, held: Arc<Assignment>) {
         self.set_life(id, Life::Running(held.clone()));
-        self.back_off(id, self.state.now + self.state.settings.cool_down);
+        let failed = self.state.jobs[id].failed_moves.saturating_sub(1).min(6);
+        self.back_off(id, self.state.now + self.state.settings.cool_down.times(1 << failed));
         // Whoever it was to make room for may need more of it gone than its room.
         if let Some(beneficiary) = self.has_made_room(id).filter(|id| self.is_planned_elsewhere(*id)) {
             self.back_to_where_it_is(beneficiary);
