@@ -14,6 +14,7 @@ use metronome_core::network::{Network, Pattern, Route, Sharing, Training, alone}
 use metronome_core::plan::{Action, Step};
 use metronome_core::policy::{Moving, Policy, Slowdowns};
 use metronome_core::profile::{Bucket, Iteration, Profile};
+use metronome_core::progress::Sample;
 use metronome_core::queue::Queue;
 use metronome_core::report::{Failure, Reason};
 use metronome_core::units::{Bandwidth, Bytes, Duration, Gpus, Instant, Iterations, Resources, Share};
@@ -184,6 +185,31 @@ fn who_could_not_be_moved_is_asked_again_later_and_later() {
     let gaps: Vec<Duration> = asked.windows(2).map(|pair| pair[1].since(pair[0])).collect();
     assert!(gaps.len() >= 4, "{asked:?}");
     assert!(gaps.windows(2).all(|pair| pair[1].0 > pair[0].0 * 3 / 2), "{gaps:?}");
+}
+
+#[test]
+fn who_is_silent_while_it_is_moved_does_not_hang() {
+    let (mut world, [first, second]) = crowded(Policy { slowdowns: Slowdowns::Weighed, ..metronome() });
+    let apart = world.submit(movable(sending("apart", 4, minutes(6000))));
+    for iterations in 1..=9 {
+        world.now = world.now + minutes(1);
+        let sample =
+            Sample { at: world.now, iterations: Iterations(60 * iterations), loss: None, used: None };
+        world.engine.observe(world.now, Event::Progress { job: apart, sample });
+    }
+    for job in [first, second] {
+        world.engine.observe(world.now, Event::JobEnded { job, how: Ending::Completed });
+    }
+    let steps = world.engine.poll(world.now).into_inner();
+    assert!(steps.iter().any(|step| step.job == apart), "{steps:?}");
+    let is_silent = |world: &World, at: Instant| {
+        world.engine.job(apart).is_some_and(|job| job.progress.silent_since(at).is_some())
+    };
+    assert!(!is_silent(&world, world.now + minutes(30)), "it is on its way");
+    for step in steps {
+        world.engine.observe(world.now, Event::StepDone { job: step.job, step: step.id });
+    }
+    assert!(!is_silent(&world, world.now + minutes(30)), "it has not reported from there yet");
 }
 
 #[test]

@@ -28,6 +28,16 @@ impl Engine {
         }
     }
 
+    /// A job on its way elsewhere, or to its end, reports nothing: that does not mean that it hangs.
+    pub(super) fn expect_no_report_of(&mut self, id: JobId) {
+        let (now, job) = (self.state.now, &mut self.state.jobs[id]);
+        let expected = job.progress.hangs_from();
+        job.progress.is_out_of_earshot(now);
+        if let Some(expected) = expected.filter(|_| job.progress.hangs_from().is_none()) {
+            self.index.fading.remove(&(expected, id));
+        }
+    }
+
     /// Takes note of jobs of which nothing was heard for so long that they seem to hang; true if there were any.
     pub(super) fn miss_the_silent(&mut self) -> bool {
         let mut any = false;

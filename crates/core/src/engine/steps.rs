@@ -110,6 +110,7 @@ impl Engine {
         before.iter().for_each(|held| self.index.occupied.remove_all(held));
         next.holds().iter().for_each(|held| self.index.occupied.add_all(held));
         self.set_life(id, next);
+        self.expect_no_report_of(id);
     }
 
     /// Nothing is to be done about it until something happens to it.
