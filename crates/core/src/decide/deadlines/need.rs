@@ -72,7 +72,7 @@ const MOST_SIZES: u32 = 32;
 
 /// All whose deadlines count and who are to run, by deadline.
 pub(super) fn timed<'a>(snapshot: &Snapshot<'a>, deadlines: Deadlines) -> Vec<Timed<'a>> {
-    let handover = handover(snapshot);
+    let handover = handover(snapshot, deadlines);
     let live = snapshot.timed.iter().map(|id| (*id, &snapshot.jobs[*id]));
     let mut timed: Vec<Timed<'a>> =
         live.filter_map(|(id, job)| Timed::of(snapshot, deadlines, handover, id, job)).collect();
@@ -81,18 +81,20 @@ pub(super) fn timed<'a>(snapshot: &Snapshot<'a>, deadlines: Deadlines) -> Vec<Ti
 }
 
 /// The longest that somebody takes to make room: it ends what it is about to do, be that to start or to change its size, and
-/// then saves its work and leaves, or goes on with fewer members: what it gives back is free when it does.
-fn handover(snapshot: &Snapshot<'_>) -> Duration {
+/// then saves its work and leaves, or goes on with fewer members: what it gives back is free when it does. Only where
+/// something is promised does it matter that this takes longer.
+fn handover(snapshot: &Snapshot<'_>, deadlines: Deadlines) -> Duration {
     let timed = snapshot.timed.iter().map(|id| &snapshot.jobs[*id]);
     let others = snapshot.plan.iter().filter(|(id, _)| !snapshot.timed.contains(id));
     let others = others.map(|(id, _)| &snapshot.jobs[id]).filter(|job| makes_room(job));
-    timed.chain(others).map(makes_room_within).max().unwrap_or_default()
+    timed.chain(others).map(|job| makes_room_within(job, deadlines)).max().unwrap_or_default()
 }
 
-fn makes_room_within(job: &Job) -> Duration {
+fn makes_room_within(job: &Job, deadlines: Deadlines) -> Duration {
     let Checkpointing { takes, restart, .. } = job.spec.checkpointing.unwrap_or_default();
     let elastic = job.spec.capabilities.rescale && job.spec.roles.iter().any(|role| role.gang.is_elastic());
-    let gives_back = if elastic { takes + restart } else { takes };
+    let goes_on = elastic && deadlines == Deadlines::Promised;
+    let gives_back = if goes_on { takes + restart } else { takes };
     takes + restart + gives_back
 }
 
