@@ -122,6 +122,16 @@ fn nobody_is_moved_where_that_costs_more_than_it_gains() {
 }
 
 #[test]
+fn nobody_is_moved_for_a_long_gang_while_a_short_one_waits_for_the_same_room() {
+    let text = sparse(SAVES) + &job("whole", "30m", &gpus(8, "10h"));
+    let all = job("all", "20m", &gpus(8, "1m")).replace("members: 1, ", "members: 4, ");
+    let outcome = run(&(text + &all), metronome());
+    assert_eq!(moves(&outcome), 0);
+    let ends = |name: &str| named(&outcome, name).end.unwrap();
+    assert!(ends("all") < ends("whole"), "the short one does not wait for the long one");
+}
+
+#[test]
 fn nobody_is_moved_who_cannot_be_or_has_just_come() {
     let text = sparse("") + &job("whole", "30m", &gpus(8, "10h"));
     assert_eq!(moves(&run(&text, metronome())), 0);

@@ -25,7 +25,7 @@ use crate::progress::CHECKED_EVERY;
 use crate::reconfiguration::{Reconfiguration, What, Why};
 use crate::units::{Duration, Instant};
 
-pub(super) use fragmented::Gathering;
+pub(super) use fragmented::{Gathering, Least};
 
 /// So many jobs are looked at in one decision, those with the most left to do first.
 const MOST_LOOKED_AT: usize = 16;

@@ -11,7 +11,7 @@ use super::admit::Rules;
 use super::deadlines::{Schedule, book_start, settle};
 use super::draft::{Draft, Reach};
 use super::fits::Fits;
-use super::migrate::Gathering;
+use super::migrate::{Gathering, Least};
 use super::order::{Line, Rank, Ranker};
 use super::preempt::{Grounds, Victims, gains, is_spared};
 use super::reserve::{MOST_RESERVATIONS, end_if_started, owed_from, reserve};
@@ -554,11 +554,13 @@ impl<'a, 'r> Pass<'a, 'r> {
             return false;
         }
         let refused = self.refused.iter().filter(|refused| lacks_room(&refused.reason));
-        let lack_room =
-            refused.map(|refused| (refused.job, refused.class)).chain(self.closed_for_want_of_room());
+        let refused = refused.map(|refused| (refused.job, refused.class));
+        let without: Vec<(JobId, ClassId)> = refused.chain(self.closed_for_want_of_room()).collect();
+        let least = Least::of(self.rules, &without);
         let mut lacking = Line::empty(self.ranker);
-        lack_room
-            .filter(|(job, _)| self.gathering.may_help(self.rules, &self.draft, *job))
+        without
+            .into_iter()
+            .filter(|(job, _)| self.gathering.may_help(self.rules, &self.draft, &least, *job))
             .for_each(|(job, class)| lacking.stand(job, class));
         while !lacking.is_empty() && self.gathering.may_look(self.rules, &mut self.draft) {
             let Some((job, class)) = lacking.pop(self.draft.held().by_queue()) else { break };

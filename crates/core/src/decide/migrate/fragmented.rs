@@ -8,10 +8,13 @@
 //! much again as it costs. Those who move go into room that is free now and kept for nobody, so that they never wait for
 //! each other; the gang is in the plan at once and starts when the last of them has left. If one of them cannot be moved,
 //! it keeps its place, and the gang waits on.
+//!
+//! The room that a gang gets by this is what others wait for, too. So nobody is moved for it while another who lacks room
+//! has less to do and no lower priority: a long gang would start earlier, and many short jobs later.
 
 mod search;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::super::admit::Rules;
@@ -20,23 +23,48 @@ use super::super::draft::Draft;
 use super::super::foresee::counts;
 use super::super::reserve::reserve;
 use super::{can_be_moved, has_run_for_long, is_time_to_look, runs_at_least, takes};
-use crate::id::JobId;
-use crate::job::Job;
+use crate::id::{ClassId, JobId};
+use crate::job::{Job, Priority};
 use crate::plan::Assignment;
-use crate::policy::Moving;
-use crate::progress::CHECKED_EVERY;
 use crate::reconfiguration::{Reconfiguration, What, Why};
-use crate::units::{Duration, Instant};
+use crate::units::{Duration, GpuTime, Instant};
 use search::Search;
 
 /// So many who wait are looked at in one decision, the first in line: each costs a look at everybody who runs.
-const MOST_GANGS: usize = 4;
+const MOST_GANGS: usize = 2;
+
+/// And so often: a look costs more than most decisions, and room that is in pieces is so for long.
+const LOOKED_EVERY: Duration = Duration::MINUTE;
 
 /// Moves for those who wait, in one pass over the line.
 #[derive(Default)]
 pub(in crate::decide) struct Gathering<'a> {
     movers: Option<Movers<'a>>,
     looked_at: BTreeSet<JobId>,
+}
+
+/// The least that anybody who lacks room has to do, in GPU-time, by priority.
+pub(in crate::decide) struct Least(BTreeMap<Priority, u128>);
+
+impl Least {
+    pub(in crate::decide) fn of<'a>(rules: &Rules<'a>, lacking: &[(JobId, ClassId)]) -> Self {
+        let mut least: BTreeMap<Priority, u128> = BTreeMap::new();
+        for job in lacking.iter().map(|(id, _)| &rules.snapshot.jobs[*id]) {
+            let has = least.entry(job.spec.priority).or_insert(u128::MAX);
+            *has = to_do(job, rules.snapshot.now).min(*has);
+        }
+        Self(least)
+    }
+
+    /// Whether nobody who counts for as much has less to do than a job.
+    fn is_of(&self, job: &Job, now: Instant) -> bool {
+        self.0.range(job.spec.priority..).all(|(_, least)| to_do(job, now) <= *least)
+    }
+}
+
+/// Whoever does not say how long it takes has most to do.
+fn to_do(job: &Job, now: Instant) -> u128 {
+    job.remaining(now).map_or(u128::MAX, |left| GpuTime::of(job.spec.gpus(), left).0)
 }
 
 /// Those who could be moved, and when the next could be who has not run for long enough.
@@ -63,12 +91,18 @@ struct Gathered {
 
 impl<'a> Gathering<'a> {
     /// Whether nothing is lacking to a job but a place: there is room enough for it in all, and nobody is leaving for it.
-    pub(in crate::decide) fn may_help(&self, rules: &Rules<'a>, draft: &Draft<'a>, id: JobId) -> bool {
+    pub(in crate::decide) fn may_help(
+        &self,
+        rules: &Rules<'a>,
+        draft: &Draft<'a>,
+        least: &Least,
+        id: JobId,
+    ) -> bool {
         let job = &rules.snapshot.jobs[id];
         let (queue, need) = (job.spec.queue, job.spec.least());
         need.fits_in(draft.total())
             && !self.looked_at.contains(&id)
-            && rules.moving == Moving::ForGain
+            && least.is_of(job, rules.snapshot.now)
             && rules.quota_allows(draft, job).is_ok()
             && rules.leaves_what_is_kept(draft, queue, need, draft.total())
             && leaves_what_is_booked(rules, draft, id).is_ok()
@@ -77,7 +111,7 @@ impl<'a> Gathering<'a> {
 
     /// Whether those who could be helped are looked at now. Where it is too early, they are at the next time for it.
     pub(in crate::decide) fn may_look(&self, rules: &Rules<'a>, draft: &mut Draft<'a>) -> bool {
-        let is_time = is_time_to_look(rules, CHECKED_EVERY);
+        let is_time = is_time_to_look(rules, LOOKED_EVERY);
         if !is_time {
             wake_at(draft, rules.snapshot.now + Duration(1));
         }
@@ -93,8 +127,7 @@ impl<'a> Gathering<'a> {
     ) -> bool {
         self.looked_at.insert(id);
         let movers = self.movers.get_or_insert_with(|| Movers::of(rules, draft));
-        let Some(gathered) = Search::of(rules, draft, id, &movers.ripe).and_then(|search| search.best())
-        else {
+        let Some(gathered) = Search::of(rules, draft, id, &movers.ripe).best() else {
             movers.next.into_iter().for_each(|next| wake_at(draft, next));
             return false;
         };
@@ -119,7 +152,7 @@ fn carry_out<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId, gathered: 
 
 /// There is a decision at the first time to look from then on, even if nothing happens.
 fn wake_at(draft: &mut Draft<'_>, at: Instant) {
-    let at = at.rounded_up(CHECKED_EVERY);
+    let at = at.rounded_up(LOOKED_EVERY);
     draft.wake = Some(draft.wake.map_or(at, |wake| wake.min(at)));
 }
 
@@ -140,7 +173,9 @@ impl<'a> Movers<'a> {
         let (ripe, unripe): (Vec<_>, Vec<_>) = movable.partition(|(_, job, _)| has_run_for_long(rules, job));
         let next = unripe.iter().filter_map(|(_, job, _)| job.ripe(runs_at_least(rules, job))).min();
         let mover = |(id, job, held): (JobId, &'a Job, &'a Arc<Assignment>)| {
-            let costs = counts(snapshot, job) * takes(job).as_secs_f64();
+            // Who could not be moved the last times is expected to cost as many tries more.
+            let tries = 1.0 + f64::from(job.failed_moves);
+            let costs = tries * counts(snapshot, job) * takes(job).as_secs_f64();
             Mover { id, job, held, costs }
         };
         let mut ripe: Vec<Mover<'a>> = ripe.into_iter().map(mover).collect();

@@ -37,8 +37,6 @@ pub(super) struct Search<'s, 'a> {
     id: JobId,
     job: &'a Job,
     movers: &'s [Mover<'a>],
-    /// How long it would wait otherwise.
-    waits: Duration,
 }
 
 /// The domain, or the node, in which all of a job must be, where it must.
@@ -53,34 +51,30 @@ struct Step {
 }
 
 impl<'s, 'a> Search<'s, 'a> {
-    /// Nothing where nobody can be moved, or it is not known when the job would fit otherwise.
-    pub(super) fn of(
-        rules: &'s Rules<'a>,
-        draft: &'s Draft<'a>,
-        id: JobId,
-        movers: &'s [Mover<'a>],
-    ) -> Option<Self> {
-        let (job, now) = (&rules.snapshot.jobs[id], rules.snapshot.now);
-        let from = fits_from(rules, draft, id).filter(|_| !movers.is_empty())?;
-        Some(Self { rules, draft, id, job, movers, waits: from.since(now) })
+    pub(super) fn of(rules: &'s Rules<'a>, draft: &'s Draft<'a>, id: JobId, movers: &'s [Mover<'a>]) -> Self {
+        Self { rules, draft, id, job: &rules.snapshot.jobs[id], movers }
     }
 
+    /// Nothing where too few can be moved, it is not known when the job would fit otherwise, or it does not pay.
     pub(super) fn best(&self) -> Option<Gathered> {
-        let gains = self.gains(Duration::ZERO);
         let mut choices: Vec<(f64, Within, Vec<Step>)> = self
             .steps()
             .into_iter()
             .filter_map(|(within, steps)| Some((self.estimate(within, &steps)?, within, steps)))
-            .filter(|(costs, _, _)| gains > GAIN_OVER_COST * costs)
             .collect();
+        if choices.is_empty() {
+            return None;
+        }
+        let waits = fits_from(self.rules, self.draft, self.id)?.since(self.rules.snapshot.now);
+        choices.retain(|(costs, _, _)| self.gains(waits) > GAIN_OVER_COST * costs);
         choices.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         choices.truncate(MOST_TRIED);
-        choices.iter().find_map(|(_, within, steps)| self.gather(*within, steps))
+        choices.iter().find_map(|(_, within, steps)| self.gather(*within, steps, waits))
     }
 
-    /// Seconds that the job wins if it starts after so long, counted by its priority.
-    fn gains(&self, after: Duration) -> f64 {
-        counts(self.rules.snapshot, self.job) * (self.waits - after).as_secs_f64()
+    /// Seconds that the job wins if it starts so much earlier, counted by its priority.
+    fn gains(&self, earlier: Duration) -> f64 {
+        counts(self.rules.snapshot, self.job) * earlier.as_secs_f64()
     }
 
     /// What is counted on each node: all that the job needs, where that must be on one; else its largest member.
@@ -183,8 +177,8 @@ impl<'s, 'a> Search<'s, 'a> {
         None
     }
 
-    /// The moves by which the job fits there, if they pay.
-    fn gather(&self, within: Within, steps: &[Step]) -> Option<Gathered> {
+    /// The moves by which the job fits there, if they pay for one who would wait so long otherwise.
+    fn gather(&self, within: Within, steps: &[Step], waits: Duration) -> Option<Gathered> {
         let enough = self.enough(within, steps)?;
         let gone = self.widen(steps, enough)?;
         let (gone, place) = self.prune(gone)?;
@@ -194,7 +188,7 @@ impl<'s, 'a> Search<'s, 'a> {
         }
         let (moves, costs) = self.settle_anew(&gone, &place)?;
         let starts = gone.iter().map(|mover| takes(mover.job)).max().unwrap_or(Duration::ZERO);
-        let gains = self.gains(starts);
+        let gains = self.gains(waits - starts);
         let saves = Duration(((gains - costs).max(0.0) * 1e9) as u64);
         (gains > GAIN_OVER_COST * costs.max(0.0)).then_some(Gathered { place, moves, saves })
     }
