@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{JobId, LinkId};
 use crate::units::{Bandwidth, Duration, Instant};
 
-/// A change for running jobs, made because of links.
+/// A change for running jobs: because of links, or of where there is room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reconfiguration {
@@ -39,6 +39,8 @@ pub enum Why {
     Priorities,
     /// A better place came free.
     Room,
+    /// Somebody waited who fits once they are closer together.
+    Fragmentation { job: JobId },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -176,6 +176,9 @@ pub struct Explanation {
     /// Nodes that it might use and that are avoided, if it waits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub avoided: Vec<NotUsed>,
+    /// The first few who have yet to leave its place, where that is chosen: stopped for its sake, or moved elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub awaits: Vec<Name>,
     /// Where it runs, or shall run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Assignment>,

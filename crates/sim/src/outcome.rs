@@ -126,7 +126,7 @@ pub struct LinkLoad {
     pub bins: Vec<f64>,
 }
 
-/// How often something was changed for running jobs because of links, by reason.
+/// How often something was changed for running jobs, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconfigured {
     pub arrival: u64,
@@ -136,6 +136,7 @@ pub struct Reconfigured {
     pub drift: u64,
     pub priorities: u64,
     pub room: u64,
+    pub fragmentation: u64,
 }
 
 impl Reconfigured {
@@ -148,11 +149,12 @@ impl Reconfigured {
             Why::Drift { .. } => &mut self.drift,
             Why::Priorities => &mut self.priorities,
             Why::Room => &mut self.room,
+            Why::Fragmentation { .. } => &mut self.fragmentation,
         } += 1;
     }
 }
 
-/// Something that was changed for running jobs because of links, and why.
+/// Something that was changed for running jobs, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     pub at: Instant,
@@ -174,6 +176,7 @@ pub enum Because {
     Drift(Name),
     Priorities,
     Room,
+    Fragmentation(Name),
 }
 
 #[derive(Clone, Debug)]

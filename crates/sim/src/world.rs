@@ -345,7 +345,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Keeps for the report what was changed for running jobs because of links, by name.
+    /// Keeps for the report what was changed for running jobs, by name.
     fn note_changes(&mut self) {
         if self.keep == Keep::Figures {
             return;
@@ -362,6 +362,7 @@ impl<'a> World<'a> {
                 Why::Drift { job } => Because::Drift(name(job)),
                 Why::Priorities => Because::Priorities,
                 Why::Room => Because::Room,
+                Why::Fragmentation { job } => Because::Fragmentation(name(job)),
             };
             let jobs = made.jobs.iter().map(|job| name(*job)).collect();
             let change = Change { at: self.now, because, what: made.what, jobs, saves: made.saves };

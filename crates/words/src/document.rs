@@ -24,6 +24,8 @@ pub struct Document<'a> {
     best: Option<BestText>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     avoided: Vec<AvoidedText>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    awaits: Vec<&'a str>,
     position: Option<usize>,
     priority: i32,
     ahead: Vec<&'a str>,
@@ -136,6 +138,7 @@ pub fn document<'a>(explanation: &'a Explanation, names: &impl Names) -> Documen
         free: amounts(explanation.free),
         best: explanation.best.as_ref().map(|best| best_text(best, names)),
         avoided: explanation.avoided.iter().map(|avoided| avoided_text(avoided, names)).collect(),
+        awaits: explanation.awaits.iter().map(|job| &**job).collect(),
         position: explanation.position,
         priority: explanation.priority.0,
         ahead: explanation.ahead.iter().map(|ahead| &*ahead.job).collect(),

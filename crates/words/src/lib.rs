@@ -10,6 +10,7 @@ mod what_if;
 
 use std::fmt::Write;
 
+use metronome_core::cluster::Name;
 use metronome_core::id::{JobId, NodeId};
 use metronome_core::job::Priority;
 use metronome_core::plan::Assignment;
@@ -72,6 +73,9 @@ fn told(explanation: &Explanation, names: &impl Names, submitted: Option<String>
     }
     if let Some(reason) = &explanation.reason {
         fact("reason", sentence(reason, names));
+    }
+    if !explanation.awaits.is_empty() {
+        fact("awaits", in_quotes(&explanation.awaits));
     }
     if !over {
         fact("need", format!("{}; free now: {}", explanation.need, explanation.free));
@@ -189,9 +193,13 @@ pub(crate) fn is_worth_stopping(learned: &Learned) -> bool {
 /// Which node takes nothing new, for how long, and why.
 pub fn is_avoided(avoided: &NotUsed, names: &impl Names) -> String {
     let NotUsed { node, failed, lasts } = avoided;
-    let failed: Vec<String> = failed.iter().map(|job| format!("`{job}`")).collect();
-    let (node, failed) = (names.node(*node), failed.join(", "));
+    let (node, failed) = (names.node(*node), in_quotes(failed));
     format!("node `{node}` takes nothing new for {lasts}: these failed there and nowhere else: {failed}")
+}
+
+fn in_quotes(jobs: &[Name]) -> String {
+    let quoted: Vec<String> = jobs.iter().map(|job| format!("`{job}`")).collect();
+    quoted.join(", ")
 }
 
 /// Whether a job will be in time, by how much, and how sure that is.

@@ -155,10 +155,22 @@ fn waiting() -> Explanation {
         ahead: vec![ahead("a", Priority::HIGH), ahead("b", Priority::NORMAL), ahead("c", Priority(7))],
         best: Some(Best { level: Level(0), domain: Arc::from("rack-1"), fit: 2, members: 4 }),
         avoided: Vec::new(),
+        awaits: Vec::new(),
         assignment: None,
         due: None,
         learned: None,
     }
+}
+
+#[test]
+fn a_job_with_a_place_hears_who_has_yet_to_leave_it() {
+    let awaits = ["a", "b"].map(Arc::from).to_vec();
+    let explanation =
+        Explanation { reason: Some(Reason::WaitingForVictims), awaits, best: None, ..waiting() };
+    let text = lines(&explanation, &Numbered);
+    assert!(text.contains("others have yet to leave it\nawaits     `a`, `b`\n"), "{text}");
+    let json = serde_json::to_value(document(&explanation, &Numbered)).unwrap();
+    assert_eq!(json["awaits"], serde_json::json!(["a", "b"]));
 }
 
 #[test]

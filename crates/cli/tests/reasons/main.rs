@@ -55,7 +55,10 @@ vocabulary! {
 }
 
 /// Reasons that are said in two ways: the other one.
-const SECOND_SCENES: &[(&str, Scene)] = &[("BandwidthContended-reserved", scenes::bandwidth_reserved)];
+const SECOND_SCENES: &[(&str, Scene)] = &[
+    ("BandwidthContended-reserved", scenes::bandwidth_reserved),
+    ("WaitingForVictims-moved", scenes::waiting_for_those_who_move),
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

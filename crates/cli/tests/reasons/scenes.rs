@@ -124,6 +124,34 @@ pub(crate) fn waiting_for_victims() -> Stage {
     stage.asking("high")
 }
 
+/// Somebody is alone on each node, and one of them goes to another so that a whole node is free.
+pub(crate) fn waiting_for_those_who_move() -> Stage {
+    let mut stage = Stage::new("metronome");
+    let saves =
+        Checkpointing { every: None, takes: Duration::from_secs(20), restart: Duration::from_secs(30) };
+    let on_one_node = |name: &str, members| JobSpec {
+        topology: Topology::Required(Level(1)),
+        capabilities: Capabilities::CHECKPOINTED,
+        checkpointing: Some(saves),
+        ..taking(Duration::HOUR.times(5), gang(name, members))
+    };
+    for node in 0..4 {
+        stage.submit(on_one_node(&format!("small-{node}"), 1));
+        stage.submit(on_one_node(&format!("large-{node}"), 3));
+    }
+    stage.wait(60);
+    for node in 0..4 {
+        let large = stage.engine.find_job(&format!("large-{node}")).expect("a job of that name");
+        stage.observe(Event::JobEnded { job: large, how: Ending::Completed });
+    }
+    stage.settle();
+    stage.wait(1);
+    let whole = on_one_node("whole", 4);
+    stage.observe(Event::JobSubmitted(Arc::new(taking(Duration::HOUR.times(10), whole))));
+    assert_eq!(stage.poll().len(), 1, "one is told to move");
+    stage.asking("whole")
+}
+
 /// Somebody has waited for so long that all the room is kept for it, and the one who asks would not be gone in time.
 pub(crate) fn reserved_until() -> Stage {
     let mut stage = Stage::new("metronome");

@@ -16,7 +16,7 @@ use crate::cluster::Name;
 use crate::id::{IdVec, JobId, QueueId};
 use crate::job::{Job, JobSpec};
 use crate::plan::Assignment;
-use crate::policy::{Deadlines, Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns};
+use crate::policy::{Deadlines, Moving, Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns};
 use crate::queue::{Holdings, Queue, lineage};
 use crate::report::Reason;
 use crate::snapshot::Snapshot;
@@ -40,16 +40,17 @@ pub(super) struct Rules<'a> {
     pub(super) placer: Placer,
     pub(super) slowdowns: Slowdowns,
     pub(super) deadlines: Deadlines,
+    pub(super) moving: Moving,
     /// Queues that keep something for themselves, where that counts.
     keeping: Vec<QueueId>,
 }
 
 impl<'a> Rules<'a> {
     pub(super) fn of(snapshot: &'a Snapshot<'a>, policy: &Policy, sizes: Sizes, placer: Placer) -> Self {
-        let Policy { queueing, sharing, sizing, preemption, slowdowns, deadlines, .. } = *policy;
+        let Policy { queueing, sharing, sizing, preemption, slowdowns, deadlines, moving, .. } = *policy;
         let keeping = snapshot.queues.iter().filter(|(_, queue)| queue.keeps().is_some());
         let keeping = keeping.map(|(id, _)| id).filter(|_| sharing == Sharing::Fair).collect();
-        Self { snapshot, queueing, sizing, preemption, sizes, placer, slowdowns, deadlines, keeping }
+        Self { snapshot, queueing, sizing, preemption, sizes, placer, slowdowns, deadlines, moving, keeping }
     }
 
     /// Ranks everybody together, those in the plan and those that wait, and hands the room out down the list. Who is

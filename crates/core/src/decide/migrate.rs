@@ -8,6 +8,7 @@
 
 mod crowded;
 mod drained;
+mod fragmented;
 mod speculative;
 
 use std::cmp::Reverse;
@@ -23,6 +24,8 @@ use crate::policy::{Moving, Policy};
 use crate::progress::CHECKED_EVERY;
 use crate::reconfiguration::{Reconfiguration, What, Why};
 use crate::units::{Duration, Instant};
+
+pub(super) use fragmented::{Gathering, Least};
 
 /// So many jobs are looked at in one decision, those with the most left to do first.
 const MOST_LOOKED_AT: usize = 16;
@@ -122,9 +125,12 @@ fn can_be_moved(rules: &Rules<'_>, id: JobId) -> bool {
 
 /// Whether it was not just started or moved.
 fn has_run_for_long(rules: &Rules<'_>, job: &Job) -> bool {
-    let least = takes(job).times(RUNS_BETWEEN).max(rules.snapshot.min_run);
-    let ripe: Option<Instant> = job.ripe(least);
-    ripe.is_some_and(|ripe| ripe <= rules.snapshot.now)
+    job.ripe(runs_at_least(rules, job)).is_some_and(|ripe| ripe <= rules.snapshot.now)
+}
+
+/// For how long it stays where it is at least.
+fn runs_at_least(rules: &Rules<'_>, job: &Job) -> Duration {
+    takes(job).times(RUNS_BETWEEN).max(rules.snapshot.min_run)
 }
 
 /// How long a job does not train when it is moved.

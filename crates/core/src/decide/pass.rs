@@ -11,13 +11,14 @@ use super::admit::Rules;
 use super::deadlines::{Schedule, book_start, settle};
 use super::draft::{Draft, Reach};
 use super::fits::Fits;
+use super::migrate::{Gathering, Least};
 use super::order::{Line, Rank, Ranker};
 use super::preempt::{Grounds, Victims, gains, is_spared};
 use super::reserve::{MOST_RESERVATIONS, end_if_started, owed_from, reserve};
 use super::share::Rights;
 use super::size::{Giving, give_back_what_is_idle, grow};
 use crate::id::{ClassId, Id, JobId, QueueId};
-use crate::policy::{Preemption, Queueing, Sizing};
+use crate::policy::{Moving, Preemption, Queueing, Sizing};
 use crate::report::Reason;
 use crate::snapshot::{Class, Snapshot};
 use crate::units::{Instant, Resources};
@@ -45,7 +46,11 @@ pub(super) fn fill_what_is_free<'a>(
     loop {
         pass.serve(&mut line);
         pass.look_again(&mut line);
-        if line.is_empty() && !pass.take_back_extras(&mut line) && !pass.make_room(&mut line) {
+        let helped = !line.is_empty()
+            || pass.take_back_extras(&mut line)
+            || pass.make_room(&mut line)
+            || pass.move_together(&mut line);
+        if !helped {
             bounded.look_again(rules, &mut pass.draft);
             return pass.finish();
         }
@@ -61,6 +66,7 @@ struct Pass<'a, 'r> {
     looked: Vec<bool>,
     victims: Option<Victims<'a>>,
     giving: Giving,
+    gathering: Gathering<'a>,
     /// Where queues have shares and those that do not fit make others leave; as of what queues hold now.
     rights: Option<Rights<'a>>,
     /// Of each class the last who was given a place that was free.
@@ -107,6 +113,7 @@ impl<'a, 'r> Pass<'a, 'r> {
             looked: vec![false; rules.snapshot.waiting.slots()],
             victims: None,
             giving: Giving::default(),
+            gathering: Gathering::default(),
             rights: ranker
                 .shares()
                 .filter(|_| rules.preemption.makes_room())
@@ -539,6 +546,45 @@ impl<'a, 'r> Pass<'a, 'r> {
         self.beneficiaries += 1;
         self.starts += 1;
         Some(waiting)
+    }
+
+    /// Has others move closer together for the first who fits then; true if there was one.
+    fn move_together(&mut self, line: &mut Line<'a>) -> bool {
+        if self.rules.moving != Moving::ForGain || self.in_order() || self.draft.report.cut_short {
+            return false;
+        }
+        let refused = self.refused.iter().filter(|refused| lacks_room(&refused.reason));
+        let refused = refused.map(|refused| (refused.job, refused.class));
+        let without: Vec<(JobId, ClassId)> = refused.chain(self.closed_for_want_of_room()).collect();
+        let least = Least::of(self.rules, &without);
+        let mut lacking = Line::empty(self.ranker);
+        without
+            .into_iter()
+            .filter(|(job, _)| self.gathering.may_help(self.rules, &self.draft, &least, *job))
+            .for_each(|(job, class)| lacking.stand(job, class));
+        while !lacking.is_empty() && self.gathering.may_look(self.rules, &mut self.draft) {
+            let Some((job, class)) = lacking.pop(self.draft.held().by_queue()) else { break };
+            if self.gathering.make_room(self.rules, &mut self.draft, job) {
+                self.refused.retain(|refused| refused.class != class);
+                self.looked[class.index()] = true;
+                self.last_started.remove(&class);
+                self.note_holdings();
+                self.starts += 1;
+                line.step_up(job, class);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The first of each class that was found to lack room before this pass, and since when nothing has changed.
+    fn closed_for_want_of_room(&self) -> impl Iterator<Item = (JobId, ClassId)> {
+        let unseen = self.rules.snapshot.waiting.classes().filter(|(id, _)| !self.looked[id.index()]);
+        let lacking = unseen.filter(|(_, class)| {
+            let lacked = class.closed.as_ref().is_some_and(|(_, reason)| lacks_room(reason));
+            lacked && !self.is_booked(class)
+        });
+        lacking.filter_map(|(id, class)| Some((class.line.first()?.job, id)))
     }
 
     /// Those who had a place and have none any more are the first of their classes again.

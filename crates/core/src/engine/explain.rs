@@ -1,5 +1,7 @@
 //! Answers to "why?", from the state and the last decision.
 
+use std::collections::BTreeSet;
+
 use super::Engine;
 use super::deadlines::{booked, late};
 use super::index::Index;
@@ -14,8 +16,8 @@ use crate::report::{Ahead, Best, Explanation, Reason};
 use crate::taken::is_eligible;
 use crate::units::{Duration, Instant, Resources};
 
-/// How many of those ahead are named.
-const NAMED_AHEAD: usize = 5;
+/// How many of those ahead, or in the way, are named.
+const NAMED: usize = 5;
 
 /// The reason of a waiting job: its own, or the one its class shares. One that runs needs none, unless it hangs.
 pub(super) fn verdict(state: &State, index: &Index, id: JobId) -> Option<Reason> {
@@ -59,7 +61,7 @@ impl Engine {
     pub fn explain_in(&self, id: JobId, line: &[JobId]) -> Option<Explanation> {
         let Some(job) = self.state.jobs.get(id) else { return self.explain_the_past(id) };
         let place = line.iter().position(|other| *other == id);
-        let ahead = &line[..place.unwrap_or(0).min(NAMED_AHEAD)];
+        let ahead = &line[..place.unwrap_or(0).min(NAMED)];
         Some(Explanation {
             job: job.spec.name.clone(),
             state: job.life.state(),
@@ -74,6 +76,7 @@ impl Engine {
             ahead: ahead.iter().map(|id| self.ahead(&self.state.jobs[*id])).collect(),
             best: None,
             avoided: self.avoided_for(job),
+            awaits: self.awaited_by(id),
             assignment: self.state.plan.get(id).map(|assignment| (**assignment).clone()),
             due: self.due(id),
             learned: self.learned(id),
@@ -88,6 +91,20 @@ impl Engine {
             waited: self.waited(job),
             left: job.remaining(self.state.now).filter(|_| by_what_is_left),
         }
+    }
+
+    /// Those who hold something on the nodes of a job that has a place and does not run yet, and who are not to stay there.
+    fn awaited_by(&self, id: JobId) -> Vec<Name> {
+        let waits = self.state.jobs[id].life.is_waiting();
+        let Some(place) = self.state.plan.get(id).filter(|_| waits) else { return Vec::new() };
+        let leaves = |other: &JobId| {
+            let (planned, held) = (self.state.plan.get(*other), self.state.jobs[*other].life.holds());
+            held.iter().any(|held| planned != Some(held) && held.nodes().any(|node| place.touches(node)))
+        };
+        let on_their_way = self.index.unsettled.iter().chain(self.state.under_way.keys()).copied();
+        let there: BTreeSet<JobId> =
+            on_their_way.filter(|other| self.state.jobs.get(*other).is_some() && leaves(other)).collect();
+        there.into_iter().take(NAMED).map(|other| self.state.jobs[other].spec.name.clone()).collect()
     }
 
     fn waited(&self, job: &Job) -> Duration {
@@ -182,6 +199,7 @@ impl Engine {
             ahead: Vec::new(),
             best: None,
             avoided: Vec::new(),
+            awaits: Vec::new(),
             assignment: None,
             due: None,
             learned: None,

@@ -167,6 +167,8 @@ pub struct Reconfigurations<C> {
     pub drift: C,
     pub priorities: C,
     pub room: C,
+    #[serde(default)]
+    pub fragmentation: C,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

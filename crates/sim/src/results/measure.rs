@@ -197,8 +197,8 @@ fn by_priority(outcome: &Outcome) -> ByPriority {
 }
 
 fn reconfigurations(made: Reconfigured) -> Reconfigurations<u64> {
-    let Reconfigured { arrival, departure, link, profile, drift, priorities, room } = made;
-    Reconfigurations { arrival, departure, link, profile, drift, priorities, room }
+    let Reconfigured { arrival, departure, link, profile, drift, priorities, room, fragmentation } = made;
+    Reconfigurations { arrival, departure, link, profile, drift, priorities, room, fragmentation }
 }
 
 fn link_answer(answers: &[Duration]) -> LinkAnswerSeconds {

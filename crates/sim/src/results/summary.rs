@@ -125,6 +125,7 @@ fn reconfigurations(runs: &Runs) -> Reconfigurations<f64> {
         drift: count(runs, |run| run.reconfigurations.drift),
         priorities: count(runs, |run| run.reconfigurations.priorities),
         room: count(runs, |run| run.reconfigurations.room),
+        fragmentation: count(runs, |run| run.reconfigurations.fragmentation),
     }
 }
 

@@ -2,6 +2,7 @@
 //! jobs found running, and room made for those of higher priority.
 
 mod changes;
+mod moves;
 mod nodes;
 mod preemption;
 mod rules;

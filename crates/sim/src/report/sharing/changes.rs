@@ -63,6 +63,7 @@ fn because(because: &Because) -> String {
         Because::Drift(job) => format!("{job} no longer does what it did"),
         Because::Priorities => "priorities came or went".to_owned(),
         Because::Room => "a better place came free".to_owned(),
+        Because::Fragmentation(job) => format!("{job} fits once they are closer together"),
     }
 }
 
