@@ -6,10 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{JobId, LinkId};
+use crate::id::{JobId, LinkId, NodeId};
 use crate::units::{Bandwidth, Duration, Instant};
 
-/// A change for running jobs, made because of links.
+/// A change for running jobs, made because of links, cores or nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reconfiguration {
@@ -39,6 +39,10 @@ pub enum Why {
     Priorities,
     /// A better place came free.
     Room,
+    /// Members on a node fall behind their peers, and the whole gang with them.
+    SlowNode { node: NodeId },
+    /// A node under it is about to go.
+    Drained { node: NodeId },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

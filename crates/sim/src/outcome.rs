@@ -126,7 +126,7 @@ pub struct LinkLoad {
     pub bins: Vec<f64>,
 }
 
-/// How often something was changed for running jobs because of links, by reason.
+/// How often something was changed for running jobs because of links, cores or nodes, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconfigured {
     pub arrival: u64,
@@ -136,6 +136,8 @@ pub struct Reconfigured {
     pub drift: u64,
     pub priorities: u64,
     pub room: u64,
+    pub slow_node: u64,
+    pub drained: u64,
 }
 
 impl Reconfigured {
@@ -148,11 +150,13 @@ impl Reconfigured {
             Why::Drift { .. } => &mut self.drift,
             Why::Priorities => &mut self.priorities,
             Why::Room => &mut self.room,
+            Why::SlowNode { .. } => &mut self.slow_node,
+            Why::Drained { .. } => &mut self.drained,
         } += 1;
     }
 }
 
-/// Something that was changed for running jobs because of links, and why.
+/// Something that was changed for running jobs, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     pub at: Instant,
@@ -174,6 +178,8 @@ pub enum Because {
     Drift(Name),
     Priorities,
     Room,
+    SlowNode(Name),
+    Drained(Name),
 }
 
 #[derive(Clone, Debug)]

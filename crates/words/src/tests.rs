@@ -156,9 +156,32 @@ fn waiting() -> Explanation {
         best: Some(Best { level: Level(0), domain: Arc::from("rack-1"), fit: 2, members: 4 }),
         avoided: Vec::new(),
         assignment: None,
+        unwell: Vec::new(),
         due: None,
         learned: None,
     }
+}
+
+#[test]
+fn a_job_hears_what_is_not_well_under_it() {
+    let unwell = |is| vec![Unwell { node: NodeId(4), is }];
+    let said = |is| {
+        let text = lines(&Explanation { unwell: unwell(is), ..running() }, &Numbered);
+        text.lines().find_map(|line| line.strip_prefix("unwell     ")).unwrap().to_owned()
+    };
+    assert_eq!(
+        said(Condition::Slow { speed: Speed(666_667) }),
+        "node `node-4` is slow: members there take 1.50 times as long for an iteration as others; it goes elsewhere where \
+         that pays"
+    );
+    assert_eq!(
+        said(Condition::Draining { until: Some(Instant::from_secs(600)) }),
+        "node `node-4` is about to go, 10m after the beginning; whoever can be moved goes elsewhere before"
+    );
+    assert_eq!(
+        said(Condition::Draining { until: None }),
+        "node `node-4` is about to go; whoever can be moved goes elsewhere before"
+    );
 }
 
 #[test]

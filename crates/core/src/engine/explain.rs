@@ -75,6 +75,7 @@ impl Engine {
             best: None,
             avoided: self.avoided_for(job),
             assignment: self.state.plan.get(id).map(|assignment| (**assignment).clone()),
+            unwell: self.unwell_under(id),
             due: self.due(id),
             learned: self.learned(id),
         })
@@ -183,6 +184,7 @@ impl Engine {
             best: None,
             avoided: Vec::new(),
             assignment: None,
+            unwell: Vec::new(),
             due: None,
             learned: None,
         })

@@ -167,6 +167,10 @@ pub struct Reconfigurations<C> {
     pub drift: C,
     pub priorities: C,
     pub room: C,
+    #[serde(default)]
+    pub slow_node: C,
+    #[serde(default)]
+    pub drained: C,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -197,8 +197,9 @@ fn by_priority(outcome: &Outcome) -> ByPriority {
 }
 
 fn reconfigurations(made: Reconfigured) -> Reconfigurations<u64> {
-    let Reconfigured { arrival, departure, link, profile, drift, priorities, room } = made;
-    Reconfigurations { arrival, departure, link, profile, drift, priorities, room }
+    let Reconfigured { arrival, departure, link, profile, drift, priorities, room, slow_node, drained } =
+        made;
+    Reconfigurations { arrival, departure, link, profile, drift, priorities, room, slow_node, drained }
 }
 
 fn link_answer(answers: &[Duration]) -> LinkAnswerSeconds {

@@ -125,6 +125,8 @@ fn reconfigurations(runs: &Runs) -> Reconfigurations<f64> {
         drift: count(runs, |run| run.reconfigurations.drift),
         priorities: count(runs, |run| run.reconfigurations.priorities),
         room: count(runs, |run| run.reconfigurations.room),
+        slow_node: count(runs, |run| run.reconfigurations.slow_node),
+        drained: count(runs, |run| run.reconfigurations.drained),
     }
 }
 

@@ -63,6 +63,8 @@ fn because(because: &Because) -> String {
         Because::Drift(job) => format!("{job} no longer does what it did"),
         Because::Priorities => "priorities came or went".to_owned(),
         Because::Room => "a better place came free".to_owned(),
+        Because::SlowNode(node) => format!("its members on {node} fell behind the others"),
+        Because::Drained(node) => format!("{node} is about to go"),
     }
 }
 

@@ -210,7 +210,7 @@ pub(crate) struct CostsShape {
     pub(crate) stop: Option<Text>,
 }
 
-/// A node that goes or on which members fail, a link that carries less or nothing, a job that hangs, or chances for every step.
+/// A node that goes, on which members fail or that is slow, a link that carries less or nothing, a job that hangs, or chances for every step.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct FaultShape {
@@ -218,6 +218,7 @@ pub(crate) struct FaultShape {
     pub(crate) link: Option<Spanned<EndsShape>>,
     pub(crate) job: Option<Text>,
     pub(crate) members: Option<Text>,
+    pub(crate) slowdown: Option<Text>,
     pub(crate) notice: Option<Text>,
     pub(crate) rate: Option<Text>,
     pub(crate) at: Option<Text>,
