@@ -213,8 +213,8 @@ pub struct Unwell {
 pub enum Condition {
     /// Members there go at such a part of the speed of their peers elsewhere.
     Slow { speed: Speed },
-    /// It takes nothing new and is about to go: then, if that was said.
-    Draining { until: Option<Instant> },
+    /// It takes nothing new and is about to go: so soon, if that was said.
+    Draining { within: Option<Duration> },
 }
 
 /// What a job has reported of its training, and where that leads.

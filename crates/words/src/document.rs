@@ -100,7 +100,7 @@ struct UnwellText {
     node: String,
     is: &'static str,
     speed: Option<f64>,
-    until_s: Option<f64>,
+    within_s: Option<f64>,
 }
 
 /// What puts a job ahead.
@@ -207,15 +207,15 @@ fn avoided_text(avoided: &NotUsed, names: &impl Names) -> AvoidedText {
 }
 
 fn unwell_text(unwell: &Unwell, names: &impl Names) -> UnwellText {
-    let (is, speed, until) = match unwell.is {
+    let (is, speed, within) = match unwell.is {
         Condition::Slow { speed } => ("slow", Some(speed.0 as f64 / Speed::PLAIN.0 as f64), None),
-        Condition::Draining { until } => ("draining", None, until),
+        Condition::Draining { within } => ("draining", None, within),
     };
     UnwellText {
         node: names.node(unwell.node).to_string(),
         is,
         speed,
-        until_s: until.map(Instant::as_secs_f64),
+        within_s: within.map(Duration::as_secs_f64),
     }
 }
 

@@ -211,14 +211,11 @@ pub fn is_unwell(unwell: &Unwell, names: &impl Names) -> String {
                  elsewhere where that pays"
             )
         }
-        Condition::Draining { until: Some(until) } => {
-            let at = Duration(until.0);
-            format!(
-                "node `{node}` is about to go, {at} after the beginning; whoever can be moved goes elsewhere before"
-            )
+        Condition::Draining { within: Some(within) } => {
+            format!("node `{node}` goes in {within}; whoever can be moved leaves it before")
         }
-        Condition::Draining { until: None } => {
-            format!("node `{node}` is about to go; whoever can be moved goes elsewhere before")
+        Condition::Draining { within: None } => {
+            format!("node `{node}` is about to go; whoever can be moved leaves it before")
         }
     }
 }

@@ -175,12 +175,12 @@ fn a_job_hears_what_is_not_well_under_it() {
          that pays"
     );
     assert_eq!(
-        said(Condition::Draining { until: Some(Instant::from_secs(600)) }),
-        "node `node-4` is about to go, 10m after the beginning; whoever can be moved goes elsewhere before"
+        said(Condition::Draining { within: Some(Duration::from_secs(600)) }),
+        "node `node-4` goes in 10m; whoever can be moved leaves it before"
     );
     assert_eq!(
-        said(Condition::Draining { until: None }),
-        "node `node-4` is about to go; whoever can be moved goes elsewhere before"
+        said(Condition::Draining { within: None }),
+        "node `node-4` is about to go; whoever can be moved leaves it before"
     );
 }
 

@@ -60,7 +60,10 @@ impl Engine {
         let slow = |node| self.state.stragglers.slow().get(&node).map(|slow| slow.speed);
         let conditions = |node| {
             let draining = match self.state.cluster.node(node).state {
-                NodeState::Draining { until } => Some(Condition::Draining { until }),
+                NodeState::Draining { until } => {
+                    let within = until.map(|until| until.since(self.state.now));
+                    Some(Condition::Draining { within })
+                }
                 _ => None,
             };
             let slow = slow(node).map(|speed| Condition::Slow { speed });

@@ -205,6 +205,14 @@ impl Training {
         self.members.iter().flat_map(|member| &member.on).any(|on| on.touches(node))
     }
 
+    /// The part of its members that are on a node.
+    pub(super) fn part_on(&self, node: NodeId) -> f64 {
+        let parts = || self.members.iter().flat_map(|member| &member.on).flat_map(|on| on.parts());
+        let here: u32 = parts().filter(|part| part.node == node).map(|part| part.members).sum();
+        let all: u32 = parts().map(|part| part.members).sum();
+        f64::from(here) / f64::from(all.max(1))
+    }
+
     /// Work done and kept, as time alone.
     pub(super) fn executed(&self, now: Instant) -> Duration {
         match &self.model {

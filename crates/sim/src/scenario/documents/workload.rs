@@ -53,6 +53,7 @@ pub(crate) struct ArrivalsShape {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct LearnersShape {
+    pub(crate) members: Option<Vec<Text>>,
     pub(crate) asks: Vec<Text>,
     pub(crate) uses: Vec<Text>,
     pub(crate) work: Vec<Spanned<WorkShareShape>>,
