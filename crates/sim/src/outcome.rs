@@ -203,7 +203,7 @@ pub struct Outcome {
     pub encounter: Option<Encounter>,
     /// How often jobs were given other lanes.
     pub lane_changes: u64,
-    /// What was changed for running jobs because of links, in order of time. Empty where nobody kept it.
+    /// What was changed for running jobs, in order of time. Empty where nobody kept it.
     pub changes: Vec<Change>,
     pub events: u64,
     /// Plans that the engine's checker refused. Anything but zero is a bug.
@@ -213,7 +213,7 @@ pub struct Outcome {
     pub violations: Vec<String>,
     /// From each change of a link to the first decision that knew of it.
     pub link_answers: Vec<Duration>,
-    /// What was changed for running jobs because of links, by reason.
+    /// What was changed for running jobs, by reason.
     pub reconfigured: Reconfigured,
     /// Wall-clock time of each decision, in nanoseconds. Never part of a committed result.
     pub decision_nanos: Vec<u64>,

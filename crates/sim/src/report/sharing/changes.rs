@@ -1,4 +1,4 @@
-//! What was changed for running jobs because of links, each with its reason.
+//! What was changed for running jobs because of links, cores or nodes, each with its reason.
 
 use metronome_core::reconfiguration::What;
 
@@ -31,7 +31,7 @@ fn table(changes: &[Change]) -> String {
         more => format!("<p class=\"says\">And {more} more later.</p>\n"),
     };
     format!(
-        "<details><summary>{} of running jobs because of links, with reasons</summary>\n<div class=\"wide\">\
+        "<details><summary>{} of running jobs, with reasons</summary>\n<div class=\"wide\">\
          <table class=\"sharers\">\n<thead><tr><th>after</th><th class=\"lane\">because</th>\
          <th class=\"lane\">what</th><th class=\"lane\">for</th><th>saves</th></tr></thead>\n\
          <tbody>\n{rows}</tbody>\n</table></div>\n{more}</details>\n",
