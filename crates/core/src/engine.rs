@@ -17,6 +17,7 @@ mod queues;
 mod settings;
 mod state;
 mod steps;
+mod stragglers;
 
 use std::sync::Arc;
 
@@ -153,6 +154,7 @@ impl Engine {
             Event::Worked { job, executed } => self.worked(job, executed),
             Event::Progress { job, sample } => self.reported(job, sample),
             Event::MemberFailed { node, of } => self.member_failed(node, of),
+            Event::MemberTook { job, role, node, iteration } => self.member_took(job, role, node, iteration),
             Event::NodeAdded(spec) => self.node_added(&spec),
             Event::NodeChanged { node, spec } => self.node_changed(node, &spec),
             Event::NodeLost(node) => self.node_turned(node, NodeState::Gone),
@@ -206,7 +208,8 @@ impl Engine {
             | self.ripen()
             | self.end_reservations()
             | self.miss_the_silent()
-            | self.end_avoidance();
+            | self.end_avoidance()
+            | self.end_slowness();
         let decision = self.is_due().then(|| self.cycle());
         let steps = self.ready_steps();
         let acted = expired || woken || decision.is_some() || !steps.is_empty();
@@ -218,8 +221,9 @@ impl Engine {
     pub fn next_wake(&self) -> Option<Instant> {
         let due = self.state.dirty.then(|| self.earliest_cycle());
         let woken = self.state.wake.map(|wake| self.not_too_soon(wake));
-        let timers = [due, woken, self.index.next_timer(), self.state.mishaps.next_end()];
-        timers.into_iter().flatten().min()
+        let ends = [self.state.mishaps.next_end(), self.state.stragglers.next_end()];
+        let timers = [due, woken, self.index.next_timer()].into_iter().chain(ends);
+        timers.flatten().min()
     }
 
     fn advance(&mut self, now: Instant) {
@@ -300,6 +304,7 @@ impl Engine {
             lanes: &self.state.lanes,
             grounds: &self.state.grounds,
             weights: &self.state.weights,
+            slow: self.state.stragglers.slow(),
             reservations: &self.state.reservations,
             timetable: &self.state.timetable,
             timed: &self.index.timed,

@@ -30,6 +30,7 @@ pub mod report;
 pub mod room;
 pub mod scaling;
 pub mod snapshot;
+pub mod stragglers;
 pub mod taken;
 pub mod timetable;
 pub mod turns;

@@ -86,10 +86,10 @@ impl Mishaps {
 
     /// Whether a node is to be avoided from now on, in a cluster of so many; then it is.
     pub(crate) fn avoids(&mut self, now: Instant, node: NodeId, nodes: usize) -> bool {
-        let most = (nodes / ONE_IN).max(usize::from(nodes > FEW_NODES));
         let failed = self.failed_only_on(node);
-        let avoids =
-            failed.len() >= SEVERAL && !self.avoided.contains_key(&node) && self.avoided.len() < most;
+        let avoids = failed.len() >= SEVERAL
+            && !self.avoided.contains_key(&node)
+            && self.avoided.len() < most_of(nodes);
         if avoids {
             self.avoided.insert(node, Avoided { until: now + LATELY, failed });
         }
@@ -116,6 +116,11 @@ impl Mishaps {
         self.avoided.remove(&node);
         self.lately.retain(|old| old.node != node);
     }
+}
+
+/// How many of so many nodes may be thought ill of at once.
+pub(crate) fn most_of(nodes: usize) -> usize {
+    (nodes / ONE_IN).max(usize::from(nodes > FEW_NODES))
 }
 
 #[cfg(test)]

@@ -4,10 +4,12 @@ mod category;
 mod curve;
 mod history;
 mod learning;
+mod peers;
 mod pulse;
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::NodeId;
 use crate::job::JobSpec;
 use crate::plan::Assignment;
 use crate::scaling::Speed;
@@ -16,6 +18,8 @@ use crate::units::{Cpu, Duration, GpuTime, Gpus, Instant, Iterations};
 pub use category::Category;
 pub(crate) use category::{Bounds, CHECKED_EVERY};
 pub use learning::{Learning, Predicted};
+use peers::Peers;
+pub(crate) use peers::{Compared, Verdict};
 use pulse::Pulse;
 
 /// One report from training code.
@@ -128,6 +132,9 @@ pub struct Progress {
     /// How often it is heard of.
     #[serde(default, skip_serializing_if = "Pulse::is_nothing")]
     pulse: Pulse,
+    /// How long its members take beside each other.
+    #[serde(default, skip_serializing_if = "Peers::is_nothing")]
+    peers: Peers,
 }
 
 /// For serde: what is left out means this.
@@ -152,6 +159,27 @@ impl Progress {
     /// Since when nothing was heard of it, if it runs and was silent for so long that it seems to hang.
     pub fn silent_since(&self, now: Instant) -> Option<Instant> {
         self.running.and_then(|_| self.pulse.silent_since(now))
+    }
+
+    /// Members of a role on a node took so long for their own part of an iteration.
+    pub(crate) fn took(
+        &mut self,
+        now: Instant,
+        members: (u8, NodeId),
+        iteration: Duration,
+        alike: impl Fn(NodeId) -> bool,
+    ) -> Verdict {
+        self.peers.hears(now, members, iteration, alike)
+    }
+
+    /// The slowest of its members on such nodes, and at which part of the speed of its peers it goes: so does the whole gang.
+    pub(crate) fn held_up(&self, on: impl Fn(NodeId) -> bool, now: Instant) -> Option<(NodeId, Speed)> {
+        self.peers.held_up(on, now)
+    }
+
+    /// It runs on these nodes from now on.
+    pub(crate) fn is_among_peers(&mut self, now: Instant, on: &Assignment) {
+        self.peers.begin_anew(now, |node| on.touches(node));
     }
 
     /// From when on it seems to hang, unless it is heard of before.

@@ -6,10 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{JobId, LinkId};
+use crate::id::{JobId, LinkId, NodeId};
 use crate::units::{Bandwidth, Duration, Instant};
 
-/// A change for running jobs: because of links, or of where there is room.
+/// A change for running jobs: because of links, cores or nodes, or of where there is room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reconfiguration {
@@ -41,6 +41,10 @@ pub enum Why {
     Room,
     /// Somebody waited who fits once they are closer together.
     Fragmentation { job: JobId },
+    /// Members on a node fall behind their peers, and the whole gang with them.
+    SlowNode { node: NodeId },
+    /// A node under it is about to go.
+    Drained { node: NodeId },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,6 +8,7 @@ use crate::job::Priority;
 use crate::plan::Assignment;
 use crate::progress::Category;
 use crate::reconfiguration::Reconfiguration;
+use crate::scaling::Speed;
 use crate::timetable::Verdict;
 use crate::units::{Duration, Instant, Resources, Share};
 
@@ -140,7 +141,7 @@ pub struct Report {
     /// Who makes room, and for whom.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub displaced: Vec<(JobId, JobId)>,
-    /// What changes for running jobs because of links, and why.
+    /// What changes for running jobs because of links, cores or nodes, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reconfigured: Vec<Reconfiguration>,
 }
@@ -182,6 +183,9 @@ pub struct Explanation {
     /// Where it runs, or shall run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Assignment>,
+    /// What is not well with nodes under it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unwell: Vec<Unwell>,
     /// How it stands to its deadline, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Due>,
@@ -197,6 +201,23 @@ pub struct NotUsed {
     pub node: NodeId,
     pub failed: Vec<Name>,
     pub lasts: Duration,
+}
+
+/// A node under a job, and what is not well with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unwell {
+    pub node: NodeId,
+    pub is: Condition,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Condition {
+    /// Members there go at such a part of the speed of their peers elsewhere.
+    Slow { speed: Speed },
+    /// It takes nothing new and is about to go: so soon, if that was said.
+    Draining { within: Option<Duration> },
 }
 
 /// What a job has reported of its training, and where that leads.

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use crate::cluster::{Cluster, Name};
 use crate::cpu::CpuWeight;
 use crate::groups::{Groups, Tallies};
-use crate::id::{BudgetId, ClassId, GroupId, IdVec, JobId, QueueId, ShapeId, Window};
+use crate::id::{BudgetId, ClassId, GroupId, IdVec, JobId, NodeId, QueueId, ShapeId, Window};
 use crate::job::{Gang, Job, Priority, RoleKind, Standing, Teams, Topology};
 use crate::lane::Lane;
 use crate::meetings::Meetings;
@@ -16,6 +16,7 @@ use crate::queue::{Holdings, Pasts, Queue};
 use crate::reconfiguration::Ground;
 use crate::report::Reason;
 use crate::room::Room;
+use crate::stragglers::Slow;
 use crate::timetable::Timetable;
 use crate::units::{Duration, Instant, Share};
 
@@ -52,6 +53,8 @@ pub struct Snapshot<'a> {
     pub grounds: &'a [Ground],
     /// How much of their nodes' CPU jobs have beside others, where that is not the usual.
     pub weights: &'a BTreeMap<JobId, CpuWeight>,
+    /// Nodes on which members fall behind their peers.
+    pub slow: &'a BTreeMap<NodeId, Slow>,
     /// Who waits for a time at which there is room.
     pub reservations: &'a [Reservation],
     /// What is booked for jobs with deadlines, and who has a deadline that counts.

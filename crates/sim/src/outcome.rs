@@ -137,6 +137,8 @@ pub struct Reconfigured {
     pub priorities: u64,
     pub room: u64,
     pub fragmentation: u64,
+    pub slow_node: u64,
+    pub drained: u64,
 }
 
 impl Reconfigured {
@@ -150,6 +152,8 @@ impl Reconfigured {
             Why::Priorities => &mut self.priorities,
             Why::Room => &mut self.room,
             Why::Fragmentation { .. } => &mut self.fragmentation,
+            Why::SlowNode { .. } => &mut self.slow_node,
+            Why::Drained { .. } => &mut self.drained,
         } += 1;
     }
 }
@@ -177,6 +181,8 @@ pub enum Because {
     Priorities,
     Room,
     Fragmentation(Name),
+    SlowNode(Name),
+    Drained(Name),
 }
 
 #[derive(Clone, Debug)]
@@ -200,7 +206,7 @@ pub struct Outcome {
     pub encounter: Option<Encounter>,
     /// How often jobs were given other lanes.
     pub lane_changes: u64,
-    /// What was changed for running jobs because of links, in order of time. Empty where nobody kept it.
+    /// What was changed for running jobs, in order of time. Empty where nobody kept it.
     pub changes: Vec<Change>,
     pub events: u64,
     /// Plans that the engine's checker refused. Anything but zero is a bug.
@@ -210,7 +216,7 @@ pub struct Outcome {
     pub violations: Vec<String>,
     /// From each change of a link to the first decision that knew of it.
     pub link_answers: Vec<Duration>,
-    /// What was changed for running jobs because of links, by reason.
+    /// What was changed for running jobs, by reason.
     pub reconfigured: Reconfigured,
     /// Wall-clock time of each decision, in nanoseconds. Never part of a committed result.
     pub decision_nanos: Vec<u64>,

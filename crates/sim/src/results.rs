@@ -25,8 +25,8 @@
 //! - `deadlines` counts jobs that have one: met means completed by then; one that was refused, or failed, is missed.
 //! - `best_effort` is about jobs without a deadline, or with one that binds nobody.
 //! - `resizes` counts changes of size by saving and starting again, `resizes_in_place` those of jobs that went on.
-//! - `reconfigurations` counts what was changed for running jobs because of links, lanes and places, by what had become
-//!   other than it was.
+//! - `reconfigurations` counts what was changed for running jobs because of links, cores or nodes, lanes and places, by what
+//!   had become other than it was.
 //! - `link_answer_s` runs from the change of a link to the first decision that knew of it, whatever it decided: `null`
 //!   where no link changed.
 //! - Percentiles are by nearest rank, the median too. What nothing was measured for is `null`.

@@ -196,6 +196,8 @@ pub enum Fault {
     Node { node: NodeId, at: Instant, lasts: Option<Duration>, notice: Duration },
     /// Members that are started on a node fail from `at` on, for so long or for ever.
     Spoilt { node: NodeId, at: Instant, lasts: Option<Duration> },
+    /// Everything on a node takes `slowdown` times as long from `at` on, for so long or for ever.
+    Slow { node: NodeId, at: Instant, lasts: Option<Duration>, slowdown: f64 },
     /// A cable carries only `rate` in each direction from `at` on, for so long or for ever; nothing, if no rate is said.
     Link { links: [LinkId; 2], at: Instant, lasts: Option<Duration>, rate: Option<Bandwidth> },
     /// A job does and says nothing from `at` on, if it trains then, for so long or until it is started anew.

@@ -11,6 +11,7 @@ mod dice;
 mod encounters;
 mod estimates;
 mod links;
+mod slow;
 mod steps;
 mod training;
 mod watch;
@@ -143,6 +144,8 @@ struct World<'a> {
     gone: IdVec<NodeId, bool>,
     /// Nodes on which members fail that are started there.
     spoilt: IdVec<NodeId, bool>,
+    /// How much longer everything takes on each node.
+    slowdowns: IdVec<NodeId, f64>,
     policy: String,
     seed: u64,
     split: bool,
@@ -210,6 +213,7 @@ impl<'a> World<'a> {
             books: Books::of(nodes),
             gone: IdVec::filled(false, nodes),
             spoilt: IdVec::filled(false, nodes),
+            slowdowns: IdVec::filled(1.0, nodes),
             policy,
             seed: options.seed,
             split,
@@ -273,6 +277,7 @@ impl<'a> World<'a> {
                 }
                 Happening::Spoils(node) => self.spoilt[node] = true,
                 Happening::IsSound(node) => self.spoilt[node] = false,
+                Happening::Slows { node, slowdown } => self.slows(node, slowdown),
                 Happening::Hangs(index) => self.hangs(index),
                 Happening::Wakes(index) => self.wakes(index),
                 Happening::LinkChanges { link, rate } => self.link_changes(link, rate),
@@ -286,6 +291,7 @@ impl<'a> World<'a> {
                 Happening::LoopIsSeen { training, epoch } => self.loop_is_seen(training, epoch),
                 Happening::Reports { training, epoch } => self.reports(training, epoch),
                 Happening::Learns { training } => self.tells_what_it_learns(training),
+                Happening::MembersTell { training } => self.members_tell(training),
                 Happening::Finishes { training, epoch } => self.finishes(training, epoch),
             }
         }
@@ -345,12 +351,13 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Keeps for the report what was changed for running jobs, by name.
+    /// Keeps for the report what was changed for running jobs and why, by name.
     fn note_changes(&mut self) {
         if self.keep == Keep::Figures {
             return;
         }
         let name = |job: JobId| self.arrivals[self.owners[job].training].spec.name.clone();
+        let node_name = |node: NodeId| self.scenario.cluster.node(node).name.clone();
         for made in &self.engine.state().reconfigured {
             let because = match made.why {
                 Why::Arrival { job } => Because::Arrival(name(job)),
@@ -363,6 +370,8 @@ impl<'a> World<'a> {
                 Why::Priorities => Because::Priorities,
                 Why::Room => Because::Room,
                 Why::Fragmentation { job } => Because::Fragmentation(name(job)),
+                Why::SlowNode { node } => Because::SlowNode(node_name(node)),
+                Why::Drained { node } => Because::Drained(node_name(node)),
             };
             let jobs = made.jobs.iter().map(|job| name(*job)).collect();
             let change = Change { at: self.now, because, what: made.what, jobs, saves: made.saves };
@@ -452,15 +461,16 @@ impl<'a> World<'a> {
 
     /// Training is synchronous: it goes on when every member is up.
     fn train_if_complete(&mut self, index: usize) {
-        let (now, seed) = (self.now, self.seed);
+        let (now, seed, slowdown) = (self.now, self.seed, self.slowdown_of(index));
         let training = &mut self.trainings[index];
         if training.is_training() || training.hangs || !training.is_complete() {
             return;
         }
-        training.go_on(now, &self.arrivals[index].spec);
+        training.go_on(now, &self.arrivals[index].spec, slowdown);
         match training.model.clone() {
             Some(model) => {
-                self.wires.train(now, index, seed, training, &self.arrivals[index].spec, &model);
+                let spec = &self.arrivals[index].spec;
+                self.wires.train(now, (index, seed), training, spec, &model, slowdown);
                 self.watch_loop(index, &model);
             }
             None if training.lesson.is_some() => self.learn(index),
@@ -473,6 +483,7 @@ impl<'a> World<'a> {
                 }
             }
         }
+        self.listen_to_members(index);
     }
 
     /// Somebody who shares cores begins to train where it is.
@@ -616,6 +627,12 @@ fn foresee(fault: &Fault, arrivals: &[Arrival], agenda: &mut Agenda) {
             agenda.add(at, Happening::Spoils(node));
             if let Some(lasts) = lasts {
                 agenda.add(at + lasts, Happening::IsSound(node));
+            }
+        }
+        Fault::Slow { node, at, lasts, slowdown } => {
+            agenda.add(at, Happening::Slows { node, slowdown });
+            if let Some(lasts) = lasts {
+                agenda.add(at + lasts, Happening::Slows { node, slowdown: 1.0 });
             }
         }
         Fault::Link { links, at, lasts, rate } => {

@@ -1,4 +1,4 @@
-//! What is not well: jobs that hang, nodes on which members fail, nodes that are about to go.
+//! What is not well: jobs that hang, nodes on which members fail, nodes that are about to go or slow.
 
 use std::path::Path;
 
@@ -22,8 +22,12 @@ fn with_faults(faults: &str) -> Scenario {
 }
 
 fn run(scenario: &Scenario) -> Outcome {
-    let policy = Policy::named("metronome").unwrap();
-    let outcome = world::run(scenario, RunOptions::new(policy), &|_| {});
+    run_as("metronome", scenario, 1)
+}
+
+fn run_as(policy: &str, scenario: &Scenario, seed: u64) -> Outcome {
+    let options = RunOptions { seed, ..RunOptions::new(Policy::named(policy).unwrap()) };
+    let outcome = world::run(scenario, options, &|_| {});
     assert_eq!((outcome.alarms, &outcome.violations[..]), (0, &[][..]));
     outcome
 }
@@ -111,9 +115,20 @@ fn moves_and_end(outcome: &Outcome) -> (u32, u64) {
 fn who_can_is_moved_before_its_node_goes() {
     let told = with_a_node_that_goes(", notice: 10m", "1h", SAVES);
     assert_eq!(moves_and_end(&told), (1, 3630), "nothing is lost but the move");
+    assert_eq!(told.reconfigured.drained, 1, "and that is told");
     let untold = with_a_node_that_goes("", "1h", SAVES);
     assert_eq!(moves_and_end(&untold).0, 0);
     assert!(moves_and_end(&untold).1 > 5000, "half an hour is lost");
+}
+
+#[test]
+fn who_is_booked_is_moved_if_it_will_be_in_time_all_the_same() {
+    let booked = |within: &str| {
+        let saves = format!("{SAVES}, deadline: {{after: {within}, binding: strict}}");
+        moves_and_end(&with_a_node_that_goes(", notice: 10m", "1h", &saves))
+    };
+    assert_eq!(booked("90m"), (1, 3630));
+    assert_eq!(booked("3610s").0, 0, "it would be late: it stays, and its node may go later than was said");
 }
 
 #[test]
@@ -122,4 +137,70 @@ fn who_cannot_be_moved_or_is_done_before_stays() {
     assert_eq!(moves_and_end(&stays), (0, 5400), "it begins anew");
     let done = with_a_node_that_goes(", notice: 10m", "25m", SAVES);
     assert_eq!(moves_and_end(&done), (0, 1500));
+}
+
+/// Twelve nodes of eight GPUs, and a gang on four whole ones for two hours, alone.
+fn gang_of_four(faults: &str) -> Scenario {
+    gangs_of_four("0s", faults)
+}
+
+fn gangs_of_four(at: &str, faults: &str) -> Scenario {
+    let head = "apiVersion: metronome.dev/v1alpha1\nkind:";
+    let text = format!(
+        "{head} Cluster\nmetadata: {{name: lab}}\nspec: {{nodes: [{{count: 12, gpus: 8}}]}}\n---\n\
+         {head} Workload\nmetadata: {{name: it}}\nspec: {{arrivals: {{at: [{at}]}}, faults: [{faults}], \
+         job: {{members: 4, resources: {{nvidia.com/gpu: 8}}, work: {{duration: 2h}}{SAVES}}}}}\n"
+    );
+    Scenario::read_from(text.as_bytes(), "lab.yaml", Path::new("")).unwrap()
+}
+
+#[test]
+fn a_gang_leaves_the_node_that_holds_it_up() {
+    let slow = gang_of_four("{node: node-2, at: 10m, slowdown: 1.5}");
+    let stays = run_as("coscheduling", &slow, 1);
+    assert_eq!(moves_and_end(&stays), (0, 10_500), "ten minutes, and the rest half as long again");
+    let moved = run(&slow);
+    assert_eq!(moved.reconfigured.slow_node, 1);
+    let (moves, end) = moves_and_end(&moved);
+    assert_eq!(moves, 1);
+    // Two hours, the move, and a third of the time until it was sure: no more than three minutes.
+    assert!((7230..=7290).contains(&end), "{end}");
+}
+
+#[test]
+fn who_comes_goes_elsewhere_unless_that_is_all_the_room_there_is() {
+    let slow = gangs_of_four("0s, 20m, 30m, 40m", "{node: node-2, at: 10m, slowdown: 1.5}");
+    let outcome = run(&slow);
+    let started: Vec<u64> =
+        outcome.jobs.iter().map(|job| job.start.unwrap().since(job.submit).as_secs()).collect();
+    assert_eq!(started[..3], [0, 0, 0]);
+    let took = |job: usize| outcome.jobs[job].ran.as_secs();
+    assert_eq!(took(1), 7200, "it is not sent there");
+    assert!(took(2) > 7300, "rather slow than not at all: {}", took(2));
+}
+
+#[test]
+fn noise_moves_nobody() {
+    for seed in 1..=20 {
+        // It is a little slow for a while, and measurements are off by more.
+        let outcome = run_as("metronome", &gang_of_four("{node: node-2, at: 10m, slowdown: 1.05}"), seed);
+        assert_eq!((outcome.jobs[0].moves, outcome.reconfigured.slow_node), (0, 0), "seed {seed}");
+    }
+}
+
+#[test]
+fn nobody_is_moved_to_and_fro_among_slow_nodes() {
+    let every_other: Vec<String> =
+        (0..12).step_by(2).map(|node| format!("{{node: node-{node}, at: 10m, slowdown: 1.5}}")).collect();
+    for seed in 1..=20 {
+        let outcome = run_as("metronome", &gang_of_four(&every_other.join(", ")), seed);
+        let (moves, end) = moves_and_end(&outcome);
+        assert!(moves <= 3 && end <= 10_500 + 90, "seed {seed}: {moves} moves, {end} s");
+    }
+}
+
+#[test]
+fn who_is_nearly_done_stays_on_a_slow_node() {
+    let outcome = run(&gang_of_four("{node: node-2, at: 117m, slowdown: 1.5}"));
+    assert_eq!(moves_and_end(&outcome).0, 0);
 }

@@ -68,6 +68,34 @@ fn whoever_has_least_left_goes_first_and_the_last_is_not_much_later() {
 }
 
 #[test]
+fn a_gang_goes_at_the_pace_of_its_slowest_member() {
+    // Twelve processes on two nodes, eight of them on one: they have a core each and could use two.
+    let gangs = |jobs: u32| {
+        let learners = "{members: [12], asks: [1], uses: [2], work: [{share: 1, takes: {median: 240s}}]}";
+        format!("{{jobs: {jobs}, arrivals: {{within: 0s}}, learners: {learners}}}")
+    };
+    for jobs in [1, 2] {
+        let times = times(&run(&read(3, &gangs(jobs)).unwrap(), "fair", 1));
+        assert!(times.iter().all(|time| (time - 20.0).abs() < 0.01), "{jobs}: {times:?}");
+    }
+}
+
+#[test]
+fn gangs_over_several_nodes_complete_beside_others() {
+    let learners = "{members: [12, 1], asks: [1], uses: [2, 8], work: [{share: 1, takes: {median: 400s}}]}";
+    let scenario = format!(
+        "{{jobs: 12, arrivals: {{within: 2m}}, learners: {learners}, checkpoint: {{takes: 1s, restart: 1s}}}}"
+    );
+    let scenario = read(4, &scenario).unwrap();
+    for policy in ["fair", "specon", "metronome"] {
+        for seed in 1..=3 {
+            let outcome = run(&scenario, policy, seed);
+            assert!(outcome.jobs.iter().any(|job| job.nodes > 1), "{policy}, seed {seed}");
+        }
+    }
+}
+
+#[test]
 fn nobody_without_checkpoints_is_moved() {
     let moves = |checkpoint: &str, policy: &str| -> u32 {
         let scenario = read(3, &format!("{{{MANY}}}{checkpoint}}}")).unwrap();
@@ -87,6 +115,11 @@ fn what_makes_no_sense_is_refused() {
         ("{jobs: 2, arrivals: {within: 1m}}".to_owned(), "`arrivals.within` is for `learners`"),
         (learners(&format!("asks: [], uses: [4], {work}")), "no amount of CPU is given"),
         (learners(&format!("asks: [1], uses: [9], {work}")), "the largest has"),
+        (learners(&format!("asks: [1], uses: [4], members: [], {work}")), "no number of processes is given"),
+        (
+            learners(&format!("asks: [1], uses: [4], members: [0], {work}")),
+            "not a whole number from 1 to 1000",
+        ),
         (learners(&format!("asks: [1], uses: [4], {work}, ends: soon")), "unknown word for ends `soon`"),
         (learners("asks: [1], uses: [4], work: [{share: 50%, takes: {median: 1m}}]"), "do not sum to 1"),
         (

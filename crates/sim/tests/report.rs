@@ -42,15 +42,17 @@ fn jobs_that_met_are_shown_as_they_share_fairly_and_as_was_decided() {
 }
 
 #[test]
-fn every_change_because_of_links_is_told_with_its_reason() {
+fn every_change_for_running_jobs_is_told_with_its_reason() {
     let page = page();
-    assert!(page.contains("7 changes of running jobs because of links"));
+    assert!(page.contains("9 changes of running jobs, with reasons"));
     for said in [
         "job-1 has left",
         "rack-0 up carries 75Gbps instead of 150Gbps",
         "job-2 no longer does what it did",
         "priorities came or went",
         "a better place came free",
+        "fell behind the others",
+        "node-3 is about to go",
         "was measured, and is not what was declared",
         "job-0, job-1, job-2 and 4 more",
     ] {

@@ -782,12 +782,32 @@ fn faults_name_what_there_is() {
             ":11:40: only of a node that goes it is said before that it will",
             None,
         ),
+        (
+            faults("{node: node-0, at: 1s, slowdown: 1}"),
+            ":11:45: on a slow node everything takes longer",
+            Some("write how many times as long, such as 1.5"),
+        ),
+        (
+            faults("{node: node-0, at: 1s, slowdown: much}"),
+            ":11:45: `much` is not a number from 1 to 1000",
+            None,
+        ),
+        (
+            faults("{node: node-0, at: 1s, slowdown: 2, members: fail}"),
+            ":11:45: a node is slow, and nothing else of it is wrong at the same time",
+            Some("write `{node: node-0, at: 10s, slowdown: 1.5}`"),
+        ),
+        (
+            faults("{node: node-0, at: 1s, slowdown: 2, notice: 1s}"),
+            ":11:56: only of a node that goes it is said before that it will",
+            None,
+        ),
         (faults("{at: 1s, members: fail}"), ":11:12: members fail on a node", Some("add `node: node-0`")),
         (faults("{steps: {late: 1%}}"), ":11:20: steps come late by nothing", Some("add `delay: 10s`")),
         (faults("{steps: {fail: 60%, lost: 60%}}"), ":11:20: the chances of a step sum to more than 1", None),
         (
             faults("{at: 1s}"),
-            ":11:12: a fault is one of {node, at, for, notice, members}, {link: {from, to}, at, for, rate}, {job, at, for} and \
+            ":11:12: a fault is one of {node, at, for, notice, members, slowdown}, {link: {from, to}, at, for, rate}, {job, at, for} and \
              {steps: {fail, late, lost, delay}}",
             None,
         ),

@@ -127,6 +127,12 @@ fn the_world_takes_and_breaks_what_the_workload_says() {
             lasts: None,
             notice: Duration::from_secs(600),
         },
+        Fault::Slow {
+            node: NodeId(4),
+            at: Instant::from_secs(7200),
+            lasts: Some(Duration::from_secs(3600)),
+            slowdown: 1.5,
+        },
         Fault::Steps {
             fail: Share(10_000),
             late: Share(10_000),

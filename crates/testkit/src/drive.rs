@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use metronome_core::cluster::{Cluster, NodeSpec};
+use metronome_core::cluster::{Cluster, Name, NodeSpec};
 use metronome_core::engine::{Ending, Engine, Event, Settings};
 use metronome_core::id::{
     BudgetId, DeviceId, GroupId, IdVec, JobId, NodeId, NodeSetId, PartitionId, QueueId,
@@ -56,7 +56,22 @@ pub enum Op {
         used: u64,
         ahead: u64,
     },
+    /// A member of somebody fails on a node.
+    MemberFails(usize, u32),
+    /// A node is about to go, so many seconds from now or once it is empty.
+    NodeIsDrained(usize, Option<u64>),
+    /// Members of a running job on its n-th part take so many milliseconds for an iteration, said several times over so many
+    /// seconds.
+    MembersTake {
+        which: usize,
+        part: usize,
+        millis: u64,
+        over: u64,
+    },
 }
+
+/// What members take is told so often in one operation.
+const TOLD_TIMES: u64 = 10;
 
 #[derive(Debug)]
 pub struct Driver {
@@ -99,7 +114,7 @@ impl Driver {
         self.engine.submit(self.now, Arc::new(spec))
     }
 
-    /// Lets one operation happen, as far as it makes sense now. The engine is not polled.
+    /// Lets one operation happen, as far as it makes sense now. The engine is not polled, but where an operation takes time.
     pub fn apply(&mut self, op: &Op) {
         let event = match op {
             Op::Submit(spec) => Some(Event::JobSubmitted(Arc::new((**spec).clone()))),
@@ -147,12 +162,38 @@ impl Driver {
                 let (iterations, loss) = (Iterations(*iterations), Some(*metric));
                 Event::Progress { job, sample: Sample { at, iterations, loss, used } }
             }),
+            Op::MemberFails(which, of) => {
+                Some(Event::MemberFailed { node: self.node(*which), of: Name::from(format!("job-{of}")) })
+            }
+            Op::NodeIsDrained(which, after) => {
+                let until = after.map(|after| self.now + Duration::from_secs(after));
+                Some(Event::NodeDrained { node: self.node(*which), until })
+            }
+            Op::MembersTake { which, part, millis, over } => {
+                self.members_take((*which, *part), *millis, *over);
+                None
+            }
             Op::QueueChanges(queue, described) => {
                 Some(Event::Queue { queue: QueueId(*queue), described: (**described).clone() })
             }
         };
         if let Some(event) = event {
             self.engine.observe(self.now, event);
+        }
+    }
+
+    /// Members of one part take so long, and those of the others a hundred milliseconds.
+    fn members_take(&mut self, (which, part): (usize, usize), millis: u64, over: u64) {
+        let Some(job) = self.job(which, |life| matches!(life, Life::Running(_))) else { return };
+        let Some(held) = self.engine.life(job).map(|life| life.holds().remove(0)) else { return };
+        let slow = part % held.parts().len();
+        for _ in 0..TOLD_TIMES {
+            for (index, Part { role, node, .. }) in held.parts().iter().copied().enumerate() {
+                let iteration = Duration::from_millis(if index == slow { millis } else { 100 });
+                self.engine.observe(self.now, Event::MemberTook { job, role, node, iteration });
+            }
+            self.now = self.now + Duration::from_secs(over / TOLD_TIMES);
+            self.poll();
         }
     }
 

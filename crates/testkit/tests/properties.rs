@@ -169,6 +169,17 @@ fn reports() -> impl Strategy<Value = Op> {
     )
 }
 
+/// Nodes and members that are not well.
+fn troubles() -> impl Strategy<Value = Op> {
+    let which = 0usize..8;
+    prop_oneof![
+        2 => (which.clone(), 0u32..4).prop_map(|(node, of)| Op::MemberFails(node, of)),
+        1 => (which.clone(), prop::option::of(0u64..600)).prop_map(|(node, after)| Op::NodeIsDrained(node, after)),
+        3 => (which, 0usize..4, 0u64..400, 0u64..300)
+            .prop_map(|(which, part, millis, over)| Op::MembersTake { which, part, millis, over }),
+    ]
+}
+
 fn ops() -> impl Strategy<Value = Op> {
     let which = 0usize..8;
     prop_oneof![
@@ -184,6 +195,7 @@ fn ops() -> impl Strategy<Value = Op> {
         4 => (0u64..120).prop_map(|seconds| Op::Pass(Duration::from_secs(seconds))),
         1 => changed_queues(),
         6 => reports(),
+        3 => troubles(),
     ]
 }
 

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use metronome_core::progress::Category;
-use metronome_core::report::{Ahead, Best, Due, Explanation, Learned, NotUsed, Reason};
+use metronome_core::report::{Ahead, Best, Condition, Due, Explanation, Learned, NotUsed, Reason, Unwell};
+use metronome_core::scaling::Speed;
 use metronome_core::timetable::Verdict;
 use metronome_core::units::{Duration, Gpus, Instant, Resources, Share};
 
@@ -31,6 +32,8 @@ pub struct Document<'a> {
     ahead: Vec<&'a str>,
     ahead_because: Vec<Because>,
     nodes: Vec<OnNode>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unwell: Vec<UnwellText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline: Option<DeadlineText>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,6 +96,15 @@ struct AvoidedText {
     failed: Vec<String>,
 }
 
+/// A node under the job, and what is not well with it.
+#[derive(Debug, Serialize)]
+struct UnwellText {
+    node: String,
+    is: &'static str,
+    speed: Option<f64>,
+    within_s: Option<f64>,
+}
+
 /// What puts a job ahead.
 #[derive(Debug, Serialize)]
 struct Because {
@@ -144,6 +156,7 @@ pub fn document<'a>(explanation: &'a Explanation, names: &impl Names) -> Documen
         ahead: explanation.ahead.iter().map(|ahead| &*ahead.job).collect(),
         ahead_because: explanation.ahead.iter().map(because).collect(),
         nodes: nodes(explanation, names),
+        unwell: explanation.unwell.iter().map(|unwell| unwell_text(unwell, names)).collect(),
         deadline: explanation.due.as_ref().map(deadline),
         progress: explanation.learned.as_ref().map(|learned| progress(learned, explanation.need.gpus)),
         forecast: None,
@@ -193,6 +206,19 @@ fn avoided_text(avoided: &NotUsed, names: &impl Names) -> AvoidedText {
         node: names.node(avoided.node).to_string(),
         for_s: avoided.lasts.as_secs_f64(),
         failed: avoided.failed.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn unwell_text(unwell: &Unwell, names: &impl Names) -> UnwellText {
+    let (is, speed, within) = match unwell.is {
+        Condition::Slow { speed } => ("slow", Some(speed.0 as f64 / Speed::PLAIN.0 as f64), None),
+        Condition::Draining { within } => ("draining", None, within),
+    };
+    UnwellText {
+        node: names.node(unwell.node).to_string(),
+        is,
+        speed,
+        within_s: within.map(Duration::as_secs_f64),
     }
 }
 

@@ -15,7 +15,10 @@ use metronome_core::id::{JobId, NodeId};
 use metronome_core::job::Priority;
 use metronome_core::plan::Assignment;
 use metronome_core::progress::Category;
-use metronome_core::report::{Ahead, Best, Due, Explanation, Failure, Learned, NotUsed, Reason, State};
+use metronome_core::report::{
+    Ahead, Best, Condition, Due, Explanation, Failure, Learned, NotUsed, Reason, State, Unwell,
+};
+use metronome_core::scaling::Speed;
 use metronome_core::timetable::Verdict;
 use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources, Share};
 
@@ -101,6 +104,9 @@ fn told(explanation: &Explanation, names: &impl Names, submitted: Option<String>
     }
     if let Some(assignment) = &explanation.assignment {
         fact("nodes", nodes(assignment, names));
+    }
+    for unwell in &explanation.unwell {
+        fact("unwell", is_unwell(unwell, names));
     }
     text
 }
@@ -200,6 +206,26 @@ pub fn is_avoided(avoided: &NotUsed, names: &impl Names) -> String {
 fn in_quotes(jobs: &[Name]) -> String {
     let quoted: Vec<String> = jobs.iter().map(|job| format!("`{job}`")).collect();
     quoted.join(", ")
+}
+
+/// What is not well with a node under a job.
+pub fn is_unwell(unwell: &Unwell, names: &impl Names) -> String {
+    let node = names.node(unwell.node);
+    match unwell.is {
+        Condition::Slow { speed } => {
+            let times = Speed::PLAIN.0 as f64 / speed.0.max(1) as f64;
+            format!(
+                "node `{node}` is slow: members there take {times:.2} times as long for an iteration as others; it goes \
+                 elsewhere where that pays"
+            )
+        }
+        Condition::Draining { within: Some(within) } => {
+            format!("node `{node}` goes in {within}; whoever can be moved leaves it before")
+        }
+        Condition::Draining { within: None } => {
+            format!("node `{node}` is about to go; whoever can be moved leaves it before")
+        }
+    }
 }
 
 /// Whether a job will be in time, by how much, and how sure that is.

@@ -157,6 +157,7 @@ fn waiting() -> Explanation {
         avoided: Vec::new(),
         awaits: Vec::new(),
         assignment: None,
+        unwell: Vec::new(),
         due: None,
         learned: None,
     }
@@ -171,6 +172,28 @@ fn a_job_with_a_place_hears_who_has_yet_to_leave_it() {
     assert!(text.contains("others have yet to leave it\nawaits     `a`, `b`\n"), "{text}");
     let json = serde_json::to_value(document(&explanation, &Numbered)).unwrap();
     assert_eq!(json["awaits"], serde_json::json!(["a", "b"]));
+}
+
+#[test]
+fn a_job_hears_what_is_not_well_under_it() {
+    let unwell = |is| vec![Unwell { node: NodeId(4), is }];
+    let said = |is| {
+        let text = lines(&Explanation { unwell: unwell(is), ..running() }, &Numbered);
+        text.lines().find_map(|line| line.strip_prefix("unwell     ")).unwrap().to_owned()
+    };
+    assert_eq!(
+        said(Condition::Slow { speed: Speed(666_667) }),
+        "node `node-4` is slow: members there take 1.50 times as long for an iteration as others; it goes elsewhere where \
+         that pays"
+    );
+    assert_eq!(
+        said(Condition::Draining { within: Some(Duration::from_secs(600)) }),
+        "node `node-4` goes in 10m; whoever can be moved leaves it before"
+    );
+    assert_eq!(
+        said(Condition::Draining { within: None }),
+        "node `node-4` is about to go; whoever can be moved leaves it before"
+    );
 }
 
 #[test]

@@ -43,6 +43,8 @@ pub(super) struct Draft<'a> {
     /// Who waits for a time at which there is room, and what of that whoever is being placed must leave alone.
     pub(super) reservations: Vec<Reservation>,
     spare: BTreeMap<NodeId, Resources>,
+    /// Whether nodes are left alone for now on which members fall behind.
+    spares_slow: bool,
     pub(super) counts: Counts<'a>,
     log: Vec<(Part, &'a Shape)>,
     changes: BTreeMap<JobId, Option<Arc<Assignment>>>,
@@ -111,6 +113,7 @@ impl<'a> Draft<'a> {
             meetings: Cow::Borrowed(snapshot.meetings),
             reservations: Vec::new(),
             spare: BTreeMap::new(),
+            spares_slow: false,
             counts: Counts::new(snapshot),
             log: Vec::new(),
             changes: BTreeMap::new(),
@@ -154,7 +157,7 @@ impl<'a> Draft<'a> {
     /// How many more members of a shape a node takes.
     pub(super) fn fit_on(&self, node: NodeId, shape: &Shape, reach: Reach) -> u32 {
         let cluster = self.snapshot.cluster;
-        if cluster.node(node).state != NodeState::Ready {
+        if cluster.node(node).state != NodeState::Ready || self.spares_slow && self.is_slow(node) {
             return 0;
         }
         let claims = self.claims.as_ref().filter(|_| reach == Reach::Unclaimed);
@@ -171,6 +174,19 @@ impl<'a> Draft<'a> {
             let claimed = claims.map_or(0, |claims| claims.count(node, counter));
             self.taken.left(cluster, node, counter).saturating_sub(claimed)
         })
+    }
+
+    /// Whether members fall behind there.
+    pub(super) fn is_slow(&self, node: NodeId) -> bool {
+        self.snapshot.slow.contains_key(&node)
+    }
+
+    /// What is found if nodes on which members fall behind are left alone; what is found anywhere, if nothing is.
+    pub(super) fn rather_not_on_slow_nodes<T>(&mut self, find: impl Fn(&mut Self) -> Option<T>) -> Option<T> {
+        self.spares_slow = !self.snapshot.slow.is_empty();
+        let found = if self.spares_slow { find(self) } else { None };
+        self.spares_slow = false;
+        found.or_else(|| find(self))
     }
 
     pub(super) fn devices_on(&self, node: NodeId, reach: Reach) -> Devices<'_> {

@@ -1,5 +1,5 @@
-//! What is worth moving: a job that runs apart, or meets others on links, goes to a better place once there is room for
-//! it, if that saves everybody more than the move costs.
+//! What is worth moving: a job that runs apart, meets others on links or is held up by one of its nodes goes to a better
+//! place once there is room for it, if that saves everybody more than the move costs.
 //!
 //! A move saves the job's work and starts it again elsewhere. It is made whole, into room that is free, one job in a
 //! decision, and only if what all lose at the old place exceeds what they would lose at the new one by half as much again
@@ -9,6 +9,7 @@
 mod crowded;
 mod drained;
 mod fragmented;
+mod slow;
 mod speculative;
 
 use std::cmp::Reverse;
@@ -42,6 +43,7 @@ pub(super) fn migrate<'a>(rules: &Rules<'a>, policy: &Policy, draft: &mut Draft<
         Moving::Speculative => speculative::speculate(rules, draft),
         Moving::ForGain => {
             drained::leave_drained(rules, draft);
+            slow::leave_slow(rules, draft);
             move_for_links(rules, draft);
             move_for_cores(rules, draft);
         }
@@ -99,6 +101,12 @@ fn is_time_to_look(rules: &Rules<'_>, every: Duration) -> bool {
     rules.snapshot.last_pass.is_some_and(|last| stretch(last) < stretch(rules.snapshot.now))
 }
 
+/// Whoever could not go yet may be able to at the next look.
+fn look_again_soon(rules: &Rules<'_>, draft: &mut Draft<'_>) {
+    let next = (rules.snapshot.now + Duration(1)).rounded_up(CHECKED_EVERY);
+    draft.wake = Some(draft.wake.map_or(next, |wake| wake.min(next)));
+}
+
 /// The whole of a job of one role without GPUs on one node, if there is room for it.
 fn whole_on(rules: &Rules<'_>, draft: &Draft<'_>, id: JobId, to: NodeId) -> Option<Assignment> {
     let spec = &rules.snapshot.jobs[id].spec;
@@ -116,11 +124,16 @@ fn is_movable(rules: &Rules<'_>, id: JobId) -> bool {
 
 /// Whether it could go elsewhere, were it worth it.
 fn can_be_moved(rules: &Rules<'_>, id: JobId) -> bool {
+    may_be_moved(rules, id) && rules.snapshot.jobs[id].not_before <= rules.snapshot.now
+}
+
+/// Whether it could go elsewhere now or after a while, if it stays as it is.
+fn may_be_moved(rules: &Rules<'_>, id: JobId) -> bool {
     let job = &rules.snapshot.jobs[id];
     let settled = matches!(&job.life, Life::Running(at) if rules.snapshot.plan.get(id) == Some(at));
     let unruled =
         job.spec.roles.iter().all(|role| role.shape.rules.is_empty() && role.shape.groups.is_empty());
-    settled && unruled && job.spec.capabilities.relocate && job.not_before <= rules.snapshot.now
+    settled && unruled && job.spec.capabilities.relocate
 }
 
 /// Whether it was not just started or moved.

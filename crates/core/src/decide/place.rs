@@ -86,12 +86,10 @@ impl Placer {
         let requests = Requests::around(draft, self.rule);
         let crowds = crowds(draft, job, self.rule);
         let search = Search { rule: self.rule, job, sizes, reach, requests, crowds };
-        for range in search.ranges(draft) {
-            if let Some(parts) = search.place_in(draft, range) {
-                return Ok(whole(job, parts));
-            }
-        }
-        Err(search.why_not(draft))
+        let found = draft.rather_not_on_slow_nodes(|draft| {
+            search.ranges(draft).into_iter().find_map(|range| search.place_in(draft, range))
+        });
+        found.map(|parts| whole(job, parts)).ok_or_else(|| search.why_not(draft))
     }
 
     /// The nodes beside the plan that take the one member of a job; none for a gang.

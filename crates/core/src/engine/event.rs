@@ -76,6 +76,13 @@ pub enum Event {
         node: NodeId,
         of: Name,
     },
+    /// How long members of a role on a node took of late for their own part of an iteration, without waiting for others.
+    MemberTook {
+        job: JobId,
+        role: u8,
+        node: NodeId,
+        iteration: Duration,
+    },
     NodeAdded(NodeSpec),
     /// Has something else now: all but its name may differ. What runs there stays, even if there is too much of it.
     NodeChanged {

@@ -78,6 +78,7 @@ impl Engine {
             avoided: self.avoided_for(job),
             awaits: self.awaited_by(id),
             assignment: self.state.plan.get(id).map(|assignment| (**assignment).clone()),
+            unwell: self.unwell_under(id),
             due: self.due(id),
             learned: self.learned(id),
         })
@@ -201,6 +202,7 @@ impl Engine {
             avoided: Vec::new(),
             awaits: Vec::new(),
             assignment: None,
+            unwell: Vec::new(),
             due: None,
             learned: None,
         })

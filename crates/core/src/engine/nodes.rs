@@ -5,7 +5,7 @@ use crate::cluster::{Name, NodeSet, NodeSpec, NodeState};
 use crate::id::{JobId, NodeId, NodeSetId};
 use crate::job::{Exit, Job, Life};
 use crate::plan::{Assignment, Part};
-use crate::report::Failure;
+use crate::report::{Condition, Failure, Unwell};
 
 impl Engine {
     pub(super) fn node_added(&mut self, spec: &NodeSpec) {
@@ -47,10 +47,29 @@ impl Engine {
             || cluster.counters().ids().any(count)
     }
 
-    /// A node that comes back begins anew: what failed there before does not count.
+    /// A node that comes back begins anew: what failed there or was slow before does not count.
     pub(super) fn node_back(&mut self, node: NodeId) {
         self.state.mishaps.forget(node);
+        self.state.dirty |= self.state.stragglers.forget(node);
         self.node_turned(node, NodeState::Ready);
+    }
+
+    /// What is not well with the nodes on which a job is, or shall be.
+    pub(super) fn unwell_under(&self, id: JobId) -> Vec<Unwell> {
+        let Some(planned) = self.state.plan.get(id) else { return Vec::new() };
+        let slow = |node| self.state.stragglers.slow().get(&node).map(|slow| slow.speed);
+        let conditions = |node| {
+            let draining = match self.state.cluster.node(node).state {
+                NodeState::Draining { until } => {
+                    let within = until.map(|until| until.since(self.state.now));
+                    Some(Condition::Draining { within })
+                }
+                _ => None,
+            };
+            let slow = slow(node).map(|speed| Condition::Slow { speed });
+            draining.into_iter().chain(slow).map(move |is| Unwell { node, is })
+        };
+        planned.nodes().flat_map(conditions).collect()
     }
 
     pub(super) fn node_turned(&mut self, node: NodeId, is: NodeState) {

@@ -223,6 +223,7 @@ impl Engine {
         let job = &mut self.state.jobs[id];
         let pace = job.pace_on(held);
         job.progress.starts(since, held.total().gpus, pace);
+        job.progress.is_among_peers(now, held);
         job.runs_since = Some(since);
         job.failed_moves = 0;
         job.begins_to_use();

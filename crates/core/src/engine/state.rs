@@ -17,6 +17,7 @@ use crate::policy::Policy;
 use crate::queue::{Pasts, Queue};
 use crate::reconfiguration::{Ground, Reconfiguration};
 use crate::report::{Reason, State as JobState};
+use crate::stragglers::Stragglers;
 use crate::timetable::Timetable;
 use crate::units::Instant;
 
@@ -66,6 +67,9 @@ pub struct State {
     /// Where members failed of late, and the nodes that are avoided for it.
     #[serde(default, skip_serializing_if = "Mishaps::is_nothing")]
     pub mishaps: Mishaps,
+    /// Nodes on which members of jobs fall behind their peers.
+    #[serde(default, skip_serializing_if = "Stragglers::is_nothing")]
+    pub stragglers: Stragglers,
     /// What the last decision changed for running jobs because of links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reconfigured: Vec<Reconfiguration>,
@@ -133,6 +137,7 @@ impl State {
             weights: BTreeMap::new(),
             usual_learning: None,
             mishaps: Mishaps::default(),
+            stragglers: Stragglers::default(),
             reconfigured: Vec::new(),
             pass: 1,
             last_pass: None,

@@ -112,6 +112,14 @@ impl Pattern {
         Ok(Self { compute: compute.0, finish: finish.0, bursts: bursts.into_iter().map(in_order).collect() })
     }
 
+    /// The same where all that is computed takes so many times as long.
+    #[must_use]
+    pub fn slowed(&self, times: f64) -> Self {
+        let longer = |nanos: u64| (nanos as f64 * times) as u64;
+        let bursts = self.bursts.iter().map(|burst| Burst { ready: longer(burst.ready), ..*burst });
+        Self { compute: longer(self.compute), finish: longer(self.finish), bursts: bursts.collect() }
+    }
+
     /// A number that is equal for equal patterns, and for others hardly ever.
     pub fn fingerprint(&self) -> u64 {
         let bursts = self.bursts.iter().flat_map(|burst| [burst.ready, burst.bytes.to_bits()]);

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kube::api::DynamicObject;
-use metronome_core::units::Instant;
+use metronome_core::units::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -14,6 +14,8 @@ pub struct Report {
     pub done: Option<Done>,
     pub loss: Option<f64>,
     pub at: Option<Instant>,
+    /// What the one who says this takes for its own part of an iteration, without waiting for others.
+    pub computes: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +24,12 @@ pub enum Done {
     Percent(u64),
 }
 
-/// As the agent takes it, too: `{"iteration": 1200, "time": "…", "metrics": {"loss": 0.41}}`.
+/// As the agent takes it, too: `{"iteration": 1200, "time": "…", "computeSeconds": 0.21, "metrics": {"loss": 0.41}}`.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Written {
     iteration: Option<u64>,
+    compute_seconds: Option<f64>,
     time: Option<Timestamp>,
     #[serde(default)]
     metrics: BTreeMap<String, f64>,
@@ -33,13 +37,17 @@ struct Written {
 
 const LOSS: &str = "loss";
 
+/// Seconds that an iteration may take.
+const LIKELY: std::ops::Range<f64> = 1e-6..86_400.0;
+
 impl Report {
     pub fn read(text: &str) -> Result<Self, serde_json::Error> {
-        let Written { iteration, time, metrics } = serde_json::from_str(text)?;
+        let Written { iteration, compute_seconds, time, metrics } = serde_json::from_str(text)?;
         Ok(Self {
             done: iteration.map(Done::Iterations),
             loss: metrics.get(LOSS).copied(),
             at: time.and_then(instant),
+            computes: compute_seconds.filter(|seconds| LIKELY.contains(seconds)).map(seconds),
         })
     }
 
@@ -54,8 +62,13 @@ impl Report {
             done: percent.map(Done::Percent),
             loss: loss.and_then(|text| text.parse().ok()),
             at: time.and_then(instant),
+            computes: None,
         }
     }
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration((seconds * 1e9) as u64)
 }
 
 fn instant(time: Timestamp) -> Option<Instant> {
@@ -98,6 +111,17 @@ mod tests {
         assert_eq!(Report::read("{}").unwrap(), Report::default());
         assert!(Report::read("halfway").is_err());
         assert!(Report::read(r#"{"iteration": -1}"#).is_err());
+    }
+
+    #[test]
+    fn a_pod_says_how_long_it_computes_if_that_can_be() {
+        let computes = |text| Report::read(text).unwrap().computes;
+        assert_eq!(computes(r#"{"computeSeconds": 0.25}"#), Some(Duration::from_millis(250)));
+        for nonsense in
+            [r#"{"computeSeconds": 0}"#, r#"{"computeSeconds": -1}"#, r#"{"computeSeconds": 1e300}"#]
+        {
+            assert_eq!(computes(nonsense), None, "{nonsense}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! How far jobs are by their own word: the annotation `metronome.dev/progress` of one of their pods, or the status of the
-//! `TrainJob` they belong to. Whatever is reported, nothing but the engine's view of that one job changes.
+//! `TrainJob` they belong to. Whatever is reported, nothing but the engine's view of that one job changes, and of nodes on
+//! which its pods fall behind.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,7 +39,10 @@ impl World {
         known.reported = said.map(Arc::from);
         let (job, read) = (known.job, said.map(Report::read));
         match read {
-            Some(Ok(report)) => self.report(now, job, &report),
+            Some(Ok(report)) => {
+                self.report(now, job, &report);
+                self.member_took(now, uid, job, &report);
+            }
             Some(Err(error)) => self.complain_of_report(uid, &error.to_string()),
             None => {}
         }
@@ -57,6 +61,19 @@ impl World {
                 known.reported = None;
             }
             self.read_report(now, &uid);
+        }
+    }
+
+    /// A pod says how long it computes in an iteration: whoever falls behind its peers is noticed by that.
+    fn member_took(&mut self, now: Instant, uid: &Uid, job: Option<JobId>, report: &Report) {
+        let (Some(job), Some(iteration)) = (job, report.computes) else { return };
+        let Some(crew) = self.crews.get(&job) else { return };
+        let sits = crew.roles.iter().zip(0u8..).find_map(|(members, role)| {
+            let member = members.iter().find(|member| member.uid == *uid)?;
+            Some((role, member.node?))
+        });
+        if let Some((role, node)) = sits {
+            self.engine.observe(now, Event::MemberTook { job, role, node, iteration });
         }
     }
 

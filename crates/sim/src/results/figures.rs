@@ -34,7 +34,7 @@ pub struct Figures<C> {
     #[serde(default)]
     pub resizes_in_place: C,
     pub preemptions: C,
-    /// What was changed for running jobs because of links, by reason.
+    /// What was changed for running jobs because of links, cores or nodes, by reason.
     #[serde(default)]
     pub reconfigurations: Reconfigurations<C>,
     /// From the change of a link to the first decision that knew of it; nothing where no link changed.
@@ -169,6 +169,10 @@ pub struct Reconfigurations<C> {
     pub room: C,
     #[serde(default)]
     pub fragmentation: C,
+    #[serde(default)]
+    pub slow_node: C,
+    #[serde(default)]
+    pub drained: C,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -197,8 +197,30 @@ fn by_priority(outcome: &Outcome) -> ByPriority {
 }
 
 fn reconfigurations(made: Reconfigured) -> Reconfigurations<u64> {
-    let Reconfigured { arrival, departure, link, profile, drift, priorities, room, fragmentation } = made;
-    Reconfigurations { arrival, departure, link, profile, drift, priorities, room, fragmentation }
+    let Reconfigured {
+        arrival,
+        departure,
+        link,
+        profile,
+        drift,
+        priorities,
+        room,
+        fragmentation,
+        slow_node,
+        drained,
+    } = made;
+    Reconfigurations {
+        arrival,
+        departure,
+        link,
+        profile,
+        drift,
+        priorities,
+        room,
+        fragmentation,
+        slow_node,
+        drained,
+    }
 }
 
 fn link_answer(answers: &[Duration]) -> LinkAnswerSeconds {

@@ -126,6 +126,8 @@ fn reconfigurations(runs: &Runs) -> Reconfigurations<f64> {
         priorities: count(runs, |run| run.reconfigurations.priorities),
         room: count(runs, |run| run.reconfigurations.room),
         fragmentation: count(runs, |run| run.reconfigurations.fragmentation),
+        slow_node: count(runs, |run| run.reconfigurations.slow_node),
+        drained: count(runs, |run| run.reconfigurations.drained),
     }
 }
 

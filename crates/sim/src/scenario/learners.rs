@@ -1,4 +1,4 @@
-//! Jobs of one process each that share the cores of their nodes: they ask for little, use much, and learn.
+//! Jobs of one process each, or of several, that share the cores of their nodes: they ask for little, use much, and learn.
 //!
 //! What a job learns is a loss that falls as `1 / (a w + b) + c` with the work `w` that is done, so that fast gains come
 //! first. Its work is core-time; how long it takes follows from the cores it has. The scheduler is told how many iterations
@@ -25,9 +25,11 @@ pub struct Learners {
     pub(super) jobs: u32,
     /// They come at any time up to this.
     pub(super) within: Duration,
-    /// What each asks for: any of these.
+    /// How many processes each has: any of these.
+    pub(super) members: Vec<u32>,
+    /// What each process asks for: any of these.
     pub(super) asks: Vec<Cpu>,
-    /// The most that each uses: any of these.
+    /// The most that each process uses: any of these.
     pub(super) uses: Vec<Cpu>,
     /// Core-time, of kinds of jobs with the share of each.
     pub(super) work: Vec<(Share, Durations)>,
@@ -112,10 +114,12 @@ impl Learners {
     fn arrival(&self, index: u32, at: Instant, random: &mut Pcg64) -> Arrival {
         let (asks, most) = (pick(&self.asks, random), pick(&self.uses, random));
         let core_time = self.draw_work(random);
+        let members = self.draw_members(random);
+        let most = Cpu(most.0 * u64::from(members));
         let loss = draw_loss(random);
         let alone = Duration((core_time.0 as f64 * Cpu::cores(1).0 as f64 / most.0 as f64) as u64);
         let iterations = (core_time.0 / ITERATION.0).max(1);
-        let mut spec = self.spec(index, asks);
+        let mut spec = self.spec(index, members, asks);
         spec.work = match self.ends {
             Ends::Iterations => Work { iterations: Some(Iterations(iterations)), ..Work::default() },
             Ends::Target => Work { target: Some(Target::AtMost(loss.at(1.0))), ..Work::default() },
@@ -124,6 +128,14 @@ impl Learners {
         let learns = Learns { every: self.reports, iterations, loss, noise: self.noise.as_f64() };
         let learning = Some(Arc::new(Lesson { learns, alone }));
         Arrival { at, spec: Arc::new(spec), training: None, asks: None, learning, quality: None }
+    }
+
+    /// Where all have the same number, nothing is drawn.
+    fn draw_members(&self, random: &mut Pcg64) -> u32 {
+        match &self.members[..] {
+            [members] => *members,
+            members => pick(members, random),
+        }
     }
 
     fn draw_work(&self, random: &mut Pcg64) -> Duration {
@@ -137,9 +149,9 @@ impl Learners {
         durations.draw(random)
     }
 
-    fn spec(&self, index: u32, asks: Cpu) -> JobSpec {
+    fn spec(&self, index: u32, members: u32, asks: Cpu) -> JobSpec {
         let each = Resources { cpu: asks, ..Resources::NONE };
-        let gang = Gang::rigid(1).expect("one member is a gang");
+        let gang = Gang::rigid(u64::from(members)).expect("who is drawn has a process");
         let mut spec = JobSpec::workers(&self.name_of(index), gang, each);
         spec.roles = vec![Role { kind: RoleKind::Worker, gang, shape: Shape::of(each) }];
         spec.topology = Topology::Anywhere;
@@ -157,7 +169,7 @@ pub struct Lesson {
     pub(crate) alone: Duration,
 }
 
-fn pick(items: &[Cpu], random: &mut Pcg64) -> Cpu {
+fn pick<T: Copy>(items: &[T], random: &mut Pcg64) -> T {
     items[(random.random::<f64>() * items.len() as f64) as usize]
 }
 

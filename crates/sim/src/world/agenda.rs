@@ -20,6 +20,11 @@ pub(super) enum Happening {
     /// Members that are started on a node fail from now on, or no longer do.
     Spoils(NodeId),
     IsSound(NodeId),
+    /// Everything on a node takes so many times as long.
+    Slows {
+        node: NodeId,
+        slowdown: f64,
+    },
     /// A training does nothing any more, and then again.
     Hangs(usize),
     Wakes(usize),
@@ -57,6 +62,10 @@ pub(super) enum Happening {
     Learns {
         training: usize,
     },
+    /// Members of a training tell what they take for an iteration.
+    MembersTell {
+        training: usize,
+    },
     Finishes {
         training: usize,
         epoch: u64,
@@ -73,6 +82,7 @@ impl Happening {
             Self::IsDrained { .. }
             | Self::Spoils(_)
             | Self::IsSound(_)
+            | Self::Slows { .. }
             | Self::LinkChanges { .. }
             | Self::Hangs(_)
             | Self::Wakes(_) => 2,
@@ -83,7 +93,8 @@ impl Happening {
             | Self::LinkIsSeen { .. }
             | Self::LoopIsSeen { .. }
             | Self::Reports { .. }
-            | Self::Learns { .. } => 6,
+            | Self::Learns { .. }
+            | Self::MembersTell { .. } => 6,
             Self::Arrives(_) => 7,
         }
     }

@@ -1,8 +1,9 @@
 //! The cores of nodes, shared by jobs that can use more than they ask for: by weight, and by how much each can use.
 //!
-//! Whenever somebody comes, goes or has another weight, everybody on that node goes on at another pace.
+//! Whenever somebody comes, goes or has another weight, everybody on that node goes on at another pace; and where a gang has
+//! members on several nodes, everybody on those.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use metronome_core::cpu::CpuWeight;
 use metronome_core::engine::Event;
@@ -27,13 +28,13 @@ struct Claim {
 }
 
 impl World<'_> {
-    /// Those who train on a node and share its cores.
+    /// Those who train on a node and share its cores: a gang over several nodes with the members that are there.
     fn claims_on(&self, node: NodeId) -> Vec<Claim> {
         let sharing = self.trainings.iter().enumerate().filter(|(_, training)| training.is_training());
         let here = sharing.filter(|(_, training)| training.lesson.is_some() && training.runs_on(node));
         here.map(|(index, training)| Claim {
             training: index,
-            most: self.arrivals[index].spec.work.cpu.unwrap_or_default().0 as f64,
+            most: self.arrivals[index].spec.work.cpu.unwrap_or_default().0 as f64 * training.part_on(node),
             weight: f64::from(training.weight.get()),
         })
         .collect()
@@ -41,14 +42,62 @@ impl World<'_> {
 
     /// Everybody on these nodes goes on with what it gets of the cores now.
     pub(super) fn share_cores(&mut self, nodes: &[NodeId]) {
+        let nodes = self.joined_by_gangs(nodes);
+        let alone = self.speeds(&nodes, &BTreeMap::new());
+        let gangs: BTreeMap<usize, f64> = alone
+            .iter()
+            .filter(|(index, _)| self.is_apart(**index))
+            .map(|(index, speed)| (*index, *speed))
+            .collect();
+        // What a gang leaves on one node, because it waits for a member on another, is for the others there.
+        let speeds = if gangs.is_empty() { alone } else { self.speeds(&nodes, &gangs) };
+        for (index, speed) in speeds {
+            let speed = speed / self.slowdown_of(index) * f64::from(Share::WHOLE.0);
+            self.go_on_at(index, Pace::at(Speed(speed.round().max(1.0) as u64)));
+        }
+    }
+
+    /// Whether it shares cores on several nodes.
+    fn is_apart(&self, index: usize) -> bool {
+        self.trainings[index].lesson.is_some() && self.trainings[index].on().len() > 1
+    }
+
+    /// These nodes and all on which somebody may be faster or slower for what changes there.
+    fn joined_by_gangs(&self, nodes: &[NodeId]) -> BTreeSet<NodeId> {
+        let mut joined: BTreeSet<NodeId> = nodes.iter().copied().collect();
+        let gangs: Vec<Vec<NodeId>> = (0..self.trainings.len())
+            .filter(|index| self.trainings[*index].is_training() && self.is_apart(*index))
+            .map(|index| self.trainings[index].on())
+            .collect();
+        loop {
+            let before = joined.len();
+            for on in &gangs {
+                if on.iter().any(|node| joined.contains(node)) {
+                    joined.extend(on);
+                }
+            }
+            if joined.len() == before {
+                return joined;
+            }
+        }
+    }
+
+    /// How fast those on these nodes go, of what they could with all the cores they can use: a gang as fast as its slowest
+    /// member, and those that are named use no more than they need to be so fast.
+    fn speeds(&self, nodes: &BTreeSet<NodeId>, at_most: &BTreeMap<usize, f64>) -> BTreeMap<usize, f64> {
+        let mut speeds: BTreeMap<usize, f64> = BTreeMap::new();
         for node in nodes {
             let capacity = self.scenario.cluster.node(*node).capacity.cpu.0 as f64;
             let claims = self.claims_on(*node);
-            for (claim, has) in claims.iter().zip(shares(&claims, capacity)) {
-                let speed = Speed((has / claim.most * f64::from(Share::WHOLE.0)).round().max(1.0) as u64);
-                self.go_on_at(claim.training, Pace::at(speed));
+            let part = |claim: &Claim| at_most.get(&claim.training).copied().unwrap_or(1.0);
+            let wanted: Vec<Claim> =
+                claims.iter().map(|claim| Claim { most: claim.most * part(claim), ..*claim }).collect();
+            for (claim, has) in claims.iter().zip(shares(&wanted, capacity)) {
+                let speed = speeds.entry(claim.training).or_insert(f64::INFINITY);
+                *speed = speed.min(has / claim.most);
             }
         }
+        speeds
     }
 
     fn go_on_at(&mut self, index: usize, pace: Pace) {

@@ -37,7 +37,11 @@ impl Dice {
     pub(super) fn new(seed: u64, faults: &[Fault]) -> Self {
         let chances = faults.iter().rev().find_map(|fault| match *fault {
             Fault::Steps { fail, late, lost, delay } => Some(Chances { fail, late, lost, delay }),
-            Fault::Node { .. } | Fault::Spoilt { .. } | Fault::Link { .. } | Fault::Hang { .. } => None,
+            Fault::Node { .. }
+            | Fault::Spoilt { .. }
+            | Fault::Slow { .. }
+            | Fault::Link { .. }
+            | Fault::Hang { .. } => None,
         });
         let stream = |purpose| Pcg64::new(u128::from(seed), purpose);
         Self { chances, steps: stream(STEPS), reports: stream(REPORTS) }

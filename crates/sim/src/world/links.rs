@@ -1,6 +1,7 @@
 //! The network under the trainings: routes from their places, completions to the world, loads for the results.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use metronome_core::cluster::{Cluster, Level, Link, Vertex};
 use metronome_core::id::LinkId;
@@ -86,15 +87,15 @@ impl Wires {
         self.heard.map(|heard| heard.key)
     }
 
-    /// Begins the loop of a training whose members are all up.
+    /// Begins the loop of a training whose members are all up, and of whom the slowest computes so much longer.
     pub(super) fn train(
         &mut self,
         now: Instant,
-        key: usize,
-        seed: u64,
+        (key, seed): (usize, u64),
         training: &mut Training,
         spec: &JobSpec,
         model: &TrainingModel,
+        slowdown: f64,
     ) {
         let pattern = model.pattern.as_loop();
         let route =
@@ -108,7 +109,7 @@ impl Wires {
         }
         training.iteration_computed = self.wiring.alone(&pattern, &Route::nothing());
         let run = network::Training {
-            pattern,
+            pattern: if slowdown > 1.0 { Arc::new(pattern.slowed(slowdown)) } else { pattern },
             route,
             iterations: training.iterations_left(model.iterations),
             // A stream of its own for each job, and for each time it goes on.

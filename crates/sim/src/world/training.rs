@@ -9,6 +9,7 @@ use metronome_core::job::{Binding, Checkpointing, JobSpec, Priority};
 use metronome_core::plan::Assignment;
 use metronome_core::progress::Pace;
 use metronome_core::report::Reason;
+use metronome_core::scaling::Speed;
 use metronome_core::units::{Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Share};
 
 use super::Keeping;
@@ -47,6 +48,9 @@ pub(super) struct Training {
     pub(super) weight: CpuWeight,
     pub(super) reported: u64,
     pub(super) tells: bool,
+    /// Whether its members tell what they take, and how often they have.
+    pub(super) members_tell: bool,
+    pub(super) told: u64,
     /// One for the whole gang, or one for each member where they are scheduled apart.
     pub(super) members: Vec<Member>,
     /// When it was worth so much, where it is known what it learns: the work that it takes, and the time.
@@ -137,6 +141,8 @@ impl Training {
             weight: CpuWeight::USUAL,
             reported: 0,
             tells: false,
+            members_tell: false,
+            told: 0,
             members: vec![Member::default(); members],
             milestones: arrival.quality.as_ref().map(|quality| Milestone::all(quality, alone)),
             done: Work::default(),
@@ -199,6 +205,14 @@ impl Training {
         self.members.iter().flat_map(|member| &member.on).any(|on| on.touches(node))
     }
 
+    /// The part of its members that are on a node.
+    pub(super) fn part_on(&self, node: NodeId) -> f64 {
+        let parts = || self.members.iter().flat_map(|member| &member.on).flat_map(|on| on.parts());
+        let here: u32 = parts().filter(|part| part.node == node).map(|part| part.members).sum();
+        let all: u32 = parts().map(|part| part.members).sum();
+        f64::from(here) / f64::from(all.max(1))
+    }
+
     /// Work done and kept, as time alone.
     pub(super) fn executed(&self, now: Instant) -> Duration {
         match &self.model {
@@ -251,8 +265,12 @@ impl Training {
         }
     }
 
-    pub(super) fn go_on(&mut self, now: Instant, spec: &JobSpec) {
+    /// Goes on where the slowest of its members takes so many times as long. What a loop computes shows on the links.
+    pub(super) fn go_on(&mut self, now: Instant, spec: &JobSpec, slowdown: f64) {
         self.measure(spec);
+        if self.model.is_none() && slowdown > 1.0 {
+            self.pace = slowed(self.pace, slowdown);
+        }
         self.forget_milestones();
         self.is_paced = false;
         self.since = Some(now);
@@ -427,6 +445,11 @@ impl Training {
             segments: self.segments,
         }
     }
+}
+
+/// So many times as slow.
+fn slowed(pace: Pace, slowdown: f64) -> Pace {
+    Pace::at(Speed(((pace.speed().0 as f64 / slowdown) as u64).max(1)))
 }
 
 fn cores(cpu: Cpu) -> f64 {

@@ -171,11 +171,13 @@ fn changes() -> Vec<Change> {
         Because::Drift(Name::from("job-2")),
         Because::Priorities,
         Because::Room,
+        Because::SlowNode(hostile()),
+        Because::Drained(Name::from("node-3")),
     ];
     let change = |(at, because)| Change {
         at: Instant::from_secs(600 * at),
         because,
-        what: if at == 7 { What::Place } else { What::Lanes },
+        what: if at >= 7 { What::Place } else { What::Lanes },
         jobs: (0..at).map(|job| Name::from(format!("job-{job}"))).collect(),
         saves: Duration::from_secs(90 * at),
     };

@@ -59,8 +59,9 @@ fn done_last(draft: &Draft<'_>, crowds: &Crowds) -> Vec<NodeId> {
 /// Nodes to which somebody could go, the one that is done first first.
 fn done_first(draft: &Draft<'_>, crowds: &Crowds) -> Vec<(f64, NodeId)> {
     let nodes = draft.snapshot.cluster.nodes().iter();
+    let is_well = |node: NodeId, state| state == NodeState::Ready && !draft.is_slow(node);
     let ready =
-        nodes.filter(|(node, spec)| spec.state == NodeState::Ready && crowds.on(*node).len() < MOST_MATES);
+        nodes.filter(|(node, spec)| is_well(*node, spec.state) && crowds.on(*node).len() < MOST_MATES);
     let mut nodes: Vec<(f64, NodeId)> =
         ready.map(|(node, _)| (crowds.drains(node, has(draft, node)), node)).collect();
     nodes.sort_unstable_by(|(one, first), (other, second)| one.total_cmp(other).then(first.cmp(second)));

@@ -35,21 +35,27 @@ impl Placer {
         let requests = Requests::around(draft, self.rule);
         let crowds = super::crowds(draft, job, self.rule);
         let search = Search { rule: self.rule, job, sizes, reach: Reach::Unclaimed, requests, crowds };
-        let mut found: Vec<Assignment> = Vec::new();
-        for range in search.ranges(draft) {
-            found.extend(search.tried(draft, |search, draft| search.place_in(draft, range)));
-            if !found.is_empty() && range == Range::Within(draft.snapshot.cluster.depth()) {
-                break;
-            }
-            for scope in search.further_scopes(draft, range) {
-                found.extend(search.tried(draft, |search, draft| search.place_within(draft, scope)));
-            }
-        }
-        if found.is_empty() { Err(search.why_not(draft)) } else { Ok(found) }
+        let found = draft.rather_not_on_slow_nodes(|draft| search.all(draft));
+        found.ok_or_else(|| search.why_not(draft))
     }
 }
 
 impl<'a> Search<'a> {
+    /// All places that are tried, if there is any.
+    fn all(&self, draft: &mut Draft<'a>) -> Option<Vec<Assignment>> {
+        let mut found: Vec<Assignment> = Vec::new();
+        for range in self.ranges(draft) {
+            found.extend(self.tried(draft, |search, draft| search.place_in(draft, range)));
+            if !found.is_empty() && range == Range::Within(draft.snapshot.cluster.depth()) {
+                break;
+            }
+            for scope in self.further_scopes(draft, range) {
+                found.extend(self.tried(draft, |search, draft| search.place_within(draft, scope)));
+            }
+        }
+        Some(found).filter(|found| !found.is_empty())
+    }
+
     /// A place that is found and not taken.
     fn tried(
         &self,

@@ -186,7 +186,9 @@ impl<'a> Extras<'a> {
     pub(super) fn with_one_more(&self, draft: &Draft<'a>, held: &Assignment) -> Option<Assignment> {
         let near = Near::to(draft.snapshot, self.job, held);
         let mut places: BTreeMap<Place, Vec<(Reverse<usize>, u32, NodeId)>> = BTreeMap::new();
-        for node in draft.snapshot.cluster.nodes().ids().filter(|node| near.allows(*node)) {
+        // Where members fall behind, one more would hold up all.
+        let is_of_use = |node: &NodeId| near.allows(*node) && !draft.is_slow(*node);
+        for node in draft.snapshot.cluster.nodes().ids().filter(is_of_use) {
             let fit = draft.fit_on(node, &self.role.shape, Reach::Unclaimed);
             if fit > 0 {
                 let nodes = places.entry(self.place(draft.snapshot.cluster, node)).or_default();

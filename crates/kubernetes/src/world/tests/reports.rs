@@ -41,7 +41,12 @@ fn a_trainer_says_how_far_its_pods_are_in_percent() {
     let train = |percent: u64| TrainJob {
         namespace: "ns".into(),
         name: "bert".into(),
-        report: Report { done: Some(Done::Percent(percent)), loss: Some(0.4), at: Some(at(percent)) },
+        report: Report {
+            done: Some(Done::Percent(percent)),
+            loss: Some(0.4),
+            at: Some(at(percent)),
+            ..Report::default()
+        },
     };
     let lists = vec![
         Change::TrainJob(Delta::Reset(vec![train(20)])),

@@ -1,4 +1,4 @@
-//! What was changed for running jobs because of links, each with its reason.
+//! What was changed for running jobs because of links, cores or nodes, each with its reason.
 
 use metronome_core::reconfiguration::What;
 
@@ -31,7 +31,7 @@ fn table(changes: &[Change]) -> String {
         more => format!("<p class=\"says\">And {more} more later.</p>\n"),
     };
     format!(
-        "<details><summary>{} of running jobs because of links, with reasons</summary>\n<div class=\"wide\">\
+        "<details><summary>{} of running jobs, with reasons</summary>\n<div class=\"wide\">\
          <table class=\"sharers\">\n<thead><tr><th>after</th><th class=\"lane\">because</th>\
          <th class=\"lane\">what</th><th class=\"lane\">for</th><th>saves</th></tr></thead>\n\
          <tbody>\n{rows}</tbody>\n</table></div>\n{more}</details>\n",
@@ -64,6 +64,8 @@ fn because(because: &Because) -> String {
         Because::Priorities => "priorities came or went".to_owned(),
         Because::Room => "a better place came free".to_owned(),
         Because::Fragmentation(job) => format!("{job} fits once they are closer together"),
+        Because::SlowNode(node) => format!("its members on {node} fell behind the others"),
+        Because::Drained(node) => format!("{node} is about to go"),
     }
 }
 

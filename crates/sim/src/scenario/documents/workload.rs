@@ -53,6 +53,7 @@ pub(crate) struct ArrivalsShape {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct LearnersShape {
+    pub(crate) members: Option<Vec<Text>>,
     pub(crate) asks: Vec<Text>,
     pub(crate) uses: Vec<Text>,
     pub(crate) work: Vec<Spanned<WorkShareShape>>,
@@ -210,7 +211,7 @@ pub(crate) struct CostsShape {
     pub(crate) stop: Option<Text>,
 }
 
-/// A node that goes or on which members fail, a link that carries less or nothing, a job that hangs, or chances for every step.
+/// A node that goes, on which members fail or that is slow, a link that carries less or nothing, a job that hangs, or chances for every step.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct FaultShape {
@@ -218,6 +219,7 @@ pub(crate) struct FaultShape {
     pub(crate) link: Option<Spanned<EndsShape>>,
     pub(crate) job: Option<Text>,
     pub(crate) members: Option<Text>,
+    pub(crate) slowdown: Option<Text>,
     pub(crate) notice: Option<Text>,
     pub(crate) rate: Option<Text>,
     pub(crate) at: Option<Text>,

@@ -8,8 +8,11 @@ use super::links;
 use crate::near::meant_or_known;
 use crate::scenario::documents::{FaultShape, StepsShape};
 use crate::scenario::error::{Problem, quoted};
-use crate::scenario::values::{Placed, Text, name, quantity, quantity_or_none, share, word};
+use crate::scenario::values::{Placed, Text, name, number, quantity, quantity_or_none, share, word};
 use crate::scenario::{Fault, Source};
+
+/// A node that is slower than this does nothing.
+const MOST_SLOWDOWN: f64 = 1000.0;
 
 pub(super) fn faults(written: &[Spanned<FaultShape>], cluster: &Cluster) -> Result<Vec<Fault>, Problem> {
     let faults: Vec<Fault> =
@@ -19,7 +22,7 @@ pub(super) fn faults(written: &[Spanned<FaultShape>], cluster: &Cluster) -> Resu
 }
 
 fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Problem> {
-    let FaultShape { node, link, job, members, notice, rate, at, lasts, steps } = &written.value;
+    let FaultShape { node, link, job, members, slowdown, notice, rate, at, lasts, steps } = &written.value;
     let when = |what: &dyn Fn() -> Problem| match at {
         Some(at) => Ok((Instant::START + quantity(at)?, lasts.as_ref().map(quantity).transpose()?)),
         None => Err(what().with_hint("add `at: 10s`")),
@@ -27,17 +30,23 @@ fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Prob
     if members.is_some() && node.is_none() {
         return Err(written.problem("members fail on a node").with_hint("add `node: node-0`"));
     }
-    if let Some(text) = notice.as_ref().filter(|_| node.is_none() || members.is_some()) {
+    if let Some(text) = slowdown.as_ref().filter(|_| node.is_none() || members.is_some()) {
+        let problem = text.problem("a node is slow, and nothing else of it is wrong at the same time");
+        return Err(problem.with_hint("write `{node: node-0, at: 10s, slowdown: 1.5}`"));
+    }
+    if let Some(text) = notice.as_ref().filter(|_| node.is_none() || members.is_some() || slowdown.is_some())
+    {
         return Err(text.problem("only of a node that goes it is said before that it will"));
     }
     match (node, link, job, steps) {
         (Some(node), None, None, None) if rate.is_none() => {
             let (at, lasts) = when(&|| node.problem("it is not said when the node goes"))?;
             let node = links::find_node(node, cluster)?;
-            match members {
-                Some(text) => word(text, "word for what members do", &[("fail", ())])
+            match (members, slowdown) {
+                (_, Some(text)) => Ok(Fault::Slow { node, at, lasts, slowdown: slower(text)? }),
+                (Some(text), None) => word(text, "word for what members do", &[("fail", ())])
                     .map(|()| Fault::Spoilt { node, at, lasts }),
-                None => Ok(Fault::Node { node, at, lasts, notice: quantity_or_none(notice.as_ref())? }),
+                (None, None) => Ok(Fault::Node { node, at, lasts, notice: quantity_or_none(notice.as_ref())? }),
             }
         }
         (None, Some(link), None, None) => {
@@ -55,10 +64,20 @@ fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Prob
             broken_steps(steps)
         }
         _ => Err(written.problem(
-            "a fault is one of {node, at, for, notice, members}, {link: {from, to}, at, for, rate}, {job, at, for} and \
+            "a fault is one of {node, at, for, notice, members, slowdown}, {link: {from, to}, at, for, rate}, {job, at, for} and \
              {steps: {fail, late, lost, delay}}",
         )),
     }
+}
+
+/// How many times as long everything takes; more than once.
+fn slower(text: &Text) -> Result<f64, Problem> {
+    let times = number(text, 1.0..=MOST_SLOWDOWN)?;
+    if times > 1.0 {
+        return Ok(times);
+    }
+    let problem = text.problem("on a slow node everything takes longer");
+    Err(problem.with_hint("write how many times as long, such as 1.5"))
 }
 
 /// A rate, or a part of what the link carries when nothing is wrong; less than that.

@@ -12,6 +12,7 @@ use crate::scenario::learners::{Ends, Learners};
 use crate::scenario::values::{Placed, Text, check_name, quantity, share, some_quantity, whole, word};
 
 const MOST_JOBS: u64 = 1_000_000;
+const MOST_MEMBERS: u64 = 1000;
 const USUAL_REPORTS: Duration = Duration::from_secs(10);
 
 /// Jobs that come at any time up to `within`.
@@ -34,6 +35,7 @@ pub(super) fn drawn(
         name: workload.name().to_owned(),
         jobs: whole(count, 1..=MOST_JOBS)? as u32,
         within: quantity(within)?,
+        members: members(shape.members.as_ref(), written)?,
         asks: amounts(&shape.asks, written)?,
         uses: amounts(&shape.uses, written)?,
         work: kinds(&shape.work, written)?,
@@ -48,6 +50,17 @@ pub(super) fn drawn(
     check_fit(&learners, written, world)?;
     check_name(&learners.name_of(learners.jobs - 1)).map_err(|message| workload.at().problem(message))?;
     Ok(learners)
+}
+
+/// One process each, unless something else is said.
+fn members(texts: Option<&Vec<Text>>, written: &Spanned<LearnersShape>) -> Result<Vec<u32>, Problem> {
+    match texts {
+        None => Ok(vec![1]),
+        Some(texts) if texts.is_empty() => {
+            Err(written.problem("no number of processes is given").with_hint("for example members: [1, 4]"))
+        }
+        Some(texts) => texts.iter().map(|text| Ok(whole(text, 1..=MOST_MEMBERS)? as u32)).collect(),
+    }
 }
 
 fn ends(text: &Text) -> Result<Ends, Problem> {
