@@ -9,6 +9,7 @@ use kube::api::{ApiResource, DynamicObject};
 
 use super::fields::{Complaint, Fields};
 use super::meta::reference;
+use super::training::{self, TrainingJob};
 use crate::deed::ObjectRef;
 
 /// Which API declares the gang; each has its own way for pods to point at it.
@@ -22,6 +23,8 @@ pub enum GroupKind {
     Plugins,
     /// `scheduling.volcano.sh` PodGroup; pods name it by an annotation.
     Volcano,
+    /// `metronome.dev` TrainingJob; pods name it by a label.
+    Training,
 }
 
 /// A declared gang.
@@ -50,16 +53,22 @@ pub struct Group {
 
 impl Group {
     /// The gangs that an object declares: one, except for a `Workload`.
-    pub fn read(kind: GroupKind, api: &ApiResource, object: DynamicObject) -> Vec<Self> {
+    pub fn read(kind: GroupKind, api: &ApiResource, object: &DynamicObject) -> Vec<Self> {
         let reference = reference(api, &object.metadata);
-        let metadata = stripped(object.metadata);
+        let metadata = stripped(object.metadata.clone());
         let body = Fields::of(&object.data);
         match kind {
             GroupKind::Upstream => vec![Reader::new(kind, reference, metadata).upstream(&body)],
             GroupKind::Workload => workload(&reference, &metadata, &body),
             GroupKind::Plugins => vec![Reader::new(kind, reference, metadata).plugins(&body)],
             GroupKind::Volcano => vec![Reader::new(kind, reference, metadata).volcano(&body)],
+            GroupKind::Training => vec![training::group(&TrainingJob::read(api, object))],
         }
+    }
+
+    /// One that says nothing.
+    pub(super) fn plain(kind: GroupKind, reference: ObjectRef, metadata: ObjectMeta) -> Self {
+        Reader::new(kind, reference, metadata).0
     }
 }
 
@@ -185,7 +194,7 @@ mod tests {
         };
         let mut object = json!({"metadata": {"name": "gang", "namespace": "a", "uid": "u1"}});
         object.as_object_mut().unwrap().extend(body.as_object().cloned().unwrap_or_default());
-        Group::read(kind, &api, serde_json::from_value(object).unwrap())
+        Group::read(kind, &api, &serde_json::from_value(object).unwrap())
     }
 
     fn one(kind: GroupKind, body: &Value) -> Group {

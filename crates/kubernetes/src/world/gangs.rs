@@ -9,7 +9,7 @@ use metronome_core::units::Instant;
 
 use super::pods::Uid;
 use super::verdicts::Said;
-use crate::objects::{Group, GroupKind, Pod};
+use crate::objects::{Group, GroupKind, INDEX_LABEL, JOB_LABEL, Pod, ROLE_LABEL};
 
 /// The label of pods that are a gang by their own word, and the annotation that says how many it takes.
 pub(super) const GANG_LABEL: &str = "metronome.dev/gang";
@@ -18,9 +18,9 @@ pub(super) const MEMBERS_ANNOTATION: &str = "metronome.dev/gang-members";
 pub(super) const GANG_OF_ANNOTATION: &str = "metronome.dev/gang-of";
 const PLUGINS_LABEL: &str = "scheduling.x-k8s.io/pod-group";
 const VOLCANO_ANNOTATION: &str = "scheduling.k8s.io/group-name";
-const ROLE_LABELS: [&str; 3] =
-    ["metronome.dev/role", "training.kubeflow.org/replica-type", "volcano.sh/task-spec"];
-const INDEX_LABELS: [&str; 4] = [
+const ROLE_LABELS: [&str; 3] = [ROLE_LABEL, "training.kubeflow.org/replica-type", "volcano.sh/task-spec"];
+const INDEX_LABELS: [&str; 5] = [
+    INDEX_LABEL,
     "batch.kubernetes.io/job-completion-index",
     "apps.kubernetes.io/pod-index",
     "training.kubeflow.org/replica-index",
@@ -58,6 +58,9 @@ impl GangKey {
         }
         if let Some(name) = annotation(pod, VOLCANO_ANNOTATION) {
             return declared(GroupKind::Volcano, name);
+        }
+        if let Some(name) = label(pod, JOB_LABEL) {
+            return declared(GroupKind::Training, name);
         }
         if let Some(name) = label(pod, GANG_LABEL) {
             return Self::Labelled { namespace, name: name.into() };

@@ -433,7 +433,7 @@ fn volcano_group(spec: Value) -> Change {
         kind: "PodGroup".into(),
         plural: "podgroups".into(),
     };
-    let group = Group::read(GroupKind::Volcano, &api, read(object)).remove(0);
+    let group = Group::read(GroupKind::Volcano, &api, &read(object)).remove(0);
     Change::Group(GroupKind::Volcano, Delta::Applied(group))
 }
 

@@ -9,4 +9,5 @@ mod queues;
 mod restarts;
 mod scheduler;
 mod singles;
+mod training;
 mod trouble;

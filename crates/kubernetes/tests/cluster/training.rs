@@ -1,0 +1,197 @@
+//! `TrainingJob`s on a real API server: their pods start together, are made anew when they fail, and end.
+
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::ApiResource;
+use metronome_kubernetes::objects::{TrainingJobObject, training_job_definition};
+use metronome_testcluster::{Corner, Options, Shared};
+use serde_json::{Value, json};
+
+use crate::scheduler::Scheduled;
+
+/// A corner whose API server knows such jobs, with our scheduler and controller. What jobs own is deleted with them by
+/// Kubernetes' own controllers.
+async fn corner(name: &str, nodes: usize) -> Option<Scheduled> {
+    static WITH_CONTROLLERS: Shared = Shared::new(|| Options::from_env().controllers());
+    let plane = WITH_CONTROLLERS.get().await?;
+    plane.apply_yaml(&training_job_definition()).await.unwrap();
+    Some(Scheduled::new(plane, name, nodes).await)
+}
+
+fn jobs(corner: &Corner) -> Api<DynamicObject> {
+    let api = ApiResource::erase::<TrainingJobObject>(&());
+    Api::namespaced_with(corner.client.clone(), &corner.namespace, &api)
+}
+
+/// Workers that run for so long on a GPU each.
+fn template(corner: &Corner, gpus: u32, annotations: &Value) -> Value {
+    let mut pod = corner.pod("unnamed", gpus);
+    pod["metadata"] = json!({"annotations": annotations});
+    pod["spec"].as_object_mut().unwrap().remove("schedulerName");
+    pod
+}
+
+async fn try_submit(corner: &Corner, name: &str, mut spec: Value) -> Result<(), String> {
+    spec["schedulerName"] = json!(corner.namespace);
+    let job = json!({
+        "apiVersion": "metronome.dev/v1alpha1", "kind": "TrainingJob",
+        "metadata": {"name": name}, "spec": spec,
+    });
+    let job: DynamicObject = serde_json::from_value(job).unwrap();
+    let made = jobs(corner).create(&PostParams::default(), &job).await;
+    made.map(drop).map_err(|error| error.to_string())
+}
+
+async fn submit(corner: &Corner, name: &str, spec: Value) {
+    try_submit(corner, name, spec).await.unwrap();
+}
+
+async fn status(corner: &Corner, name: &str) -> Value {
+    let job = jobs(corner).get_opt(name).await.unwrap();
+    job.map(|job| job.data["status"].clone()).unwrap_or_default()
+}
+
+async fn until_phase(corner: &Corner, name: &str, phase: &str) -> Value {
+    corner
+        .until(&format!("{name} is {phase}"), async |corner| {
+            let status = status(corner, name).await;
+            (status["phase"] == phase).then_some(status)
+        })
+        .await
+}
+
+async fn pods(corner: &Corner) -> Vec<Pod> {
+    corner.pods().list(&ListParams::default()).await.unwrap().items
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_runs_as_a_gang_and_is_done() {
+    let Some(corner) = corner("training", 2).await else { return };
+    let worker = template(&corner, 1, &json!({"sim.metronome.dev/runs-for": "1s"}));
+    let server = template(&corner, 0, &json!({}));
+    let roles = json!([{"name": "ps", "members": 1, "template": server}, {"name": "worker", "members": 4, "template": worker}]);
+    submit(&corner, "bert", json!({"roles": roles})).await;
+    let seats = corner.until_bound(5).await;
+    assert!(seats.contains_key("bert-ps-0") && seats.contains_key("bert-worker-3"), "{seats:?}");
+    let pod = corner.pods().get("bert-worker-2").await.unwrap();
+    let env = pod.spec.unwrap().containers[0].env.clone().unwrap();
+    let said =
+        |name: &str| env.iter().find(|one| one.name == name).and_then(|one| one.value.clone()).unwrap();
+    assert_eq!((said("RANK"), said("WORLD_SIZE")), ("2".into(), "4".into()));
+    assert_eq!(said("MASTER_ADDR"), "bert-worker-0.bert");
+    let services: Api<Service> = Api::namespaced(corner.client.clone(), &corner.namespace);
+    assert_eq!(services.get("bert").await.unwrap().spec.unwrap().cluster_ip.as_deref(), Some("None"));
+    let status = until_phase(&corner, "bert", "Succeeded").await;
+    assert_eq!((&status["restarts"], &status["attempt"]), (&json!(0), &json!(0)));
+    corner
+        .until("its server is no longer there", async |corner| {
+            corner.pods().get_opt("bert-ps-0").await.unwrap().is_none().then_some(())
+        })
+        .await;
+    corner.judge();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_fails_is_started_again_as_a_whole_and_not_for_ever() {
+    let Some(corner) = corner("fails", 2).await else { return };
+    let worker = template(&corner, 1, &json!({"sim.metronome.dev/fails-after": "500ms"}));
+    submit(&corner, "bad", json!({"members": 2, "template": worker, "backoffLimit": 1})).await;
+    let status = until_phase(&corner, "bad", "Failed").await;
+    assert_eq!((&status["restarts"], &status["lastFailure"]["exitCode"]), (&json!(1), &json!(1)), "{status}");
+    let message = status["message"].as_str().unwrap();
+    assert!(message.contains("exit code 1") && message.ends_with("it has failed too often"), "{message}");
+    corner.judge();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_is_taken_away_starts_the_gang_again_and_does_not_count() {
+    let Some(corner) = corner("taken", 2).await else { return };
+    submit(
+        &corner,
+        "job",
+        json!({"members": 2, "template": template(&corner, 1, &json!({})), "backoffLimit": 0}),
+    )
+    .await;
+    until_phase(&corner, "job", "Running").await;
+    let before = corner.pods().get("job-worker-1").await.unwrap().uid();
+    corner
+        .until("the first runs", async |corner| {
+            let pod = corner.pods().get("job-worker-1").await.unwrap();
+            (pod.status?.phase? == "Running").then_some(())
+        })
+        .await;
+    corner.delete("job-worker-0").await;
+    corner
+        .until("both are made anew", async |corner| {
+            let pod = corner.pods().get_opt("job-worker-1").await.unwrap()?;
+            (pod.uid() != before && pod.spec?.node_name.is_some()).then_some(())
+        })
+        .await;
+    let status = until_phase(&corner, "job", "Running").await;
+    assert_eq!((&status["restarts"], &status["attempt"]), (&json!(0), &json!(1)), "{status}");
+    corner.judge();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_is_suspended_has_no_pods_and_leaves_nothing_behind() {
+    let Some(corner) = corner("suspended", 1).await else { return };
+    submit(&corner, "job", json!({"members": 2, "template": template(&corner, 1, &json!({}))})).await;
+    until_phase(&corner, "job", "Running").await;
+    let suspend = |suspend: bool| Patch::Merge(json!({"spec": {"suspend": suspend}}));
+    jobs(&corner).patch("job", &PatchParams::default(), &suspend(true)).await.unwrap();
+    until_phase(&corner, "job", "Suspended").await;
+    corner.until("it has no pods", async |corner| pods(corner).await.is_empty().then_some(())).await;
+    jobs(&corner).patch("job", &PatchParams::default(), &suspend(false)).await.unwrap();
+    until_phase(&corner, "job", "Running").await;
+    jobs(&corner).delete("job", &DeleteParams::default()).await.unwrap();
+    corner.until("it has no pods again", async |corner| pods(corner).await.is_empty().then_some(())).await;
+    let services: Api<Service> = Api::namespaced(corner.client.clone(), &corner.namespace);
+    corner
+        .until("its service is gone", async |_| {
+            services.list(&ListParams::default()).await.unwrap().items.is_empty().then_some(())
+        })
+        .await;
+    corner.judge();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_makes_no_sense_is_refused_with_a_sentence() {
+    let Some(corner) = corner("refused", 1).await else { return };
+    let refused = async |spec: Value, sentence: &str| {
+        let said = try_submit(&corner, "job", spec).await.unwrap_err();
+        assert!(said.contains(sentence), "{said}");
+    };
+    refused(json!({}), "a job needs an image or a template").await;
+    refused(json!({"image": "i", "template": {}}), "say a template, or image and resources, not both").await;
+    refused(json!({"image": "i", "minMembers": 2}), "minMembers and maxMembers go together").await;
+    refused(json!({"image": "i", "minMembers": 3, "maxMembers": 2}), "the least first").await;
+    refused(json!({"image": "i", "members": 2, "minMembers": 1, "maxMembers": 2}), "not both").await;
+    refused(json!({"image": "i", "members": 0}), "spec.members").await;
+    refused(json!({"image": "i", "deadline": {}}), "say after or at").await;
+    refused(json!({"image": "i", "deadline": {"after": "soon"}}), "spec.deadline.after").await;
+    refused(json!({"image": "i", "members": 1, "roles": [{"name": "worker"}]}), "say roles, or members")
+        .await;
+    refused(json!({"roles": [{"name": "worker"}]}), "each role needs an image or a template").await;
+    refused(json!({"image": "i", "topology": {}}), "say preferred or required").await;
+    submit(&corner, "job", json!({"image": "i", "members": 8})).await;
+    let change = async |spec: Value| {
+        let patch = Patch::Merge(json!({"spec": spec}));
+        jobs(&corner).patch("job", &PatchParams::default(), &patch).await.map_err(|error| error.to_string())
+    };
+    let said = change(json!({"image": "j"})).await.unwrap_err();
+    assert!(said.contains("image cannot be changed"), "{said}");
+    change(json!({"queue": "research", "deadline": {"after": "1h"}})).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_api_server_does_not_take_is_said() {
+    let Some(corner) = corner("untaken", 1).await else { return };
+    submit(&corner, "job", json!({"template": {"spec": {"containers": []}}})).await;
+    corner
+        .until("it says so", async |corner| {
+            let message = status(corner, "job").await["message"].as_str()?.to_owned();
+            message.contains("spec.containers: Required value").then_some(())
+        })
+        .await;
+}
