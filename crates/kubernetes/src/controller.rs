@@ -23,8 +23,9 @@ use metronome_core::units::{Duration, Instant};
 use crate::deed::{Deed, Kind, NewObject, ObjectRef, Outcome, Ticket};
 use crate::objects::{Member, TrainingJob, TrainingJobStatus};
 use crate::watch::{Change, Delta};
+use crate::world::Foresight;
 
-use course::{Course, Place};
+use course::{Course, Look, Place};
 
 /// A job by namespace and name.
 type JobKey = (Arc<str>, Arc<str>);
@@ -49,6 +50,7 @@ pub struct Controller {
     changed: BTreeSet<JobKey>,
     /// Jobs that are to be looked at again at some time, whatever happens.
     alarms: BTreeSet<(Instant, JobKey)>,
+    foresight: Foresight,
     errands: BTreeMap<Ticket, Errand>,
     next_ticket: u64,
     deeds: Vec<Deed>,
@@ -93,6 +95,7 @@ impl Controller {
             members: BTreeMap::new(),
             changed: BTreeSet::new(),
             alarms: BTreeSet::new(),
+            foresight: Foresight::new(),
             errands: BTreeMap::new(),
             next_ticket: 1,
             deeds: Vec::new(),
@@ -182,6 +185,14 @@ impl Controller {
         }
     }
 
+    /// What the scheduler foresees of jobs, all at once.
+    pub fn foresee(&mut self, foresight: Foresight) {
+        let before = std::mem::replace(&mut self.foresight, foresight);
+        let news = self.foresight.iter().filter(|(key, foreseen)| before.get(*key) != Some(foreseen));
+        let gone = before.keys().filter(|key| !self.foresight.contains_key(*key));
+        self.changed.extend(news.map(|(key, _)| key).chain(gone).cloned());
+    }
+
     /// Looks at every job of which something has changed, or for which it is time, and says what is to be done.
     pub fn turn(&mut self, now: Instant) -> Vec<Deed> {
         while let Some((_, key)) = self.alarms.first().filter(|(at, _)| *at <= now).cloned() {
@@ -205,7 +216,8 @@ impl Controller {
         let members = self.members.get(key).unwrap_or(&nobody);
         let refused = known.refused.as_ref().filter(|refused| now < refused.until);
         let refusal = refused.map(|refused| refused.why.as_str());
-        let course = course::course(&known.job, members, &known.asked, refusal, now);
+        let known_of = Look { job: &known.job, members, asked: &known.asked, refusal, now };
+        let course = course::course(&known_of, self.foresight.get(key));
         let Course { status, make, remove, removes_itself, wake } = course;
         let paused_until = refused.map(|refused| refused.until);
         self.write(now, key, status);

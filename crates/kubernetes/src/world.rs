@@ -10,6 +10,7 @@ mod consent;
 mod crew;
 mod declared;
 mod departures;
+mod foreseen;
 mod foretell;
 mod gangs;
 mod mishaps;
@@ -62,6 +63,7 @@ use roster::Rosters;
 use steps::Errand;
 use weights::Weighed;
 
+pub use foreseen::{Foreseen, Foresight};
 pub use observe::Comparison;
 pub use rebuild::Initial;
 

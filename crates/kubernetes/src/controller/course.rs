@@ -1,6 +1,7 @@
 //! How a job goes on, as a function of its object, its pods and the time.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use metronome_core::units::{Duration, Instant};
@@ -13,6 +14,7 @@ use crate::objects::{
     LastFailure, Member, OnMiss, Phase, Restart, RoleOf, TrainingJob, TrainingJobSpec, TrainingJobStatus,
     is_chief, is_server,
 };
+use crate::world::Foreseen;
 
 /// What is to be done about a job.
 #[derive(Debug, Default)]
@@ -39,37 +41,48 @@ pub(super) struct Place {
 const FIRST_BACK_OFF: Duration = Duration::from_secs(10);
 const LONGEST_BACK_OFF: Duration = Duration(5 * Duration::MINUTE.0);
 
-pub(super) fn course(
-    job: &TrainingJob,
-    members: &BTreeMap<Arc<str>, Member>,
-    asked: &BTreeMap<Arc<str>, Instant>,
-    refusal: Option<&str>,
-    now: Instant,
-) -> Course {
+/// What is known of a job.
+pub(super) struct Look<'a> {
+    pub(super) job: &'a TrainingJob,
+    /// All pods with the job's label, whoever made them.
+    pub(super) members: &'a BTreeMap<Arc<str>, Member>,
+    /// What was made or removed and has not been seen to be.
+    pub(super) asked: &'a BTreeMap<Arc<str>, Instant>,
+    /// What the API server would not take.
+    pub(super) refusal: Option<&'a str>,
+    pub(super) now: Instant,
+}
+
+pub(super) fn course(look: &Look<'_>, foreseen: Option<&Foreseen>) -> Course {
+    let Look { job, now, .. } = look;
     let spec = match &job.spec {
         Ok(spec) => spec,
-        Err(why) => return Course { status: status::refused(job, why, now), ..Course::default() },
+        Err(why) => return Course { status: status::refused(job, why, *now), ..Course::default() },
     };
-    let look = Look { job, spec, members, asked, refusal, now };
-    match job.status.phase {
-        Some(phase) if phase.is_over() => look.after_the_end(phase),
-        _ if spec.suspend => look.suspended("it is suspended by its spec"),
-        _ => look.go_on(),
+    let of = Of { look, spec };
+    let mut course = match job.status.phase {
+        Some(phase) if phase.is_over() => return of.after_the_end(),
+        _ if spec.suspend => of.suspended("it is suspended by its spec"),
+        _ => of.go_on(),
+    };
+    course.status.foretell(foreseen);
+    course
+}
+
+/// A job whose spec makes sense.
+struct Of<'a> {
+    look: &'a Look<'a>,
+    spec: &'a TrainingJobSpec,
+}
+
+impl<'a> Deref for Of<'a> {
+    type Target = Look<'a>;
+    fn deref(&self) -> &Look<'a> {
+        self.look
     }
 }
 
-struct Look<'a> {
-    job: &'a TrainingJob,
-    spec: &'a TrainingJobSpec,
-    /// All pods with the job's label, whoever made them.
-    members: &'a BTreeMap<Arc<str>, Member>,
-    /// What was made or removed and has not been seen to be.
-    asked: &'a BTreeMap<Arc<str>, Instant>,
-    refusal: Option<&'a str>,
-    now: Instant,
-}
-
-impl Look<'_> {
+impl Of<'_> {
     fn go_on(&self) -> Course {
         let deadline = self.deadline();
         if deadline.is_some_and(|deadline| deadline <= self.now) {
@@ -212,13 +225,12 @@ impl Look<'_> {
     }
 
     /// What still runs is of no more use; what has ended is kept, so that people can look at it.
-    fn after_the_end(&self, phase: Phase) -> Course {
+    fn after_the_end(&self) -> Course {
         let status = self.job.status.clone();
         let living = self.own().filter(|member| !member.is_over() && !member.is_leaving());
         let ended = status.completion_time.as_deref().and_then(instant).unwrap_or(self.now);
         let kept = self.spec.ttl_seconds_after_finished;
         let until = kept.map(|seconds| ended + Duration::from_secs(seconds.into()));
-        debug_assert!(phase.is_over());
         Course {
             remove: living.map(reference).collect(),
             removes_itself: until.is_some_and(|until| until <= self.now),

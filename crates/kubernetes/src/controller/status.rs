@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use metronome_core::units::Instant;
 
 use crate::objects::{Condition, Member, Phase, RoleStatus, TrainingJob, TrainingJobSpec, TrainingJobStatus};
+use crate::world::Foreseen;
 
 /// How a job that goes on stands.
 pub(super) struct Standing<'a> {
@@ -60,7 +61,6 @@ pub(super) fn ended(
     let mut status = begin(job, phase, why);
     status.roles.iter_mut().for_each(|role| role.running = 0);
     status.members = format!("0/{}", spec.least());
-    (status.position, status.starts, status.ends) = (None, None, None);
     status.completion_time = Some(text(now));
     let is_good = if phase == Phase::Succeeded { "True" } else { "False" };
     status.set("Completed", (is_good, reason, why), now);
@@ -144,6 +144,16 @@ fn begin(job: &TrainingJob, phase: Phase, why: &str) -> TrainingJobStatus {
 }
 
 impl TrainingJobStatus {
+    /// Where it stands in line, and when it will start and end; nothing of a job that is over.
+    pub(super) fn foretell(&mut self, foreseen: Option<&Foreseen>) {
+        let nothing = Foreseen::default();
+        let is_over = self.phase.is_some_and(Phase::is_over);
+        let foreseen = foreseen.filter(|_| !is_over).unwrap_or(&nothing);
+        self.position = foreseen.position.map(|(place, of)| format!("{place} of {of}"));
+        self.starts = foreseen.starts.map(minute);
+        self.ends = foreseen.ends.map(|(early, late)| format!("{} to {}", minute(early), minute(late)));
+    }
+
     /// A condition keeps the time at which it last became what it is.
     fn set(&mut self, kind: &str, (status, reason, message): Says<'_>, now: Instant) {
         let before = self.conditions.iter().find(|condition| condition.kind == kind);
@@ -205,6 +215,11 @@ pub(super) fn patch(status: &TrainingJobStatus) -> Value {
 pub(super) fn text(at: Instant) -> String {
     let seconds = i64::try_from(at.0 / 1_000_000_000).unwrap_or(i64::MAX);
     Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX).to_string()
+}
+
+/// A time as people read it, in Greenwich's.
+fn minute(at: Instant) -> String {
+    text(at).get(..16).map_or_else(|| text(at), |text| format!("{text}Z"))
 }
 
 pub(super) fn instant(text: &str) -> Option<Instant> {

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use metronome_core::units::Instant;
 
 use super::Options;
+use super::outlook::Lookout;
 use crate::act::act;
 use crate::controller::Controller;
 use crate::deed::{Deed, Outcome};
@@ -37,6 +38,7 @@ struct Desk {
     /// Nobody's jobs are seen to by who only observes.
     controller: Option<Controller>,
     changes: mpsc::Receiver<Change>,
+    lookout: Lookout,
     scheduling: Hired,
     /// Apart from the others, so that a thousand jobs that cannot be made slow no bind.
     making: Hired,
@@ -71,7 +73,14 @@ impl Term<'_> {
             world.keep_journal(journal());
         }
         self.health.ready();
-        let mut desk = Desk { world, controller, changes, scheduling: self.hire(), making: self.hire() };
+        let mut desk = Desk {
+            world,
+            controller,
+            changes,
+            lookout: Lookout::new(),
+            scheduling: self.hire(),
+            making: self.hire(),
+        };
         self.turn_until_over(&mut desk, asked, stop).await;
         // What is under way ends by itself or is given up; whoever leads next finds it recorded.
         for Hired { deeds, acting, .. } in [desk.scheduling, desk.making] {
@@ -103,6 +112,8 @@ impl Term<'_> {
         let (mut heard, mut heard_of_jobs) = (Vec::with_capacity(BATCH), Vec::new());
         loop {
             self.turn(desk);
+            desk.lookout.look(&desk.world);
+            let mut seen = None;
             let wake = tokio::time::sleep(until(desk.next_wake()));
             tokio::select! {
                 biased;
@@ -111,6 +122,7 @@ impl Term<'_> {
                 _ = desk.making.outcomes.recv_many(&mut heard_of_jobs, BATCH) => {}
                 _ = desk.changes.recv_many(&mut batch, BATCH) => {}
                 Some(question) = asked.recv() => question.answer_from(&desk.world),
+                outlook = desk.lookout.due() => seen = outlook,
                 () = wake => {}
             }
             let now = now();
@@ -118,6 +130,9 @@ impl Term<'_> {
             let (for_the_controller, rest) = batch.drain(..).partition::<Vec<_>, _>(Controller::heeds);
             rest.into_iter().for_each(|change| desk.world.apply(now, change));
             take_in(desk.controller.as_mut(), for_the_controller);
+            if let Some((outlook, controller)) = seen.zip(desk.controller.as_mut()) {
+                controller.foresee(desk.world.foreseen(&outlook));
+            }
             for outcome in heard_of_jobs.drain(..) {
                 if let Some(controller) = &mut desk.controller {
                     controller.heard(now, &outcome);

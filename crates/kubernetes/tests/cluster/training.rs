@@ -195,3 +195,25 @@ async fn what_the_api_server_does_not_take_is_said() {
         })
         .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_says_where_it_stands_and_when_it_will_start_and_end() {
+    let Some(corner) = corner("foreseen", 1).await else { return };
+    let spec = json!({"template": template(&corner, 4, &json!({})), "work": {"duration": "1h"}});
+    submit(&corner, "first", spec.clone()).await;
+    until_phase(&corner, "first", "Running").await;
+    submit(&corner, "second", spec).await;
+    let status = corner
+        .until("it is foreseen", async |corner| {
+            let status = status(corner, "second").await;
+            (status["starts"].is_string() && status["ends"].is_string()).then_some(status)
+        })
+        .await;
+    assert_eq!((&status["phase"], &status["position"]), (&json!("Waiting"), &json!("1 of 1")), "{status}");
+    let (starts, ends) = (status["starts"].as_str().unwrap(), status["ends"].as_str().unwrap());
+    let (early, late) = ends.split_once(" to ").unwrap();
+    assert!(starts < early && early < late, "{starts}, {ends}");
+    let message = status["message"].as_str().unwrap();
+    assert!(message.contains("need 4 GPUs"), "{message}");
+    corner.judge();
+}

@@ -14,7 +14,7 @@ pub(in crate::objects) fn group(job: &TrainingJob) -> Group {
     let mut group = Group::plain(GroupKind::Training, job.reference.clone(), job.metadata.clone());
     match &job.spec {
         Ok(spec) => {
-            group.min_members = Ok(spec.least());
+            group.min_members = Ok(spec.least().saturating_sub(ended(job)).max(1));
             group.queue.clone_from(&spec.queue);
             let words = words(spec, job.metadata.creation_timestamp.as_ref().map(|at| at.0));
             group.metadata.annotations.get_or_insert_default().extend(words);
@@ -22,6 +22,11 @@ pub(in crate::objects) fn group(job: &TrainingJob) -> Group {
         Err(_) => group.min_members = Err(Complaint::Missing { field: "spec".into() }),
     }
     group
+}
+
+/// Whoever has done its part is not waited for when another is made anew.
+fn ended(job: &TrainingJob) -> u32 {
+    job.status.roles.iter().map(|role| role.succeeded).sum()
 }
 
 fn words(spec: &TrainingJobSpec, made: Option<Timestamp>) -> BTreeMap<String, String> {
