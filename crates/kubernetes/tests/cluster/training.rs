@@ -1,6 +1,6 @@
 //! `TrainingJob`s on a real API server: their pods start together, are made anew when they fail, and end.
 
-use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::api::core::v1::{Node, Pod, Service};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
@@ -215,5 +215,98 @@ async fn a_job_says_where_it_stands_and_when_it_will_start_and_end() {
     assert!(starts < early && early < late, "{starts}, {ends}");
     let message = status["message"].as_str().unwrap();
     assert!(message.contains("need 4 GPUs"), "{message}");
+    corner.judge();
+}
+
+/// One member that can use eight cores and saves its work within a second, with two hours to go.
+fn sharing(corner: &Corner) -> Value {
+    let mut pod = template(corner, 0, &json!({}));
+    pod["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "8"}});
+    json!({
+        "template": pod, "checkpoint": {"takes": "1s"},
+        "work": {"duration": "1h", "iterations": 3600},
+    })
+}
+
+async fn annotation(corner: &Corner, pod: &str, key: &str) -> Option<String> {
+    let pod = corner.pods().get_opt(pod).await.unwrap()?;
+    pod.metadata.annotations?.get(&format!("metronome.dev/{key}")).cloned()
+}
+
+async fn annotate(corner: &Corner, pod: &str, key: &str, value: &str) {
+    corner.patch(pod, json!({"metadata": {"annotations": {format!("metronome.dev/{key}"): value}}})).await;
+}
+
+async fn open_second_node(corner: &Corner, open: bool) {
+    let nodes: Api<Node> = Api::all(corner.client.clone());
+    let patch = Patch::Merge(json!({"spec": {"unschedulable": !open}}));
+    let second = format!("{}-1", corner.namespace);
+    nodes.patch(&second, &PatchParams::default(), &patch).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_saves_its_work_and_goes_on_where_there_is_more_room() {
+    let Some(corner) = corner("moved", 2).await else { return };
+    open_second_node(&corner, false).await;
+    for job in ["a", "b"] {
+        submit(&corner, job, sharing(&corner)).await;
+    }
+    let seats = corner.until_bound(2).await;
+    assert_eq!(seats["a-worker-0"], seats["b-worker-0"]);
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    for pod in ["a-worker-0", "b-worker-0"] {
+        annotate(&corner, pod, "progress", r#"{"iteration": 1}"#).await;
+    }
+    open_second_node(&corner, true).await;
+    let (moved, word) = corner
+        .until("one is asked to save its work", async |corner| {
+            for pod in ["a-worker-0", "b-worker-0"] {
+                if let Some(word) = annotation(corner, pod, "checkpoint-request").await {
+                    return Some((pod, word));
+                }
+            }
+            None
+        })
+        .await;
+    let before = corner.pods().get(moved).await.unwrap().uid();
+    annotate(&corner, moved, "checkpointed", &word).await;
+    corner
+        .until("it goes on on the other node", async |corner| {
+            let pod = corner.pods().get_opt(moved).await.unwrap()?;
+            let elsewhere = pod.spec.clone()?.node_name? == format!("{}-1", corner.namespace);
+            (pod.uid() != before && elsewhere).then_some(())
+        })
+        .await;
+    let job = moved.trim_end_matches("-worker-0");
+    let status = until_phase(&corner, job, "Running").await;
+    assert_eq!(status["restarts"], json!(0), "it is not its fault: {status}");
+    corner.judge();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_has_the_cores_that_its_deadline_needs() {
+    let Some(corner) = corner("cores", 1).await else { return };
+    let mut pod = template(&corner, 0, &json!({}));
+    pod["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "2"}});
+    let deadline = json!({"after": "2h", "binding": "Strict"});
+    let spec = json!({
+        "template": pod, "cpu": {"min": 2, "max": 8}, "work": {"duration": "3h"}, "deadline": deadline,
+    });
+    submit(&corner, "late", spec).await;
+    corner
+        .until("it has them", async |corner| {
+            let pod = corner.pods().get_opt("late-worker-0").await.unwrap()?;
+            let has = pod.status?.container_statuses?[0].resources.clone()?.requests?["cpu"].0.clone();
+            (has == "8").then_some(())
+        })
+        .await;
+    corner
+        .until("it says that it will be in time", async |corner| {
+            let status = status(corner, "late").await;
+            let conditions = status["conditions"].as_array()?.clone();
+            let on_track = conditions.into_iter().find(|one| one["type"] == "OnTrack")?;
+            (on_track["status"] == "True" && on_track["reason"] == "Promised").then_some(())
+        })
+        .await;
     corner.judge();
 }
