@@ -1,6 +1,8 @@
 //! Objects that declare a gang, of whichever API the cluster has: read leniently from whatever is there, since
 //! custom resources may hold anything. What makes no sense is kept as a complaint beside what does.
 
+mod job_set;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,6 +27,8 @@ pub enum GroupKind {
     Volcano,
     /// `metronome.dev` TrainingJob; pods name it by a label.
     Training,
+    /// `jobset.x-k8s.io` JobSet; pods name it by a label, and ask by an annotation to be its gang.
+    JobSet,
 }
 
 /// A declared gang.
@@ -63,6 +67,10 @@ impl Group {
             GroupKind::Plugins => vec![Reader::new(kind, reference, metadata).plugins(&body)],
             GroupKind::Volcano => vec![Reader::new(kind, reference, metadata).volcano(&body)],
             GroupKind::Training => vec![training::group(&TrainingJob::read(api, object))],
+            GroupKind::JobSet => {
+                let group = Self::plain(kind, reference, metadata);
+                vec![Self { min_members: job_set::members(&body.at("spec")), ..group }]
+            }
         }
     }
 

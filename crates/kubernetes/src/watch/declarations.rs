@@ -24,13 +24,14 @@ enum Declares {
 use Declares::{Gangs, Progress, Queues};
 
 /// Where each kind may be found, the newest version first.
-const PLACES: [(Declares, &str, &str, &str); 9] = [
+const PLACES: [(Declares, &str, &str, &str); 10] = [
     (Gangs(GroupKind::Upstream), "scheduling.k8s.io/v1beta1", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Upstream), "scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Workload), "scheduling.k8s.io/v1alpha1", "Workload", "workloads"),
     (Gangs(GroupKind::Plugins), "scheduling.x-k8s.io/v1alpha1", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Volcano), "scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Training), "metronome.dev/v1alpha1", "TrainingJob", "trainingjobs"),
+    (Gangs(GroupKind::JobSet), "jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets"),
     (Queues(QueueKind::Own), "metronome.dev/v1alpha1", "Queue", "queues"),
     (Queues(QueueKind::Volcano), "scheduling.volcano.sh/v1beta1", "Queue", "queues"),
     (Progress, "trainer.kubeflow.org/v1alpha1", "TrainJob", "trainjobs"),
@@ -188,6 +189,7 @@ impl Declares {
             Gangs(GroupKind::Plugins) => "plugins_groups",
             Gangs(GroupKind::Volcano) => "volcano_groups",
             Gangs(GroupKind::Training) => "training_jobs",
+            Gangs(GroupKind::JobSet) => "job_sets",
             Queues(QueueKind::Own) => "queues",
             Queues(QueueKind::Volcano) => "volcano_queues",
             Progress => "train_jobs",

@@ -1,6 +1,7 @@
 //! The whole scheduler against a real API server with simulated nodes.
 
 mod deadlines;
+mod ecosystem;
 mod faults;
 mod gangs;
 mod moves;
