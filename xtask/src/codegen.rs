@@ -19,6 +19,7 @@ const PAGES: &[(&str, &str)] = &[
     ("cli", "docs/reference/cli.md"),
     ("policies", "docs/reference/policies.md"),
     ("queue", "deploy/crds/queue.yaml"),
+    ("training-job", "deploy/crds/trainingjob.yaml"),
 ];
 
 pub(crate) fn run(options: &Options) -> Result<()> {

@@ -14,6 +14,7 @@ mod foretell;
 mod hands;
 mod intent;
 mod later;
+mod make;
 mod promise;
 mod resize;
 mod seen;
@@ -131,6 +132,14 @@ fn begin(
         }
         Kind::Status { object, status } => {
             under_way.spawn(async move { hands.write_status(&object, &status).await });
+        }
+        Kind::Make(object) => {
+            let promise = promise();
+            under_way.spawn(async move { promise.keep(hands.make(&object).await) });
+        }
+        Kind::Remove { object } => {
+            let promise = promise();
+            under_way.spawn(async move { promise.keep(hands.remove(&object).await) });
         }
         Kind::Annotate { pod, key, value } => {
             under_way.spawn(async move { hands.annotate(&pod, key, value.as_deref()).await });

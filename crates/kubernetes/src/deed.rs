@@ -51,6 +51,20 @@ pub enum Kind {
     Forget { intent: IntentName, generation: Option<u64> },
     /// Writes back to an object what has become of what it declares.
     Status { object: ObjectRef, status: serde_json::Value },
+    /// Makes an object that somebody's job needs. One of that name that is there already will do.
+    Make(NewObject),
+    /// Deletes an object, and what it owns with it.
+    Remove { object: ObjectRef },
+}
+
+/// An object that is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewObject {
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+    /// Of which kind, as paths name it; one of the API server's own.
+    pub plural: &'static str,
+    pub body: serde_json::Value,
 }
 
 /// A pod and the node it goes to.
@@ -212,11 +226,38 @@ pub enum Outcome {
         ticket: Ticket,
         refusal: String,
     },
+    /// It is there, or another of its name is.
+    Made {
+        ticket: Ticket,
+    },
+    /// The API server will not have it.
+    NotMade {
+        ticket: Ticket,
+        refusal: String,
+    },
     /// Nothing was done, and nothing more is tried: the lead is lost, or the API server cannot be reached.
     GivenUp {
         ticket: Ticket,
         why: String,
     },
+}
+
+impl Outcome {
+    pub fn ticket(&self) -> Ticket {
+        match self {
+            Self::Bound { ticket, .. }
+            | Self::IntentTaken { ticket }
+            | Self::Evicted { ticket }
+            | Self::NotEvicted { ticket, .. }
+            | Self::EvictedInPart { ticket, .. }
+            | Self::Deleted { ticket }
+            | Self::Resized { ticket }
+            | Self::NotResized { ticket, .. }
+            | Self::Made { ticket }
+            | Self::NotMade { ticket, .. }
+            | Self::GivenUp { ticket, .. } => *ticket,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

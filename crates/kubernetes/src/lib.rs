@@ -9,6 +9,7 @@ pub mod ask;
 mod backoff;
 pub mod border;
 mod bucket;
+pub mod controller;
 pub mod deed;
 pub mod lead;
 pub mod metrics;

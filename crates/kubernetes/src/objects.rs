@@ -3,20 +3,25 @@
 
 mod fields;
 mod group;
+mod member;
 mod meta;
 mod node;
 mod pod;
 mod queue;
 mod report;
 mod storage;
+#[expect(unreachable_pub, reason = "what the derived schema makes inside itself")]
+mod training;
 
 use std::borrow::Cow;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
 pub use fields::Complaint;
 pub use group::{Group, GroupKind};
+pub use member::{Member, MemberCondition, MemberSpec, MemberStatus, Terminated};
 pub use meta::Seconds;
 pub use node::{Node, NodeCondition, NodeSpec, NodeStatus};
 pub use pod::{
@@ -33,6 +38,21 @@ pub use storage::{
     CsiDriver, CsiDriverSpec, CsiNode, CsiNodeSpec, CsiSource, DriverLimit, Job, JobSpec, Namespace,
     PersistentVolume, PersistentVolumeSpec, StorageCapacity, StorageClass,
 };
+
+pub use training::{
+    ATTEMPT, Amounts as MemberAmounts, CheckpointSpec, Condition, CoresSpec, DeadlineBinding, DeadlineSpec,
+    FailureAction, FailureRule, INDEX_LABEL, JOB_LABEL, LastFailure, OnMiss, Phase, Port, ProgressSource,
+    ProgressSpec, ROLE_LABEL, Rendezvous, Restart, RoleOf, RoleSpec, RoleStatus, Span, TargetSpec, Template,
+    TopologySpec, TrafficSpec, TrainingJob, TrainingJobObject, TrainingJobSpec, TrainingJobStatus,
+    USUAL_SCHEDULER, WorkSpec, is_chief, is_server, training_job_definition,
+};
+
+/// What tells an API server of a kind of ours, as a file to apply.
+fn definition_of(definition: &CustomResourceDefinition) -> String {
+    let yaml =
+        serde_saphyr::to_string(definition).expect("a definition is plain data, which always serialises");
+    format!("# Written by `cargo xtask codegen`: do not edit.\n{yaml}")
+}
 
 /// Lets `kube` list and watch a stripped object.
 macro_rules! resource {
@@ -65,6 +85,7 @@ macro_rules! resource {
 use k8s_openapi::{ClusterResourceScope as Wide, NamespaceResourceScope as Spaced};
 
 resource!(Pod, "Pod", "", "v1", "pods", Spaced);
+resource!(Member, "Pod", "", "v1", "pods", Spaced);
 resource!(Node, "Node", "", "v1", "nodes", Wide);
 resource!(Namespace, "Namespace", "", "v1", "namespaces", Wide);
 resource!(Claim, "PersistentVolumeClaim", "", "v1", "persistentvolumeclaims", Spaced);

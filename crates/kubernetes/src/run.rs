@@ -1,6 +1,7 @@
 //! `metronome run`: waits for the lead, rebuilds the world from the API server, and turns it until the lead is lost.
 
 mod answer;
+mod outlook;
 mod rehearse;
 mod term;
 

@@ -20,8 +20,8 @@ use tokio::task::JoinSet;
 
 use crate::metrics::Metrics;
 use crate::objects::{
-    Attachment, Budget, Claim, CsiDriver, CsiNode, Group, GroupKind, Job, Namespace, Node, PersistentVolume,
-    Pod, Queue, QueueKind, StorageCapacity, StorageClass, TrainJob,
+    Attachment, Budget, Claim, CsiDriver, CsiNode, Group, GroupKind, JOB_LABEL, Job, Member, Namespace, Node,
+    PersistentVolume, Pod, Queue, QueueKind, StorageCapacity, StorageClass, TrainJob, TrainingJob,
 };
 use follow::{Outlet, follow};
 
@@ -57,6 +57,9 @@ pub enum Change {
     Group(GroupKind, Delta<Group>),
     Queue(QueueKind, Delta<Queue>),
     TrainJob(Delta<TrainJob>),
+    TrainingJob(Delta<TrainingJob>),
+    /// A pod of a `TrainingJob`, also one that is over.
+    Member(Delta<Member>),
     Intent(Delta<Recorded>),
     Policy(Option<PolicyDocument>),
     /// Every kind that is there has been reset once. Said once, after the last of them.
@@ -112,6 +115,10 @@ fn follow_cluster(client: &Client, settings: &Settings, outlet: &Outlet, watches
     let all = listed(settings);
     let pods = all.clone().fields(LIVING);
     watches.spawn(follow(Api::all(client.clone()), pods, outlet.of("pods"), |delta| [Change::Pod(delta)]));
+    let members = all.clone().labels(JOB_LABEL);
+    watches.spawn(follow(Api::all(client.clone()), members, outlet.of("members"), |delta| {
+        [Change::Member(delta)]
+    }));
     watches.spawn(follow(Api::all(client.clone()), all.clone(), outlet.of("nodes"), |delta| {
         [Change::Node(delta)]
     }));

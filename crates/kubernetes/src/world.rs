@@ -10,6 +10,7 @@ mod consent;
 mod crew;
 mod declared;
 mod departures;
+mod foreseen;
 mod foretell;
 mod gangs;
 mod mishaps;
@@ -62,6 +63,7 @@ use roster::Rosters;
 use steps::Errand;
 use weights::Weighed;
 
+pub use foreseen::{Foreseen, Foresight};
 pub use observe::Comparison;
 pub use rebuild::Initial;
 
@@ -228,7 +230,8 @@ impl World {
             Change::TrainJob(delta) => self.train_jobs_changed(now, delta),
             Change::Intent(delta) => self.intents_changed(now, delta),
             Change::Policy(document) => self.policy_changed(now, document),
-            Change::Synced => {}
+            // What jobs declare comes as groups; the rest is for their controller.
+            Change::TrainingJob(_) | Change::Member(_) | Change::Synced => {}
         }
     }
 
@@ -266,6 +269,11 @@ impl World {
         let deeds = std::mem::take(&mut self.deeds);
         // Whoever only observes also says nothing: the pods are another's.
         if self.settings.mode == Mode::Bind { deeds } else { Vec::new() }
+    }
+
+    /// Whether anything may be done at all.
+    pub fn binds(&self) -> bool {
+        self.binding == Binding::On
     }
 
     /// When `turn` has something to do even if nothing comes in.

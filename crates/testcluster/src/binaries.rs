@@ -48,7 +48,12 @@ pub fn provide(program: Program) -> Result<Provided, Unavailable> {
 /// Where the source of the module lies that a program is built from: for the definitions and configurations that come
 /// with it.
 pub fn sources(program: Program) -> Result<PathBuf, Unavailable> {
-    build::sources(program)
+    build::sources(program, program.source_module())
+}
+
+/// Where the source of a module lies that a program is partly built from.
+pub fn sources_of(module: &str, program: Program) -> Result<PathBuf, Unavailable> {
+    build::sources(program, module)
 }
 
 fn found(program: Program) -> Result<Option<PathBuf>, Unavailable> {
@@ -96,7 +101,7 @@ mod tests {
     #[test]
     fn every_program_has_a_module_of_ours() {
         let planes = Kubernetes::ALL.into_iter().flat_map(Program::control_plane);
-        for program in planes.chain([Program::VolcanoScheduler]) {
+        for program in planes.chain([Program::VolcanoScheduler, Program::JobSet, Program::Trainer]) {
             let go_mod = read(&program.module().join("go.mod")).unwrap();
             assert!(go_mod.contains(program.package()), "{program} is no tool of its go.mod");
         }

@@ -10,12 +10,14 @@ mod component;
 mod flags;
 mod guard;
 pub(crate) mod kubeconfig;
+mod operators;
 mod options;
 mod ports;
 mod process;
 mod shared;
 mod site;
 mod usage;
+mod webhooks;
 mod writes;
 
 use std::collections::BTreeMap;
@@ -32,6 +34,7 @@ use site::Site;
 
 pub use companion::Companion;
 pub use component::Component;
+pub use operators::Operator;
 pub use options::Options;
 pub use shared::{Shared, shared};
 pub use usage::Usage;

@@ -24,6 +24,8 @@ pub enum Error {
     Ended { component: Component, status: ExitStatus, log: String },
     #[error("wait longer than {} s for {component}; its log ends with\n{log}", waited.as_secs())]
     NotReady { component: Component, waited: Duration, log: String },
+    #[error("have {what} ready: its log ends with\n{log}")]
+    Companion { what: String, log: String },
     #[error("find {0}: it was not asked for in the options")]
     NotPart(Component),
     #[error("read a kubeconfig")]

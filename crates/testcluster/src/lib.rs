@@ -9,7 +9,9 @@ pub mod kubelets;
 pub mod proxy;
 
 pub use binaries::Kubernetes;
-pub use control_plane::{Companion, Component, ControlPlane, Options, Shared, Usage, Writes, shared};
+pub use control_plane::{
+    Companion, Component, ControlPlane, Operator, Options, Shared, Usage, Writes, shared,
+};
 pub use corner::Corner;
 pub use error::Error;
 pub use judge::Judge;

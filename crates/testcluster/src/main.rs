@@ -19,6 +19,9 @@ struct Options {
     /// Also Volcano, against which benchmarks compare
     #[arg(long)]
     volcano: bool,
+    /// Also JobSet and Kubeflow's Trainer, whose objects are scheduled in tests
+    #[arg(long)]
+    operators: bool,
 }
 
 fn main() -> ExitCode {
@@ -36,8 +39,9 @@ fn provide(options: &Options) -> anyhow::Result<()> {
     let begin = Instant::now();
     let kubernetes = options.kubernetes.map_or_else(Kubernetes::chosen, Ok)?;
     let volcano = options.volcano.then_some(Program::VolcanoScheduler);
+    let operators = options.operators.then_some([Program::JobSet, Program::Trainer]).into_iter().flatten();
     let mut built = Vec::new();
-    for program in Program::control_plane(kubernetes).into_iter().chain(volcano) {
+    for program in Program::control_plane(kubernetes).into_iter().chain(volcano).chain(operators) {
         built.extend(binaries::provide(program)?.built_in);
     }
     eprintln!("{}", summary(kubernetes, &built, begin.elapsed()));

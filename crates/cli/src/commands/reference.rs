@@ -25,6 +25,8 @@ enum Page {
     Policies,
     #[cfg(feature = "kubernetes")]
     Queue,
+    #[cfg(feature = "kubernetes")]
+    TrainingJob,
 }
 
 pub(crate) fn run(args: &Reference) -> Reply {
@@ -33,6 +35,8 @@ pub(crate) fn run(args: &Reference) -> Reply {
         Page::Policies => policies_page(),
         #[cfg(feature = "kubernetes")]
         Page::Queue => metronome_kubernetes::objects::definition(),
+        #[cfg(feature = "kubernetes")]
+        Page::TrainingJob => metronome_kubernetes::objects::training_job_definition(),
     })
 }
 

@@ -2,5 +2,6 @@
 
 mod explain;
 mod failover;
+mod jobs;
 mod replica;
 mod what_if;

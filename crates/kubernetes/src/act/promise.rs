@@ -15,6 +15,8 @@ pub(super) enum Result {
     Deleted,
     Resized,
     NotResized(String),
+    Made,
+    NotMade(String),
     GivenUp(String),
 }
 
@@ -58,6 +60,8 @@ impl Result {
             Self::Deleted => Outcome::Deleted { ticket },
             Self::Resized => Outcome::Resized { ticket },
             Self::NotResized(refusal) => Outcome::NotResized { ticket, refusal },
+            Self::Made => Outcome::Made { ticket },
+            Self::NotMade(refusal) => Outcome::NotMade { ticket, refusal },
             Self::GivenUp(why) => Outcome::GivenUp { ticket, why },
         }
     }

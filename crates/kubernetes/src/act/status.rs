@@ -40,10 +40,12 @@ impl Hands {
     }
 }
 
-fn path(object: &ObjectRef) -> String {
+pub(super) fn path(object: &ObjectRef) -> String {
     let ObjectRef { api_version, plural, namespace, name, .. } = object;
+    // The oldest kinds belong to no group.
+    let root = if api_version.contains('/') { "apis" } else { "api" };
     match &**namespace {
-        "" => format!("/apis/{api_version}/{plural}/{name}"),
-        namespace => format!("/apis/{api_version}/namespaces/{namespace}/{plural}/{name}"),
+        "" => format!("/{root}/{api_version}/{plural}/{name}"),
+        namespace => format!("/{root}/{api_version}/namespaces/{namespace}/{plural}/{name}"),
     }
 }

@@ -29,7 +29,7 @@ impl fmt::Display for Complaint {
 }
 
 /// More members than any cluster has pods: a value beyond is a mistake or an attack, never a gang.
-const MOST_MEMBERS: u64 = 1_000_000;
+pub(super) const MOST_MEMBERS: u64 = 1_000_000;
 
 /// Of two queues, one counts at most so many times as much as the other.
 pub(super) const MOST_WEIGHT: u32 = 1_000_000;

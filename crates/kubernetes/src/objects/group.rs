@@ -1,6 +1,8 @@
 //! Objects that declare a gang, of whichever API the cluster has: read leniently from whatever is there, since
 //! custom resources may hold anything. What makes no sense is kept as a complaint beside what does.
 
+mod job_set;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,6 +11,7 @@ use kube::api::{ApiResource, DynamicObject};
 
 use super::fields::{Complaint, Fields};
 use super::meta::reference;
+use super::training::{self, TrainingJob};
 use crate::deed::ObjectRef;
 
 /// Which API declares the gang; each has its own way for pods to point at it.
@@ -22,6 +25,10 @@ pub enum GroupKind {
     Plugins,
     /// `scheduling.volcano.sh` PodGroup; pods name it by an annotation.
     Volcano,
+    /// `metronome.dev` TrainingJob; pods name it by a label.
+    Training,
+    /// `jobset.x-k8s.io` JobSet; pods name it by a label, and ask by an annotation to be its gang.
+    JobSet,
 }
 
 /// A declared gang.
@@ -50,16 +57,26 @@ pub struct Group {
 
 impl Group {
     /// The gangs that an object declares: one, except for a `Workload`.
-    pub fn read(kind: GroupKind, api: &ApiResource, object: DynamicObject) -> Vec<Self> {
+    pub fn read(kind: GroupKind, api: &ApiResource, object: &DynamicObject) -> Vec<Self> {
         let reference = reference(api, &object.metadata);
-        let metadata = stripped(object.metadata);
+        let metadata = stripped(object.metadata.clone());
         let body = Fields::of(&object.data);
         match kind {
             GroupKind::Upstream => vec![Reader::new(kind, reference, metadata).upstream(&body)],
             GroupKind::Workload => workload(&reference, &metadata, &body),
             GroupKind::Plugins => vec![Reader::new(kind, reference, metadata).plugins(&body)],
             GroupKind::Volcano => vec![Reader::new(kind, reference, metadata).volcano(&body)],
+            GroupKind::Training => vec![training::group(&TrainingJob::read(api, object))],
+            GroupKind::JobSet => {
+                let group = Self::plain(kind, reference, metadata);
+                vec![Self { min_members: job_set::members(&body.at("spec")), ..group }]
+            }
         }
+    }
+
+    /// One that says nothing.
+    pub(super) fn plain(kind: GroupKind, reference: ObjectRef, metadata: ObjectMeta) -> Self {
+        Reader::new(kind, reference, metadata).0
     }
 }
 
@@ -185,7 +202,7 @@ mod tests {
         };
         let mut object = json!({"metadata": {"name": "gang", "namespace": "a", "uid": "u1"}});
         object.as_object_mut().unwrap().extend(body.as_object().cloned().unwrap_or_default());
-        Group::read(kind, &api, serde_json::from_value(object).unwrap())
+        Group::read(kind, &api, &serde_json::from_value(object).unwrap())
     }
 
     fn one(kind: GroupKind, body: &Value) -> Group {

@@ -28,7 +28,7 @@ struct Kept {
 }
 
 /// Annotations that say something about scheduling; the rest (last-applied configurations above all) is dropped.
-fn concerns_scheduling(key: &str) -> bool {
+pub(super) fn concerns_scheduling(key: &str) -> bool {
     ["metronome.dev/", "scheduling.k8s.io/", "scheduling.volcano.sh/", "scheduling.x-k8s.io/", "volcano.sh/"]
         .iter()
         .any(|prefix| key.starts_with(prefix))

@@ -4,18 +4,21 @@ use std::time::{Duration, SystemTime};
 
 use kube::Client;
 use tokio::sync::{mpsc, watch as channel};
+use tokio::task::JoinHandle;
 
 use metronome_core::units::Instant;
 
 use super::Options;
+use super::outlook::Lookout;
 use crate::act::act;
+use crate::controller::Controller;
 use crate::deed::{Deed, Outcome};
 use crate::lead::Lead;
 use crate::metrics::Metrics;
 use crate::request::Server;
 use crate::serve::{Health, Question};
 use crate::watch::{self, Change};
-use crate::world::{Initial, World};
+use crate::world::{Initial, Mode, World};
 
 /// Changes taken in at once before the world turns.
 const BATCH: usize = 4096;
@@ -27,6 +30,25 @@ pub(super) struct Term<'a> {
     pub(super) metrics: &'a Metrics,
     pub(super) health: &'a Health,
     pub(super) options: &'a Options,
+}
+
+/// Both who decide, what comes in for them, and the hands that each of them has.
+struct Desk {
+    world: World,
+    /// Nobody's jobs are seen to by who only observes.
+    controller: Option<Controller>,
+    changes: mpsc::Receiver<Change>,
+    lookout: Lookout,
+    scheduling: Hired,
+    /// Apart from the others, so that a thousand jobs that cannot be made slow no bind.
+    making: Hired,
+}
+
+/// Somebody who carries out deeds.
+struct Hired {
+    deeds: mpsc::UnboundedSender<Deed>,
+    outcomes: mpsc::UnboundedReceiver<Outcome>,
+    acting: JoinHandle<()>,
 }
 
 impl Term<'_> {
@@ -42,58 +64,97 @@ impl Term<'_> {
             initial = gather(&mut changes) => initial,
             () = self.over(stop) => return,
         };
+        let mut controller = self.controller();
+        let (for_the_controller, lists) = initial.lists.into_iter().partition(Controller::heeds);
+        take_in(controller.as_mut(), for_the_controller);
         let settings = crate::world::Settings { epoch, ..self.options.world.clone() };
-        let mut world = World::rebuild(settings, now(), initial);
+        let mut world = World::rebuild(settings, now(), Initial { lists });
         if let Some(journal) = &self.options.journal {
             world.keep_journal(journal());
         }
         self.health.ready();
-        let (deeds, to_do) = mpsc::unbounded_channel::<Deed>();
-        let (done, mut outcomes) = mpsc::unbounded_channel::<Outcome>();
+        let mut desk = Desk {
+            world,
+            controller,
+            changes,
+            lookout: Lookout::new(),
+            scheduling: self.hire(),
+            making: self.hire(),
+        };
+        self.turn_until_over(&mut desk, asked, stop).await;
+        // What is under way ends by itself or is given up; whoever leads next finds it recorded.
+        for Hired { deeds, acting, .. } in [desk.scheduling, desk.making] {
+            drop(deeds);
+            let _ = acting.await;
+        }
+    }
+
+    fn controller(&self) -> Option<Controller> {
+        let world = &self.options.world;
+        (world.mode == Mode::Bind).then(|| Controller::new(&world.scheduler))
+    }
+
+    fn hire(&self) -> Hired {
+        let (deeds, to_do) = mpsc::unbounded_channel();
+        let (done, outcomes) = mpsc::unbounded_channel();
         let acting =
             tokio::spawn(act(self.server.clone(), self.lead.clone(), self.options.act.clone(), to_do, done));
-        self.turn_until_over(&mut world, &mut changes, &mut outcomes, asked, stop, &deeds).await;
-        drop(deeds);
-        // What is under way ends by itself or is given up; whoever leads next finds it recorded.
-        let _ = acting.await;
+        Hired { deeds, outcomes, acting }
     }
 
     async fn turn_until_over(
         &self,
-        world: &mut World,
-        changes: &mut mpsc::Receiver<Change>,
-        outcomes: &mut mpsc::UnboundedReceiver<Outcome>,
+        desk: &mut Desk,
         asked: &mut mpsc::Receiver<Question>,
         stop: &mut channel::Receiver<bool>,
-        deeds: &mpsc::UnboundedSender<Deed>,
     ) {
-        let (mut batch, mut heard) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+        let mut batch = Vec::with_capacity(BATCH);
+        let (mut heard, mut heard_of_jobs) = (Vec::with_capacity(BATCH), Vec::new());
         loop {
-            self.turn(world, deeds);
-            let wake = tokio::time::sleep(until(world.next_wake()));
+            self.turn(desk);
+            desk.lookout.look(&desk.world);
+            let mut seen = None;
+            let wake = tokio::time::sleep(until(desk.next_wake()));
             tokio::select! {
                 biased;
                 () = self.over(stop) => return,
-                _ = outcomes.recv_many(&mut heard, BATCH) => {}
-                _ = changes.recv_many(&mut batch, BATCH) => {}
-                Some(question) = asked.recv() => question.answer_from(world),
+                _ = desk.scheduling.outcomes.recv_many(&mut heard, BATCH) => {}
+                _ = desk.making.outcomes.recv_many(&mut heard_of_jobs, BATCH) => {}
+                _ = desk.changes.recv_many(&mut batch, BATCH) => {}
+                Some(question) = asked.recv() => question.answer_from(&desk.world),
+                outlook = desk.lookout.due() => seen = outlook,
                 () = wake => {}
             }
             let now = now();
-            heard.drain(..).for_each(|outcome| world.heard(now, outcome));
-            batch.drain(..).for_each(|change| world.apply(now, change));
+            heard.drain(..).for_each(|outcome| desk.world.heard(now, outcome));
+            let (for_the_controller, rest) = batch.drain(..).partition::<Vec<_>, _>(Controller::heeds);
+            rest.into_iter().for_each(|change| desk.world.apply(now, change));
+            take_in(desk.controller.as_mut(), for_the_controller);
+            if let Some((outlook, controller)) = seen.zip(desk.controller.as_mut()) {
+                controller.foresee(desk.world.foreseen(&outlook));
+            }
+            for outcome in heard_of_jobs.drain(..) {
+                if let Some(controller) = &mut desk.controller {
+                    controller.heard(now, &outcome);
+                }
+            }
         }
     }
 
-    fn turn(&self, world: &mut World, deeds: &mpsc::UnboundedSender<Deed>) {
+    fn turn(&self, desk: &mut Desk) {
         let began = std::time::Instant::now();
-        for deed in world.turn(now()) {
+        for deed in desk.world.turn(now()) {
             // Nobody receives only when the term is over.
-            let _ = deeds.send(deed);
+            let _ = desk.scheduling.deeds.send(deed);
         }
         self.metrics.cycle_seconds.observe(began.elapsed().as_secs_f64());
+        if let Some(controller) = desk.controller.as_mut().filter(|_| desk.world.binds()) {
+            for deed in controller.turn(now()) {
+                let _ = desk.making.deeds.send(deed);
+            }
+        }
         self.health.beat();
-        world.measure(self.metrics);
+        desk.world.measure(self.metrics);
     }
 
     async fn over(&self, stop: &mut channel::Receiver<bool>) {
@@ -101,6 +162,19 @@ impl Term<'_> {
             () = self.lead.lost() => {}
             _ = stop.wait_for(|stop| *stop) => {}
         }
+    }
+}
+
+impl Desk {
+    fn next_wake(&self) -> Instant {
+        let jobs = self.controller.as_ref().filter(|_| self.world.binds()).and_then(Controller::next_wake);
+        jobs.map_or(self.world.next_wake(), |at| at.min(self.world.next_wake()))
+    }
+}
+
+fn take_in(controller: Option<&mut Controller>, changes: Vec<Change>) {
+    if let Some(controller) = controller {
+        changes.into_iter().for_each(|change| controller.apply(change));
     }
 }
 

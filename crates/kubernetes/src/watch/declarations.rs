@@ -10,7 +10,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::follow::{Closed, Outlet, follow as follow_kind};
 use super::{Change, Delta, Settings, listed};
-use crate::objects::{Group, GroupKind, Queue, QueueKind, TrainJob};
+use crate::objects::{Group, GroupKind, Queue, QueueKind, TrainJob, TrainingJob};
 
 /// What is declared, by an object of which API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,12 +24,14 @@ enum Declares {
 use Declares::{Gangs, Progress, Queues};
 
 /// Where each kind may be found, the newest version first.
-const PLACES: [(Declares, &str, &str, &str); 8] = [
+const PLACES: [(Declares, &str, &str, &str); 10] = [
     (Gangs(GroupKind::Upstream), "scheduling.k8s.io/v1beta1", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Upstream), "scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Workload), "scheduling.k8s.io/v1alpha1", "Workload", "workloads"),
     (Gangs(GroupKind::Plugins), "scheduling.x-k8s.io/v1alpha1", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Volcano), "scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups"),
+    (Gangs(GroupKind::Training), "metronome.dev/v1alpha1", "TrainingJob", "trainingjobs"),
+    (Gangs(GroupKind::JobSet), "jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets"),
     (Queues(QueueKind::Own), "metronome.dev/v1alpha1", "Queue", "queues"),
     (Queues(QueueKind::Volcano), "scheduling.volcano.sh/v1beta1", "Queue", "queues"),
     (Progress, "trainer.kubeflow.org/v1alpha1", "TrainJob", "trainjobs"),
@@ -110,7 +112,9 @@ impl Kinds {
         let gone: Vec<_> = self.followed.keys().copied().filter(|kind| !found.contains_key(kind)).collect();
         for kind in gone {
             self.leave(kind);
-            self.outlet.send(kind.none()).await?;
+            for change in kind.none() {
+                self.outlet.send(change).await?;
+            }
         }
         for (kind, api) in found {
             self.take_up(kind, api);
@@ -144,11 +148,15 @@ impl Kinds {
 
 impl Declares {
     /// That there are none of these.
-    fn none(self) -> Change {
+    fn none(self) -> Vec<Change> {
         match self {
-            Gangs(kind) => Change::Group(kind, Delta::Reset(Vec::new())),
-            Queues(kind) => Change::Queue(kind, Delta::Reset(Vec::new())),
-            Progress => Change::TrainJob(Delta::Reset(Vec::new())),
+            Gangs(GroupKind::Training) => vec![
+                Change::Group(GroupKind::Training, Delta::Reset(Vec::new())),
+                Change::TrainingJob(Delta::Reset(Vec::new())),
+            ],
+            Gangs(kind) => vec![Change::Group(kind, Delta::Reset(Vec::new()))],
+            Queues(kind) => vec![Change::Queue(kind, Delta::Reset(Vec::new()))],
+            Progress => vec![Change::TrainJob(Delta::Reset(Vec::new()))],
         }
     }
 
@@ -156,10 +164,14 @@ impl Declares {
     fn read(self, api: &ApiResource, delta: Delta<DynamicObject>) -> (Vec<Change>, u64) {
         match self {
             Gangs(kind) => {
-                let deltas = gangs(kind, api, delta);
+                let deltas = gangs(kind, api, &delta);
                 let is_bad = |group: &Group| group.min_members.is_err() || !group.complaints.is_empty();
                 let bad = deltas.iter().map(|delta| count(delta, is_bad)).sum();
-                (deltas.into_iter().map(|delta| Change::Group(kind, delta)).collect(), bad)
+                // A job declares a gang, and is something to see to by itself.
+                let jobs = (kind == GroupKind::Training)
+                    .then(|| Change::TrainingJob(delta.map(|object| TrainingJob::read(api, &object))));
+                let groups = deltas.into_iter().map(|delta| Change::Group(kind, delta));
+                (groups.chain(jobs).collect(), bad)
             }
             Queues(kind) => {
                 let delta = delta.map(|object| Queue::read(kind, api, &object));
@@ -176,6 +188,8 @@ impl Declares {
             Gangs(GroupKind::Workload) => "workloads",
             Gangs(GroupKind::Plugins) => "plugins_groups",
             Gangs(GroupKind::Volcano) => "volcano_groups",
+            Gangs(GroupKind::Training) => "training_jobs",
+            Gangs(GroupKind::JobSet) => "job_sets",
             Queues(QueueKind::Own) => "queues",
             Queues(QueueKind::Volcano) => "volcano_queues",
             Progress => "train_jobs",
@@ -184,10 +198,10 @@ impl Declares {
 }
 
 /// The gangs that the objects declare; those that make no sense come with their complaints.
-fn gangs(kind: GroupKind, api: &ApiResource, delta: Delta<DynamicObject>) -> Vec<Delta<Group>> {
+fn gangs(kind: GroupKind, api: &ApiResource, delta: &Delta<DynamicObject>) -> Vec<Delta<Group>> {
     let groups = |object| Group::read(kind, api, object).into_iter();
     match delta {
-        Delta::Reset(objects) => vec![Delta::Reset(objects.into_iter().flat_map(groups).collect())],
+        Delta::Reset(objects) => vec![Delta::Reset(objects.iter().flat_map(groups).collect())],
         Delta::Applied(object) => groups(object).map(Delta::Applied).collect(),
         Delta::Deleted(object) => groups(object).map(Delta::Deleted).collect(),
     }

@@ -9,18 +9,27 @@ use metronome_core::units::Instant;
 
 use super::pods::Uid;
 use super::verdicts::Said;
-use crate::objects::{Group, GroupKind, Pod};
+use crate::objects::{Group, GroupKind, INDEX_LABEL, JOB_LABEL, Pod, ROLE_LABEL};
 
 /// The label of pods that are a gang by their own word, and the annotation that says how many it takes.
 pub(super) const GANG_LABEL: &str = "metronome.dev/gang";
 pub(super) const MEMBERS_ANNOTATION: &str = "metronome.dev/gang-members";
-/// The annotation by which a pod of a `Job` asks that all of its parallelism start together.
+/// The annotation by which a pod of a `Job`, or of a `JobSet`, asks that all of it start together.
 pub(super) const GANG_OF_ANNOTATION: &str = "metronome.dev/gang-of";
 const PLUGINS_LABEL: &str = "scheduling.x-k8s.io/pod-group";
 const VOLCANO_ANNOTATION: &str = "scheduling.k8s.io/group-name";
-const ROLE_LABELS: [&str; 3] =
-    ["metronome.dev/role", "training.kubeflow.org/replica-type", "volcano.sh/task-spec"];
-const INDEX_LABELS: [&str; 4] = [
+/// The `JobSet` that a pod belongs to. The set that a `TrainJob` makes has its name.
+pub(super) const JOB_SET_LABEL: &str = "jobset.sigs.k8s.io/jobset-name";
+/// Which of the jobs of its set a pod is of.
+const JOB_INDEX_LABEL: &str = "jobset.sigs.k8s.io/job-global-index";
+const ROLE_LABELS: [&str; 4] = [
+    ROLE_LABEL,
+    "training.kubeflow.org/replica-type",
+    "volcano.sh/task-spec",
+    "jobset.sigs.k8s.io/replicatedjob-name",
+];
+const INDEX_LABELS: [&str; 5] = [
+    INDEX_LABEL,
     "batch.kubernetes.io/job-completion-index",
     "apps.kubernetes.io/pod-index",
     "training.kubeflow.org/replica-index",
@@ -59,13 +68,15 @@ impl GangKey {
         if let Some(name) = annotation(pod, VOLCANO_ANNOTATION) {
             return declared(GroupKind::Volcano, name);
         }
+        if let Some(name) = label(pod, JOB_LABEL) {
+            return declared(GroupKind::Training, name);
+        }
         if let Some(name) = label(pod, GANG_LABEL) {
             return Self::Labelled { namespace, name: name.into() };
         }
-        match owning_job(pod) {
-            Some(name) if annotation(pod, GANG_OF_ANNOTATION) == Some("job") => {
-                Self::Job { namespace, name: name.into() }
-            }
+        match (annotation(pod, GANG_OF_ANNOTATION), owning_job(pod), label(pod, JOB_SET_LABEL)) {
+            (Some("job"), Some(name), _) => Self::Job { namespace, name: name.into() },
+            (Some("jobset"), _, Some(name)) => declared(GroupKind::JobSet, name),
             _ => Self::Single(super::pods::uid(pod)),
         }
     }
@@ -181,5 +192,8 @@ pub(super) fn rank(pod: &Pod) -> u64 {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     let labelled = index(pod).and_then(|index| index.parse().ok());
     let digits = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-    labelled.or_else(|| name[digits..].parse().ok()).unwrap_or(u64::MAX)
+    let within = labelled.or_else(|| name[digits..].parse().ok()).unwrap_or(u64::MAX);
+    // The jobs of a set follow one another.
+    let job: Option<u32> = label(pod, JOB_INDEX_LABEL).and_then(|index| index.parse().ok());
+    within.saturating_add(u64::from(job.unwrap_or(0)) << u32::BITS)
 }

@@ -16,7 +16,7 @@ use super::gangs::{self, GangKey, HeldUp};
 use super::pods::{Uid, created};
 use super::queues::Enrolment;
 use super::reports::PERCENT;
-use super::wishes::{Cores, Wishes};
+use super::wishes::{Cores, Wishes, Words};
 use crate::border::{Cast, Facts};
 use crate::deed::Kind;
 use crate::objects::Pod;
@@ -305,8 +305,10 @@ impl World {
         let pods: Vec<Arc<Pod>> = uids.iter().map(|uid| self.pods[uid].pod.clone()).collect();
         let first = &pods[0];
         let Enrolment { queue, owner, user } = self.enrol(now, key, first, urgency)?;
-        let is_alone = key.is_single() && pods.len() == 1;
-        let Wishes { deadline, mut work, cores } = Wishes::of(first, is_alone).map_err(HeldUp::Refused)?;
+        let is_alone = pods.len() == 1 && self.gangs[key].pods.len() == 1 && self.least(key) == Ok(1);
+        let declared = self.gangs[key].declared.as_ref().map(|group| &group.metadata);
+        let wishes = Wishes::of(Words { declared, pod: first }, is_alone);
+        let Wishes { deadline, mut work, cores } = wishes.map_err(HeldUp::Refused)?;
         let consent = self.consent_or_complain(key, first);
         if work.iterations.is_none() && self.is_reported_in_percent(first) {
             work.iterations = Some(Iterations(PERCENT));

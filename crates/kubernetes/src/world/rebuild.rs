@@ -80,7 +80,13 @@ impl World {
 
     /// Completes a recorded intent where that is still possible, and gives it up where it is not: then every pod it
     /// names is written to, so that a late bind of the old leader finds another version and fails.
-    fn resume(&mut self, now: Instant, intent: Intent) {
+    ///
+    /// Where some are on their nodes, those that are gone do not stand in its way: they were bound and have ended since,
+    /// and the others belong to them; or they were deleted, and their gang is repaired like any that has lost a member.
+    fn resume(&mut self, now: Instant, mut intent: Intent) {
+        if intent.seats.iter().any(|seat| self.is_placed(seat)) {
+            intent.seats.retain(|seat| self.pods.contains_key(&seat.pod.uid));
+        }
         let open: Vec<&Seat> = intent.seats.iter().filter(|seat| !self.is_placed(seat)).collect();
         if open.is_empty() {
             return self.forget(Some(intent));

@@ -11,16 +11,13 @@ use metronome_core::progress::Sample;
 use metronome_core::units::{Instant, Iterations};
 
 use super::World;
-use super::gangs::{annotation, label};
+use super::gangs::{JOB_SET_LABEL, annotation, label};
 use super::pods::Uid;
 use crate::deed::{About, EventReason, Kind, Telling};
 use crate::objects::{Done, Pod, Report, TrainJob};
 use crate::watch::Delta;
 
 pub(super) const PROGRESS: &str = "metronome.dev/progress";
-
-/// The jobs that a `TrainJob` makes are of a set that has its name.
-const SET_LABEL: &str = "jobset.sigs.k8s.io/jobset-name";
 
 /// Who says how far it is in percent has so many iterations.
 pub(super) const PERCENT: u64 = 100;
@@ -136,5 +133,5 @@ impl World {
 
 fn key_of(pod: &Pod) -> Option<TrainKey> {
     let namespace = pod.metadata.namespace.as_deref()?;
-    Some((Arc::from(namespace), Arc::from(label(pod, SET_LABEL)?)))
+    Some((Arc::from(namespace), Arc::from(label(pod, JOB_SET_LABEL)?)))
 }

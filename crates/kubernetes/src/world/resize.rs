@@ -9,7 +9,7 @@ use metronome_core::units::Instant;
 use super::crew::{Given, Stage};
 use super::pods::{Known, Uid};
 use super::steps::Errand;
-use super::wishes::{Wishes, whole_cores};
+use super::wishes::{Wishes, Words, whole_cores};
 use super::{Mode, World};
 use crate::deed::{Kind, Resized, Ticket};
 use crate::objects::Pod;
@@ -166,7 +166,7 @@ fn standing(known: &Known, wanted: u32) -> Standing {
 
 /// The cores that a pod asks for by its object.
 fn asked(pod: &Pod) -> Option<u32> {
-    Wishes::of(pod, true).ok()?.cores.map(|cores| cores.now)
+    Wishes::of(Words::of(pod), true).ok()?.cores.map(|cores| cores.now)
 }
 
 fn said_by_the_kubelet(pod: &Pod) -> Option<u32> {

@@ -194,6 +194,8 @@ impl World {
             Outcome::Evicted { ticket } | Outcome::Deleted { ticket } => {
                 self.errands.remove(&ticket);
             }
+            // Nothing is made here: that is for the controller of jobs.
+            Outcome::Made { .. } | Outcome::NotMade { .. } => {}
             Outcome::NotEvicted { ticket, refusal } if self.is_sending_away(ticket) => {
                 self.not_sent_away(now, ticket, &refusal);
             }

@@ -363,6 +363,19 @@ fn a_new_leader_gives_up_what_can_no_longer_be() {
 }
 
 #[test]
+fn a_new_leader_completes_a_gang_of_which_some_have_ended() {
+    let pods = vec![on(member("g-1", "g", 3), "n"), member("g-2", "g", 3)];
+    let seats = [("g-0", "n"), ("g-1", "n"), ("g-2", "n")];
+    let mut world = rebuilt(vec![node("n", 4)], pods, vec![recorded(&seats)]);
+    let deeds = world.turn(at(0));
+    assert_eq!(binds(&deeds)[0].1, ["g-2@n"]);
+    // Where nobody is on a node, nobody knows whether those that are gone ever were.
+    let pods = vec![member("g-1", "g", 3), member("g-2", "g", 3)];
+    let mut world = rebuilt(vec![node("n", 4)], pods, vec![recorded(&seats)]);
+    assert_eq!(binds(&world.turn(at(0))), []);
+}
+
+#[test]
 fn two_gangs_with_one_name_are_told_so() {
     let mut world = world(9, vec![member("g-0", "g", 2), member("g-1", "g", 3)]);
     let deeds = [world.turn(at(0)), world.turn(at(2))].concat();
@@ -433,7 +446,7 @@ fn volcano_group(spec: Value) -> Change {
         kind: "PodGroup".into(),
         plural: "podgroups".into(),
     };
-    let group = Group::read(GroupKind::Volcano, &api, read(object)).remove(0);
+    let group = Group::read(GroupKind::Volcano, &api, &read(object)).remove(0);
     Change::Group(GroupKind::Volcano, Delta::Applied(group))
 }
 

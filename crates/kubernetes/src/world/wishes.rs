@@ -10,13 +10,14 @@
 //! | `metronome.dev/cpu` | `2-8`: the cores that its only container may be given while it runs |
 //! | `metronome.dev/cpu-serial` | the part of its work, such as `3%`, for which more cores are of no use |
 //!
-//! All pods of a gang say the same; the first is asked.
+//! The object that declares a gang is asked first, then the first of its pods: all of them say the same.
 
 use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use metronome_core::job::{Binding, Deadline, Gang, Role, RoleKind, Shape, Target, Work};
 use metronome_core::scaling::Scaling;
@@ -61,40 +62,58 @@ pub(super) struct Cores {
     serial: Share,
 }
 
-impl Wishes {
-    /// An error says what is wrong, for whoever wrote it.
-    pub(super) fn of(pod: &Pod, is_alone: bool) -> Result<Self, String> {
-        let cores = annotation(pod, CPU).map(|text| Cores::of(pod, text, is_alone)).transpose()?;
-        Ok(Self { deadline: deadline(pod)?, work: work(pod)?, cores })
+/// Who is asked: the object that declares a gang, then a pod of it.
+#[derive(Clone, Copy)]
+pub(super) struct Words<'a> {
+    pub(super) declared: Option<&'a ObjectMeta>,
+    pub(super) pod: &'a Pod,
+}
+
+impl<'a> Words<'a> {
+    pub(super) fn of(pod: &'a Pod) -> Self {
+        Self { declared: None, pod }
+    }
+
+    fn word(&self, key: &str) -> Option<&'a str> {
+        let declared = self.declared.and_then(|declared| declared.annotations.as_ref()?.get(key));
+        declared.map(String::as_str).filter(|word| !word.is_empty()).or_else(|| annotation(self.pod, key))
+    }
+
+    /// What an annotation says, where there is one.
+    fn said<T: FromStr<Err: Display>>(&self, key: &str) -> Result<Option<T>, String> {
+        let read = self.word(key).map(str::parse::<T>).transpose();
+        read.map_err(|error| format!("its annotation {key} makes no sense: {error}"))
     }
 }
 
-fn work(pod: &Pod) -> Result<Work, String> {
-    let target = said::<f64>(pod, TARGET)?;
+impl Wishes {
+    /// An error says what is wrong, for whoever wrote it.
+    pub(super) fn of(words: Words<'_>, is_alone: bool) -> Result<Self, String> {
+        let cores = words.word(CPU).map(|text| Cores::of(words.pod, text, is_alone)).transpose()?;
+        Ok(Self { deadline: deadline(words)?, work: work(words)?, cores })
+    }
+}
+
+fn work(words: Words<'_>) -> Result<Work, String> {
+    let target = words.said::<f64>(TARGET)?;
     if target.is_some_and(|loss| !loss.is_finite()) {
         return Err(format!("its annotation {TARGET} is no number that a loss could come to"));
     }
     Ok(Work {
-        alone: said(pod, DURATION)?,
-        iterations: said(pod, ITERATIONS)?.map(Iterations).filter(|all| all.0 > 0),
+        alone: words.said(DURATION)?,
+        iterations: words.said(ITERATIONS)?.map(Iterations).filter(|all| all.0 > 0),
         target: target.map(Target::AtMost),
         ..Work::default()
     })
 }
 
-/// What an annotation says, where there is one.
-fn said<T: FromStr<Err: Display>>(pod: &Pod, key: &str) -> Result<Option<T>, String> {
-    let read = annotation(pod, key).map(str::parse::<T>).transpose();
-    read.map_err(|error| format!("its annotation {key} makes no sense: {error}"))
-}
-
-fn deadline(pod: &Pod) -> Result<Option<Deadline>, String> {
-    let Some(text) = annotation(pod, DEADLINE) else { return Ok(None) };
-    let word = annotation(pod, BINDING).unwrap_or("Soft");
+fn deadline(words: Words<'_>) -> Result<Option<Deadline>, String> {
+    let Some(text) = words.word(DEADLINE) else { return Ok(None) };
+    let word = words.word(BINDING).unwrap_or("Soft");
     let binding = BINDINGS.iter().find(|(name, _)| *name == word).map(|(_, binding)| *binding);
     let binding = binding
         .ok_or_else(|| format!("its annotation {BINDING} is {word:?}, not Strict, Soft or BestEffort"))?;
-    let after = text.parse::<Duration>().ok().map(|after| created(pod) + after);
+    let after = text.parse::<Duration>().ok().map(|after| created(words.pod) + after);
     let time = || {
         let at = text.parse::<Timestamp>().ok()?;
         u64::try_from(at.as_nanosecond()).ok().map(Instant)

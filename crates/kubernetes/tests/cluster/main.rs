@@ -1,6 +1,7 @@
 //! The whole scheduler against a real API server with simulated nodes.
 
 mod deadlines;
+mod ecosystem;
 mod faults;
 mod gangs;
 mod moves;
@@ -9,4 +10,5 @@ mod queues;
 mod restarts;
 mod scheduler;
 mod singles;
+mod training;
 mod trouble;

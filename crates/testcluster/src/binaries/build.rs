@@ -51,11 +51,10 @@ fn lock(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Downloads the module where it is missing; its name is how the package's begins.
-pub(super) fn sources(program: Program) -> Result<PathBuf, Unavailable> {
-    let name = program.source_module();
-    go(program, &["mod", "download", name])?;
-    let folder = go(program, &["list", "-m", "-f", "{{.Dir}}", name])?;
+/// Downloads a module where it is missing.
+pub(super) fn sources(program: Program, module: &str) -> Result<PathBuf, Unavailable> {
+    go(program, &["mod", "download", module])?;
+    let folder = go(program, &["list", "-m", "-f", "{{.Dir}}", module])?;
     Ok(PathBuf::from(folder.trim()))
 }
 

@@ -73,6 +73,8 @@ pub enum Program {
     ControllerManager(Kubernetes),
     Scheduler(Kubernetes),
     VolcanoScheduler,
+    JobSet,
+    Trainer,
 }
 
 impl Program {
@@ -94,6 +96,8 @@ impl Program {
             Self::ControllerManager(_) => "kube-controller-manager",
             Self::Scheduler(_) => "kube-scheduler",
             Self::VolcanoScheduler => "vc-scheduler",
+            Self::JobSet => "jobset",
+            Self::Trainer => "trainer-controller-manager",
         }
     }
 
@@ -104,6 +108,8 @@ impl Program {
             Self::ControllerManager(_) => "k8s.io/kubernetes/cmd/kube-controller-manager",
             Self::Scheduler(_) => "k8s.io/kubernetes/cmd/kube-scheduler",
             Self::VolcanoScheduler => "volcano.sh/volcano/cmd/scheduler",
+            Self::JobSet => "sigs.k8s.io/jobset",
+            Self::Trainer => "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
         }
     }
 
@@ -113,6 +119,8 @@ impl Program {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::ApiServer(_) | Self::ControllerManager(_) | Self::Scheduler(_) => "k8s.io/kubernetes",
             Self::VolcanoScheduler => "volcano.sh/volcano",
+            Self::JobSet => "sigs.k8s.io/jobset",
+            Self::Trainer => "github.com/kubeflow/trainer/v2",
         }
     }
 
@@ -129,7 +137,7 @@ impl Program {
             Self::ApiServer(version) | Self::ControllerManager(version) | Self::Scheduler(version) => {
                 Some(version)
             }
-            Self::Etcd | Self::VolcanoScheduler => None,
+            Self::Etcd | Self::VolcanoScheduler | Self::JobSet | Self::Trainer => None,
         }
     }
 
@@ -137,6 +145,8 @@ impl Program {
         match self.kubernetes() {
             Some(version) => format!("kubernetes-{version}"),
             None if self == Self::Etcd => "etcd".to_owned(),
+            None if self == Self::JobSet => "jobset".to_owned(),
+            None if self == Self::Trainer => "trainer".to_owned(),
             None => "volcano".to_owned(),
         }
     }

@@ -25,8 +25,7 @@ impl ControlPlane {
     }
 
     pub async fn apply_file(&self, path: &Path) -> Result<()> {
-        let text = fs::read_to_string(path);
-        self.apply_yaml(&text.map_err(|source| Error::File { path: path.to_owned(), source })?).await
+        self.apply_yaml(&read(path)?).await
     }
 
     /// A new namespace, whose name begins with `prefix`.
@@ -41,14 +40,18 @@ impl ControlPlane {
     }
 }
 
+pub(super) fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).map_err(|source| Error::File { path: path.to_owned(), source })
+}
+
 /// A document without content, as between two separators, is passed over.
-fn documents(text: &str) -> Result<Vec<DynamicObject>> {
+pub(super) fn documents(text: &str) -> Result<Vec<DynamicObject>> {
     let documents: Vec<Option<DynamicObject>> =
         serde_saphyr::from_multiple(text).map_err(|error| Error::Yaml(error.to_string()))?;
     Ok(documents.into_iter().flatten().collect())
 }
 
-async fn apply(client: &Client, object: &DynamicObject) -> Result<()> {
+pub(super) async fn apply(client: &Client, object: &DynamicObject) -> Result<()> {
     let types = object.types.clone().ok_or_else(|| Error::Yaml("a document has no kind".to_owned()))?;
     let kind = GroupVersionKind::try_from(&types).map_err(|error| Error::Yaml(error.to_string()))?;
     let doing = || format!("apply {} {}", kind.kind, object.name_any());

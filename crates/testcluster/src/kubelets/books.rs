@@ -34,6 +34,8 @@ pub(super) enum Order {
 struct PodBook {
     pod: BoundPod,
     stage: Stage,
+    /// What it asked for when it was told to run.
+    run_with: Option<Amounts>,
 }
 
 /// What is due at a time.
@@ -137,7 +139,7 @@ impl Books {
     fn meet(&mut self, pod: BoundPod, now: Instant) {
         let node = self.nodes.get_mut(&pod.node).expect("it is one of ours");
         let refusal = (pod.phase == Phase::Pending).then(|| node.refusal(&pod)).flatten();
-        let book = PodBook { pod: pod.clone(), stage: Stage::Over };
+        let book = PodBook { pod: pod.clone(), stage: Stage::Over, run_with: None };
         self.pods.insert(pod.key.clone(), book);
         match refusal {
             Some(rejection) => self.reject(pod, rejection),
@@ -159,6 +161,11 @@ impl Books {
         let book = self.pods.get_mut(&key).expect("it has been met");
         let next = book.stage.next(&pod);
         let moves = next != book.stage;
+        // It was given something else between the order to run it and the word that it does.
+        let outdated = book.run_with.as_ref().is_some_and(|run_with| *run_with != pod.requests);
+        if moves && next == Stage::Running && outdated {
+            self.orders.push(Order::Resize(pod.clone()));
+        }
         book.pod = pod;
         if moves {
             self.enter(&key, next, now);
@@ -229,7 +236,7 @@ impl Books {
     }
 
     fn carry_out(&mut self, key: &PodKey, uid: &str, stage: Stage) {
-        let Some(book) = self.pods.get(key) else { return };
+        let Some(book) = self.pods.get_mut(key) else { return };
         let node = &self.nodes[&book.pod.node];
         if book.pod.uid != uid || book.stage != stage || node.diligence == Diligence::Idle {
             return;
@@ -237,6 +244,7 @@ impl Books {
         let pod = book.pod.clone();
         let order = match stage {
             Stage::Starting => {
+                book.run_with = Some(pod.requests.clone());
                 self.addresses += 1;
                 Some(Order::Run(pod, Addresses { node: node.address(), pod: pod_address(self.addresses) }))
             }

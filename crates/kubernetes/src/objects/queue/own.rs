@@ -72,7 +72,7 @@ pub struct Amounts {
 }
 
 /// A number, or a text such as `500m` or `32Gi`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Quantity(pub IntOrString);
 
@@ -137,9 +137,7 @@ fn yes() -> bool {
 
 /// What tells an API server that there are such objects, as a file to apply.
 pub fn definition() -> String {
-    let yaml =
-        serde_saphyr::to_string(&Queue::crd()).expect("a definition is plain data, which always serialises");
-    format!("# Written by `cargo xtask codegen`: do not edit.\n{yaml}")
+    crate::objects::definition_of(&Queue::crd())
 }
 
 /// Standing of a user that a queue does not name, or of whom it says nothing.

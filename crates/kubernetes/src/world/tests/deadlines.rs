@@ -56,6 +56,27 @@ fn bind_all(world: &mut World, now: Instant) -> Vec<Deed> {
 }
 
 #[test]
+fn a_training_job_of_one_member_is_given_more_cores_too() {
+    let mut world = world(8, Vec::new());
+    let object = json!({
+        "metadata": {"name": "job", "namespace": "ns", "uid": "j", "creationTimestamp": "2026-05-28T20:26:40Z"},
+        "spec": {
+            "image": "i", "cpu": {"min": 2, "max": 8}, "work": {"duration": "1h"},
+            "deadline": {"after": "30m", "binding": "Strict"},
+        },
+    });
+    let api = kube::api::ApiResource::erase::<crate::objects::TrainingJobObject>(&());
+    let group = Group::read(GroupKind::Training, &api, &read(object)).remove(0);
+    world.apply(at(0), Change::Group(GroupKind::Training, Delta::Applied(group)));
+    let mut pod = timed("job-worker-0", 2, &[("cpu", "2-8")]);
+    pod["metadata"]["labels"]["metronome.dev/training-job"] = json!("job");
+    apply(&mut world, at(0), pod);
+    let deeds = bind_all(&mut world, at(0));
+    let asked: Vec<String> = resizes(&deeds).into_iter().map(|(_, resize)| resize).collect();
+    assert_eq!(asked, ["job-worker-0 to 8"], "{deeds:?}");
+}
+
+#[test]
 fn a_pod_that_would_be_late_is_given_more_cores() {
     let wishes = [("deadline", "30m"), ("duration", "1h"), ("cpu", "2-8"), ("deadline-binding", "Strict")];
     let mut world = world(8, Vec::new());

@@ -187,3 +187,12 @@ fn a_running_pod_is_given_what_it_asks_for_by_now_if_that_fits() {
     assert_eq!(world.see(4, with_phase(pod("one", "2"), "Running")), ["resize one"]);
     assert_eq!(world.see(5, pod("three", "1")), ["run three"]);
 }
+
+#[test]
+fn what_a_pod_asks_for_while_it_starts_is_not_forgotten() {
+    let mut world = world(Pace::default());
+    assert_eq!(world.see(0, pod("one", "1")), ["run one"]);
+    assert_eq!(world.see(0, pod("one", "3")), NOTHING);
+    assert_eq!(world.see(0, with_phase(pod("one", "3"), "Running")), ["resize one"]);
+    assert_eq!(world.see(0, with_phase(pod("one", "3"), "Running")), NOTHING);
+}

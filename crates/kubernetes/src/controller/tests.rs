@@ -1,0 +1,347 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::objects::{Phase, TrainingJobObject};
+use kube::api::{ApiResource, DynamicObject};
+
+/// A cluster as far as the controller sees it: what it does is done at once.
+struct Stage {
+    controller: Controller,
+    now: Instant,
+    job: Value,
+    pods: BTreeMap<String, Value>,
+    next_uid: u32,
+    made: usize,
+}
+
+impl Stage {
+    fn new(spec: &Value) -> Self {
+        let job = json!({
+            "metadata": {"name": "job", "namespace": "a", "uid": "job-1", "generation": 1, "creationTimestamp": "1970-01-01T00:16:40Z"},
+            "spec": spec,
+        });
+        let now = Instant::from_secs(1000);
+        let mut stage = Self {
+            controller: Controller::new("metronome"),
+            now,
+            job,
+            pods: BTreeMap::new(),
+            next_uid: 0,
+            made: 0,
+        };
+        stage.settle();
+        stage
+    }
+
+    /// A controller that knows nothing but what the API server says.
+    fn restart(&mut self) {
+        self.controller = Controller::new("metronome");
+        let pods = self.pods.values().map(|pod| serde_json::from_value(pod.clone()).unwrap()).collect();
+        self.controller.apply(Change::Member(Delta::Reset(pods)));
+        self.settle();
+    }
+
+    fn read(&self) -> TrainingJob {
+        let object: DynamicObject = serde_json::from_value(self.job.clone()).unwrap();
+        TrainingJob::read(&ApiResource::erase::<TrainingJobObject>(&()), &object)
+    }
+
+    /// Does what is to be done until nothing is.
+    fn settle(&mut self) {
+        self.controller.apply(Change::TrainingJob(Delta::Applied(self.read())));
+        for _ in 0..20 {
+            let deeds = self.controller.turn(self.now);
+            if deeds.is_empty() {
+                return;
+            }
+            deeds.into_iter().for_each(|deed| self.carry_out(deed));
+        }
+        panic!("it never comes to rest");
+    }
+
+    fn carry_out(&mut self, Deed { ticket, kind }: Deed) {
+        match kind {
+            Kind::Status { status, .. } => {
+                merge(&mut self.job["status"], &status);
+                self.controller.apply(Change::TrainingJob(Delta::Applied(self.read())));
+            }
+            Kind::Make(NewObject { name, plural: "pods", mut body, .. }) => {
+                assert!(!self.pods.contains_key(&*name), "{name} would be there twice");
+                self.made += 1;
+                self.next_uid += 1;
+                body["metadata"]["uid"] = json!(format!("pod-{}", self.next_uid));
+                body["metadata"]["namespace"] = json!("a");
+                self.pods.insert(name.to_string(), body);
+                self.show(&name);
+                self.controller.heard(self.now, &Outcome::Made { ticket });
+            }
+            Kind::Remove { object } if &*object.kind == "Pod" => {
+                let pod = self.pods.remove(&*object.name).expect("it removes only what is there");
+                self.controller.apply(Change::Member(Delta::Deleted(serde_json::from_value(pod).unwrap())));
+            }
+            Kind::Remove { .. } => {
+                self.job["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:20:00Z");
+                self.controller.apply(Change::TrainingJob(Delta::Deleted(self.read())));
+            }
+            Kind::Make(_) => self.controller.heard(self.now, &Outcome::Made { ticket }),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn show(&mut self, name: &str) {
+        let pod = serde_json::from_value(self.pods[name].clone()).unwrap();
+        self.controller.apply(Change::Member(Delta::Applied(pod)));
+    }
+
+    /// Something becomes of a pod.
+    fn becomes(&mut self, name: &str, status: Value) {
+        let pod = self.pods.get_mut(name).unwrap();
+        pod["spec"]["nodeName"] = json!("node");
+        pod["status"] = status;
+        self.show(name);
+    }
+
+    fn all_run(&mut self) {
+        let names: Vec<String> = self.pods.keys().cloned().collect();
+        for name in names {
+            self.becomes(&name, json!({"phase": "Running"}));
+        }
+        self.settle();
+    }
+
+    fn fails(&mut self, name: &str, code: i32) {
+        let ended = json!([{"state": {"terminated": {"exitCode": code}}}]);
+        self.becomes(name, json!({"phase": "Failed", "containerStatuses": ended}));
+        self.settle();
+    }
+
+    fn is_taken_away(&mut self, name: &str) {
+        let pod = self.pods.remove(name).unwrap();
+        self.controller.apply(Change::Member(Delta::Deleted(serde_json::from_value(pod).unwrap())));
+        self.settle();
+    }
+
+    fn wait(&mut self, seconds: u64) {
+        self.now = self.now + Duration::from_secs(seconds);
+        self.settle();
+    }
+
+    fn phase(&self) -> Phase {
+        self.read().status.phase.expect("it always has one")
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.pods.keys().map(String::as_str).collect()
+    }
+
+    fn status(&self) -> TrainingJobStatus {
+        self.read().status
+    }
+}
+
+fn merge(into: &mut Value, patch: &Value) {
+    if !into.is_object() {
+        *into = json!({});
+    }
+    for (key, value) in patch.as_object().unwrap() {
+        match value {
+            Value::Null => drop(into.as_object_mut().unwrap().remove(key)),
+            value => into[key] = value.clone(),
+        }
+    }
+}
+
+fn two() -> Value {
+    json!({"image": "train", "members": 2})
+}
+
+#[test]
+fn a_job_has_its_pods_and_says_how_it_stands() {
+    let mut stage = Stage::new(&two());
+    assert_eq!(stage.names(), ["job-worker-0", "job-worker-1"]);
+    assert_eq!(stage.phase(), Phase::Waiting);
+    stage.all_run();
+    assert_eq!((stage.phase(), stage.status().members.as_str()), (Phase::Running, "2/2"));
+    stage.becomes("job-worker-0", json!({"phase": "Succeeded"}));
+    stage.settle();
+    assert_eq!(stage.phase(), Phase::Running, "one of two is not all");
+    stage.becomes("job-worker-1", json!({"phase": "Succeeded"}));
+    stage.settle();
+    let status = stage.status();
+    assert_eq!((status.phase, status.restarts), (Some(Phase::Succeeded), 0));
+    assert_eq!(stage.names().len(), 2, "what has ended can be looked at");
+}
+
+#[test]
+fn a_chief_decides_and_servers_leave_with_it() {
+    let roles = json!([{"name": "ps"}, {"name": "chief"}, {"name": "worker", "members": 2}]);
+    let mut stage = Stage::new(&json!({"image": "train", "roles": roles}));
+    stage.all_run();
+    stage.becomes("job-chief-0", json!({"phase": "Succeeded"}));
+    stage.settle();
+    assert_eq!(stage.phase(), Phase::Succeeded);
+    assert_eq!(stage.names(), ["job-chief-0"], "the others are of no more use");
+}
+
+#[test]
+fn a_failure_starts_all_again_with_longer_and_longer_pauses_until_it_is_too_much() {
+    let mut stage = Stage::new(&json!({"image": "train", "members": 2, "backoffLimit": 2}));
+    stage.all_run();
+    stage.fails("job-worker-1", 1);
+    assert_eq!((stage.status().restarts, stage.status().attempt, stage.made), (1, 1, 4));
+    stage.all_run();
+    stage.fails("job-worker-0", 1);
+    assert_eq!((stage.phase(), stage.names().len()), (Phase::Restarting, 0), "not at once");
+    stage.wait(9);
+    assert_eq!(stage.names().len(), 0);
+    stage.wait(2);
+    assert_eq!(stage.names().len(), 2);
+    stage.all_run();
+    stage.fails("job-worker-0", 1);
+    assert_eq!((stage.phase(), stage.status().restarts), (Phase::Failed, 2));
+    assert_eq!(stage.names(), ["job-worker-0"], "the one that failed can be looked at");
+}
+
+#[test]
+fn rules_say_which_failures_count() {
+    let rules = json!([{"exitCodes": [42], "action": "Fail"}, {"exitCodes": [143], "action": "Ignore"}]);
+    let mut stage =
+        Stage::new(&json!({"image": "train", "members": 2, "backoffLimit": 0, "failures": rules}));
+    stage.all_run();
+    stage.fails("job-worker-1", 143);
+    assert_eq!((stage.status().restarts, stage.status().attempt), (0, 1));
+    stage.all_run();
+    stage.fails("job-worker-1", 42);
+    assert_eq!(stage.phase(), Phase::Failed);
+    assert!(stage.status().message.ends_with("a rule of its own says that this is its end"));
+}
+
+#[test]
+fn what_is_taken_away_is_not_the_jobs_fault() {
+    let mut stage = Stage::new(&json!({"image": "train", "members": 2, "backoffLimit": 0}));
+    stage.all_run();
+    stage.is_taken_away("job-worker-0");
+    assert_eq!((stage.status().restarts, stage.status().attempt), (0, 1));
+    assert_eq!(stage.names().len(), 2);
+    stage.all_run();
+    let evicted = json!({"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True", "message": "preempted"}]});
+    stage.becomes("job-worker-0", evicted);
+    stage.settle();
+    assert_eq!((stage.status().restarts, stage.status().attempt), (0, 2));
+}
+
+#[test]
+fn while_nobody_runs_what_is_missing_is_simply_made() {
+    let mut stage = Stage::new(&two());
+    stage.is_taken_away("job-worker-0");
+    assert_eq!((stage.status().attempt, stage.names().len()), (0, 2));
+}
+
+#[test]
+fn where_members_restart_alone_the_others_go_on() {
+    let mut stage =
+        Stage::new(&json!({"image": "train", "members": 2, "restart": "Member", "backoffLimit": 1}));
+    stage.all_run();
+    let other = stage.pods["job-worker-0"]["metadata"]["uid"].clone();
+    stage.fails("job-worker-1", 1);
+    assert_eq!((stage.status().restarts, stage.status().attempt), (1, 0));
+    assert_eq!(stage.pods["job-worker-0"]["metadata"]["uid"], other);
+    assert_eq!(stage.names().len(), 2);
+    stage.all_run();
+    stage.fails("job-worker-1", 1);
+    assert_eq!(stage.phase(), Phase::Failed);
+}
+
+#[test]
+fn whoever_takes_over_goes_on_where_the_one_before_was() {
+    let mut stage = Stage::new(&two());
+    stage.restart();
+    assert_eq!(stage.made, 2, "nothing is made twice");
+    stage.all_run();
+    // The one before has recorded that all are to be made anew, and no more.
+    stage.job["status"]["attempt"] = json!(1);
+    stage.restart();
+    assert_eq!((stage.made, stage.names().len()), (4, 2));
+    assert_eq!(stage.status().attempt, 1);
+}
+
+#[test]
+fn it_is_suspended_and_resumed() {
+    let mut stage = Stage::new(&two());
+    stage.all_run();
+    stage.job["spec"]["suspend"] = json!(true);
+    stage.settle();
+    assert_eq!((stage.phase(), stage.names().len()), (Phase::Suspended, 0));
+    stage.job["spec"]["suspend"] = json!(false);
+    stage.settle();
+    assert_eq!((stage.phase(), stage.names().len()), (Phase::Waiting, 2));
+}
+
+#[test]
+fn a_deadline_that_is_over_ends_it_where_it_says_so() {
+    let spec = |on_miss: &str| json!({"image": "train", "deadline": {"after": "10m"}, "onMiss": on_miss});
+    for (on_miss, phase) in [("Run", Phase::Running), ("Suspend", Phase::Suspended), ("Fail", Phase::Failed)]
+    {
+        let mut stage = Stage::new(&spec(on_miss));
+        stage.all_run();
+        stage.wait(599);
+        assert_eq!(stage.phase(), Phase::Running, "{on_miss}");
+        stage.wait(2);
+        assert_eq!(stage.phase(), phase, "{on_miss}");
+    }
+}
+
+#[test]
+fn it_is_deleted_when_it_has_been_over_for_long_enough() {
+    let mut stage = Stage::new(&json!({"image": "train", "ttlSecondsAfterFinished": 60}));
+    stage.becomes("job-worker-0", json!({"phase": "Succeeded"}));
+    stage.settle();
+    stage.wait(59);
+    assert!(stage.job["metadata"]["deletionTimestamp"].is_null());
+    stage.wait(2);
+    assert!(stage.job["metadata"]["deletionTimestamp"].is_string());
+}
+
+#[test]
+fn what_the_api_server_refuses_is_tried_later_and_later() {
+    let mut controller = Controller::new("metronome");
+    let stage = Stage::new(&two());
+    controller.apply(Change::TrainingJob(Delta::Applied(stage.read())));
+    let mut now = Instant::from_secs(2000);
+    let mut tried = Vec::new();
+    for second in 0..20 {
+        for Deed { ticket, kind } in controller.turn(now) {
+            if let Kind::Make(NewObject { plural: "pods", .. }) = kind {
+                tried.push(second);
+                controller.heard(now, &Outcome::NotMade { ticket, refusal: "quota".into() });
+            }
+        }
+        controller.turn(now);
+        now = now + Duration::from_secs(1);
+    }
+    tried.dedup();
+    assert_eq!(tried, [0, 1, 3, 7, 15]);
+}
+
+#[test]
+fn variables_tell_members_how_to_find_each_other() {
+    let roles = json!([{"name": "ps"}, {"name": "worker", "members": 2}, {"name": "chief"}]);
+    let stage = Stage::new(&json!({"image": "train", "roles": roles, "port": 4000, "rendezvous": "MPI"}));
+    let said = |pod: &str, name: &str| {
+        let all = stage.pods[pod]["spec"]["containers"][0]["env"].as_array().unwrap();
+        all.iter().find(|one| one["name"] == name).map(|one| one["value"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(said("job-worker-1", "RANK").as_deref(), Some("2"), "a chief comes first");
+    assert_eq!(said("job-worker-1", "WORLD_SIZE").as_deref(), Some("3"));
+    assert_eq!(said("job-worker-1", "MASTER_ADDR").as_deref(), Some("job-chief-0.job"));
+    assert_eq!(said("job-ps-0", "RANK"), None, "servers have no rank");
+    let config: Value = serde_json::from_str(&said("job-ps-0", "TF_CONFIG").unwrap()).unwrap();
+    assert_eq!(config["cluster"]["worker"], json!(["job-worker-0.job:4000", "job-worker-1.job:4000"]));
+    assert_eq!(config["task"], json!({"type": "ps", "index": 0}));
+    assert_eq!(
+        said("job-worker-0", "OMPI_MCA_orte_default_hostfile").as_deref(),
+        Some("/etc/metronome/hostfile")
+    );
+    let mounts = &stage.pods["job-worker-0"]["spec"]["containers"][0]["volumeMounts"];
+    assert_eq!(mounts[0]["mountPath"], "/etc/metronome");
+}
