@@ -19,6 +19,9 @@ struct Options {
     /// Also Volcano, against which benchmarks compare
     #[arg(long)]
     volcano: bool,
+    /// Also Helm, with which the chart is tried
+    #[arg(long)]
+    helm: bool,
 }
 
 fn main() -> ExitCode {
@@ -36,8 +39,9 @@ fn provide(options: &Options) -> anyhow::Result<()> {
     let begin = Instant::now();
     let kubernetes = options.kubernetes.map_or_else(Kubernetes::chosen, Ok)?;
     let volcano = options.volcano.then_some(Program::VolcanoScheduler);
+    let helm = options.helm.then_some(Program::Helm);
     let mut built = Vec::new();
-    for program in Program::control_plane(kubernetes).into_iter().chain(volcano) {
+    for program in Program::control_plane(kubernetes).into_iter().chain(volcano).chain(helm) {
         built.extend(binaries::provide(program)?.built_in);
     }
     eprintln!("{}", summary(kubernetes, &built, begin.elapsed()));

@@ -73,6 +73,7 @@ pub enum Program {
     ControllerManager(Kubernetes),
     Scheduler(Kubernetes),
     VolcanoScheduler,
+    Helm,
 }
 
 impl Program {
@@ -94,6 +95,7 @@ impl Program {
             Self::ControllerManager(_) => "kube-controller-manager",
             Self::Scheduler(_) => "kube-scheduler",
             Self::VolcanoScheduler => "vc-scheduler",
+            Self::Helm => "helm",
         }
     }
 
@@ -104,6 +106,7 @@ impl Program {
             Self::ControllerManager(_) => "k8s.io/kubernetes/cmd/kube-controller-manager",
             Self::Scheduler(_) => "k8s.io/kubernetes/cmd/kube-scheduler",
             Self::VolcanoScheduler => "volcano.sh/volcano/cmd/scheduler",
+            Self::Helm => "helm.sh/helm/v4/cmd/helm",
         }
     }
 
@@ -113,6 +116,7 @@ impl Program {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::ApiServer(_) | Self::ControllerManager(_) | Self::Scheduler(_) => "k8s.io/kubernetes",
             Self::VolcanoScheduler => "volcano.sh/volcano",
+            Self::Helm => "helm.sh/helm/v4",
         }
     }
 
@@ -129,7 +133,7 @@ impl Program {
             Self::ApiServer(version) | Self::ControllerManager(version) | Self::Scheduler(version) => {
                 Some(version)
             }
-            Self::Etcd | Self::VolcanoScheduler => None,
+            Self::Etcd | Self::VolcanoScheduler | Self::Helm => None,
         }
     }
 
@@ -137,6 +141,7 @@ impl Program {
         match self.kubernetes() {
             Some(version) => format!("kubernetes-{version}"),
             None if self == Self::Etcd => "etcd".to_owned(),
+            None if self == Self::Helm => "helm".to_owned(),
             None => "volcano".to_owned(),
         }
     }
