@@ -1,5 +1,5 @@
-//! `cargo xtask codegen`: pages of `docs/reference/`, and definitions for API servers, that the program itself prints,
-//! committed and diffed.
+//! `cargo xtask codegen`: pages of `docs/reference/`, definitions for API servers and the Helm chart, which the program itself
+//! prints, committed and diffed.
 
 use std::fs;
 
@@ -14,12 +14,23 @@ pub(crate) struct Options {
     check: bool,
 }
 
-/// What the program calls the page, and where it lies.
+/// What the program is asked for, and where it lies.
 const PAGES: &[(&str, &str)] = &[
     ("cli", "docs/reference/cli.md"),
     ("policies", "docs/reference/policies.md"),
     ("queue", "deploy/crds/queue.yaml"),
     ("training-job", "deploy/crds/trainingjob.yaml"),
+    ("rights", "docs/reference/rbac.md"),
+    ("chart Chart.yaml", "deploy/chart/metronome/Chart.yaml"),
+    ("chart README.md", "deploy/chart/metronome/README.md"),
+    ("chart values.yaml", "deploy/chart/metronome/values.yaml"),
+    ("chart values.schema.json", "deploy/chart/metronome/values.schema.json"),
+    ("chart templates/account.yaml", "deploy/chart/metronome/templates/account.yaml"),
+    ("chart templates/definitions.yaml", "deploy/chart/metronome/templates/definitions.yaml"),
+    ("chart templates/guard.yaml", "deploy/chart/metronome/templates/guard.yaml"),
+    ("chart templates/monitoring.yaml", "deploy/chart/metronome/templates/monitoring.yaml"),
+    ("chart templates/scheduler.yaml", "deploy/chart/metronome/templates/scheduler.yaml"),
+    ("chart templates/settings.yaml", "deploy/chart/metronome/templates/settings.yaml"),
 ];
 
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -47,5 +58,6 @@ fn check() -> Result<()> {
 
 fn print(page: &str) -> Result<String> {
     let run = ["cargo", "run", "--quiet", "--package", "metronome-cli", "--"];
-    shell::output(&[&run[..], &["reference", page]].concat())
+    let words: Vec<&str> = page.split(' ').collect();
+    shell::output(&[&run[..], &["reference"], &words].concat())
 }

@@ -163,7 +163,7 @@ fn control_plane(surroundings: &Surroundings) -> Result<()> {
     /// With which it says that there is no Go.
     const NO_GO: u8 = 3;
     let mut line = vec!["cargo", "run", "--quiet", "--profile", "test", "-p", "metronome-testcluster", "--"];
-    line.push("--operators");
+    line.extend(["--operators", "--helm"]);
     line.extend(surroundings.kubernetes.iter().flat_map(|version| ["--kubernetes", version]));
     match shell::code(&line)? {
         0 => Ok(()),

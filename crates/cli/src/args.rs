@@ -2,12 +2,15 @@
 
 use clap::{Parser, Subcommand};
 
-#[cfg(feature = "kubernetes")]
-use crate::commands::run::Run;
 use crate::commands::{
     completions::Completions, demo::Demo, experiment::Experiment, explain::Explain, reference::Reference,
     replay::Replay, sim_compare::SimCompare, sim_import::SimImport, sim_policies::SimPolicies,
     sim_run::SimRun, what_if::WhatIf,
+};
+#[cfg(feature = "kubernetes")]
+use crate::commands::{
+    install::{Crd, Install},
+    run::Run,
 };
 
 /// A scheduler for distributed training jobs on shared clusters
@@ -26,6 +29,10 @@ pub(crate) enum Command {
     Sim(Sim),
     #[cfg(feature = "kubernetes")]
     Run(Run),
+    #[cfg(feature = "kubernetes")]
+    Install(Box<Install>),
+    #[cfg(feature = "kubernetes")]
+    Crd(Crd),
     Explain(Explain),
     WhatIf(WhatIf),
     Replay(Replay),

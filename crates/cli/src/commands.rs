@@ -4,6 +4,8 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod experiment;
 pub(crate) mod explain;
+#[cfg(feature = "kubernetes")]
+pub(crate) mod install;
 pub(crate) mod reference;
 pub(crate) mod replay;
 #[cfg(feature = "kubernetes")]
@@ -27,11 +29,15 @@ pub(crate) fn run(command: Command) -> Result<Reply, Failure> {
         Command::Sim(Sim::Policies(args)) => Ok(sim_policies::run(&args)),
         #[cfg(feature = "kubernetes")]
         Command::Run(args) => run::run(&args),
+        #[cfg(feature = "kubernetes")]
+        Command::Install(args) => install::run(&args),
+        #[cfg(feature = "kubernetes")]
+        Command::Crd(_) => Ok(install::definitions()),
         Command::Explain(args) => explain::run(&args),
         Command::WhatIf(args) => what_if::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Completions(args) => Ok(completions::run(&args)),
         Command::Experiment(args) => experiment::run(&args),
-        Command::Reference(args) => Ok(reference::run(&args)),
+        Command::Reference(args) => reference::run(&args),
     }
 }

@@ -4,18 +4,32 @@
 use std::fs;
 use std::process::Command;
 
+use metronome_kubernetes::manifests::FILES;
+
 #[test]
 fn the_generated_pages_are_up_to_date() {
     let pages = [
         ("cli", "docs/reference/cli.md"),
         ("policies", "docs/reference/policies.md"),
         ("queue", "deploy/crds/queue.yaml"),
+        ("training-job", "deploy/crds/trainingjob.yaml"),
+        ("rights", "docs/reference/rbac.md"),
     ];
     for (page, path) in pages {
-        let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
-        let printed =
-            Command::new(env!("CARGO_BIN_EXE_metronome")).args(["reference", page]).output().unwrap();
-        let (committed, printed) = (fs::read(&path).unwrap(), printed.stdout);
-        assert!(committed == printed, "{path} is out of date: run `cargo xtask codegen`");
+        is_what_is_printed(&[page], path);
     }
+}
+
+#[test]
+fn the_chart_is_up_to_date() {
+    for file in FILES {
+        is_what_is_printed(&["chart", file], &format!("deploy/chart/metronome/{file}"));
+    }
+}
+
+fn is_what_is_printed(page: &[&str], path: &str) {
+    let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
+    let printed = Command::new(env!("CARGO_BIN_EXE_metronome")).arg("reference").args(page).output().unwrap();
+    let (committed, printed) = (fs::read(&path).unwrap_or_default(), printed.stdout);
+    assert!(committed == printed, "{path} is out of date: run `cargo xtask codegen`");
 }

@@ -12,6 +12,7 @@ mod bucket;
 pub mod controller;
 pub mod deed;
 pub mod lead;
+pub mod manifests;
 pub mod metrics;
 pub mod objects;
 pub mod request;

@@ -55,6 +55,8 @@ pub struct Metrics {
     pub stalled_jobs: Gauge,
     pub avoided_nodes: Gauge,
     pub intents_open: Gauge,
+    pub oldest_intent_seconds: Gauge,
+    pub alarms: Gauge,
     pub leader: Gauge,
     pub binding_enabled: Gauge,
     pub events_dropped: Counter,
@@ -93,6 +95,12 @@ impl Default for Metrics {
                 .enter("avoided_nodes", "Nodes that take nothing new because several jobs failed there"),
             intents_open: book
                 .enter("intents_open", "Gangs whose intent is recorded and not yet carried out"),
+            oldest_intent_seconds: book
+                .enter("oldest_intent_seconds", "How long ago the oldest of these was recorded"),
+            alarms: book.enter(
+                "alarms",
+                "Decisions thrown away because they broke a rule, and counts found astray, since this replica leads",
+            ),
             leader: book.enter("leader", "1 where this replica leads"),
             binding_enabled: book.enter("binding_enabled", "0 where the policy has switched all binding off"),
             events_dropped: book.enter("events_dropped", "Events not written because there were too many"),

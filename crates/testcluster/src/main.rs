@@ -22,6 +22,9 @@ struct Options {
     /// Also JobSet and Kubeflow's Trainer, whose objects are scheduled in tests
     #[arg(long)]
     operators: bool,
+    /// Also Helm, with which the chart is tried
+    #[arg(long)]
+    helm: bool,
 }
 
 fn main() -> ExitCode {
@@ -40,8 +43,10 @@ fn provide(options: &Options) -> anyhow::Result<()> {
     let kubernetes = options.kubernetes.map_or_else(Kubernetes::chosen, Ok)?;
     let volcano = options.volcano.then_some(Program::VolcanoScheduler);
     let operators = options.operators.then_some([Program::JobSet, Program::Trainer]).into_iter().flatten();
+    let helm = options.helm.then_some(Program::Helm);
     let mut built = Vec::new();
-    for program in Program::control_plane(kubernetes).into_iter().chain(volcano).chain(operators) {
+    let plane = Program::control_plane(kubernetes).into_iter();
+    for program in plane.chain(volcano).chain(operators).chain(helm) {
         built.extend(binaries::provide(program)?.built_in);
     }
     eprintln!("{}", summary(kubernetes, &built, begin.elapsed()));

@@ -1,5 +1,5 @@
-//! `metronome reference`, hidden: pages of `docs/reference/` and the definitions in `deploy/crds/`, made from the
-//! types themselves, so that they cannot disagree. `cargo xtask codegen` writes them.
+//! `metronome reference`, hidden: pages of `docs/reference/`, the definitions in `deploy/crds/` and the chart, made from
+//! the types themselves, so that they cannot disagree. `cargo xtask codegen` writes them.
 
 use std::fmt::Write;
 
@@ -11,12 +11,15 @@ use metronome_core::policy::{
 };
 
 use crate::args::Cli;
+use crate::failure::Failure;
 use crate::policies;
 use crate::reply::Reply;
 
 #[derive(Debug, Args)]
 pub(crate) struct Reference {
     page: Page,
+    /// Which file of the chart
+    file: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -27,17 +30,32 @@ enum Page {
     Queue,
     #[cfg(feature = "kubernetes")]
     TrainingJob,
+    #[cfg(feature = "kubernetes")]
+    Rights,
+    #[cfg(feature = "kubernetes")]
+    Chart,
 }
 
-pub(crate) fn run(args: &Reference) -> Reply {
-    Reply::text(match args.page {
+pub(crate) fn run(args: &Reference) -> Result<Reply, Failure> {
+    Ok(Reply::text(match args.page {
         Page::Cli => cli_page(),
         Page::Policies => policies_page(),
         #[cfg(feature = "kubernetes")]
         Page::Queue => metronome_kubernetes::objects::definition(),
         #[cfg(feature = "kubernetes")]
         Page::TrainingJob => metronome_kubernetes::objects::training_job_definition(),
-    })
+        #[cfg(feature = "kubernetes")]
+        Page::Rights => metronome_kubernetes::manifests::rights_page(),
+        #[cfg(feature = "kubernetes")]
+        Page::Chart => chart_file(args.file.as_deref().unwrap_or_default())?,
+    }))
+}
+
+#[cfg(feature = "kubernetes")]
+fn chart_file(name: &str) -> Result<String, Failure> {
+    use metronome_kubernetes::manifests::{FILES, file};
+    let unknown = || Failure::input(format!("find a file {name} of the chart")).hint(FILES.join(", "));
+    file(name).ok_or_else(unknown)
 }
 
 const MADE: &str = "<!-- Written by `cargo xtask codegen`: do not edit. -->\n\n";

@@ -1,7 +1,12 @@
-//! The binary against a real API server: replicas that are killed, and what people are told.
+//! The binary against a real API server: replicas that are killed, what people are told, and how it is installed.
 
+mod audit;
 mod explain;
 mod failover;
+mod guard;
+mod helm;
+mod install;
 mod jobs;
 mod replica;
+mod rights;
 mod what_if;

@@ -14,10 +14,20 @@ pub(crate) struct Replica {
 impl Replica {
     /// Short leases: tests wait for them to run out.
     pub(crate) fn start(kubeconfig: &Path, corner: &str, identity: &str) -> Self {
+        Self::start_with(kubeconfig, corner, identity, &[])
+    }
+
+    /// One that only looks on.
+    pub(crate) fn observe(kubeconfig: &Path, corner: &str) -> Self {
+        Self::start_with(kubeconfig, corner, "observer", &["--observe"])
+    }
+
+    fn start_with(kubeconfig: &Path, corner: &str, identity: &str, more: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_metronome"))
             .args(["run", "--scheduler-name", corner, "--namespace", corner, "--identity", identity])
             .args(["--lease-duration", "1500ms", "--renew-deadline", "1s", "--retry-period", "200ms"])
             .args(["--listen", "127.0.0.1:0", "--repair-patience", "3s"])
+            .args(more)
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .stderr(Stdio::piped())

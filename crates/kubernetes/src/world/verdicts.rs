@@ -8,7 +8,7 @@ use serde_json::json;
 
 use metronome_core::id::JobId;
 use metronome_core::report::Reason;
-use metronome_core::units::Instant;
+use metronome_core::units::{Duration, Instant};
 use metronome_words::{document, lines_now, sentence, state_name};
 
 use super::gangs::{self, GangKey, HeldUp};
@@ -163,7 +163,18 @@ impl World {
             metrics.binding_enabled.set((self.binding == Binding::On).into());
             metrics.avoided_nodes.set(self.avoided.len().try_into().unwrap_or(i64::MAX));
             metrics.stalled_jobs.set(self.stalled.len().try_into().unwrap_or(i64::MAX));
+            self.measure_trouble(metrics);
         }
+    }
+
+    /// What somebody is woken for.
+    fn measure_trouble(&self, metrics: &Metrics) {
+        let state = self.engine.state();
+        let oldest = self.recorded.values().map(|(_, since)| state.now.since(*since)).max();
+        let seconds = oldest.unwrap_or_default().0 / Duration::from_secs(1).0;
+        metrics.intents_open.set(self.recorded.len().try_into().unwrap_or(i64::MAX));
+        metrics.oldest_intent_seconds.set(seconds.try_into().unwrap_or(i64::MAX));
+        metrics.alarms.set(state.alarms.try_into().unwrap_or(i64::MAX));
     }
 
     fn count_what_waits(&mut self, line: &[JobId]) {

@@ -75,6 +75,7 @@ pub enum Program {
     VolcanoScheduler,
     JobSet,
     Trainer,
+    Helm,
 }
 
 impl Program {
@@ -98,6 +99,7 @@ impl Program {
             Self::VolcanoScheduler => "vc-scheduler",
             Self::JobSet => "jobset",
             Self::Trainer => "trainer-controller-manager",
+            Self::Helm => "helm",
         }
     }
 
@@ -110,6 +112,7 @@ impl Program {
             Self::VolcanoScheduler => "volcano.sh/volcano/cmd/scheduler",
             Self::JobSet => "sigs.k8s.io/jobset",
             Self::Trainer => "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
+            Self::Helm => "helm.sh/helm/v4/cmd/helm",
         }
     }
 
@@ -121,6 +124,7 @@ impl Program {
             Self::VolcanoScheduler => "volcano.sh/volcano",
             Self::JobSet => "sigs.k8s.io/jobset",
             Self::Trainer => "github.com/kubeflow/trainer/v2",
+            Self::Helm => "helm.sh/helm/v4",
         }
     }
 
@@ -137,7 +141,7 @@ impl Program {
             Self::ApiServer(version) | Self::ControllerManager(version) | Self::Scheduler(version) => {
                 Some(version)
             }
-            Self::Etcd | Self::VolcanoScheduler | Self::JobSet | Self::Trainer => None,
+            Self::Etcd | Self::VolcanoScheduler | Self::JobSet | Self::Trainer | Self::Helm => None,
         }
     }
 
@@ -147,6 +151,7 @@ impl Program {
             None if self == Self::Etcd => "etcd".to_owned(),
             None if self == Self::JobSet => "jobset".to_owned(),
             None if self == Self::Trainer => "trainer".to_owned(),
+            None if self == Self::Helm => "helm".to_owned(),
             None => "volcano".to_owned(),
         }
     }
