@@ -74,13 +74,12 @@ impl Border {
         let was = site.node.replace(node);
         site.supply = supply;
         self.tell_spec(wire, id, spec);
-        let is = self.nodes.sites[id].node.as_ref();
-        match &was {
-            None => wire.tell(Event::NodeBack(id)),
-            Some(was) if is.is_some_and(|is| looks_alike(was, is)) => return,
-            Some(_) => {}
+        self.tell_state(wire, id, was.as_ref());
+        let is = self.nodes.get(id);
+        let is_same = |was: &Node| is.is_some_and(|is| looks_alike(was, is));
+        if !was.is_some_and(|was| is_same(&was)) {
+            self.judge_node(wire, id);
         }
-        self.judge_node(wire, id);
     }
 
     fn node_is_new(&mut self, wire: &mut Wire<'_>, site: Site) {
@@ -91,6 +90,9 @@ impl Border {
         let next = self.nodes.sites.push(site);
         assert_eq!(id, next, "all nodes of the engine come by the border");
         self.nodes.ids.insert(name.clone(), id);
+        if self.nodes.get(id).is_some_and(Node::is_drained) {
+            wire.tell(Event::NodeDrained { node: id, until: None });
+        }
         self.judge_node(wire, id);
         self.count_others_on(wire, &name);
     }
@@ -117,6 +119,18 @@ impl Border {
         let (name, supply) = (site.name.clone(), site.supply.clone());
         let spec = self.spec(wire, &name, &node, &supply);
         self.tell_spec(wire, id, spec);
+    }
+
+    /// A node is there again, or is to be emptied, or no longer is.
+    fn tell_state(&self, wire: &mut Wire<'_>, id: NodeId, was: Option<&Node>) {
+        let was_drained = was.is_some_and(Node::is_drained);
+        let is_drained = self.nodes.get(id).is_some_and(Node::is_drained);
+        if was.is_none() || (was_drained && !is_drained) {
+            wire.tell(Event::NodeBack(id));
+        }
+        if is_drained && !was_drained {
+            wire.tell(Event::NodeDrained { node: id, until: None });
+        }
     }
 
     fn tell_spec(&mut self, wire: &mut Wire<'_>, id: NodeId, spec: NodeSpec) {

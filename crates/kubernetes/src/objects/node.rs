@@ -41,3 +41,18 @@ pub struct NodeCondition {
     pub kind: String,
     pub status: String,
 }
+
+/// The annotation by which somebody says of a node it has cordoned that all who run there are to leave.
+const DRAIN: &str = "metronome.dev/drain";
+/// The taint by which the cluster autoscaler says so.
+const TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";
+
+impl Node {
+    /// Whether all who run there are to go elsewhere. That it takes nobody new is not enough: many a cordoned node is
+    /// looked after while its pods run on.
+    pub fn is_drained(&self) -> bool {
+        let said = self.metadata.annotations.as_ref().and_then(|all| all.get(DRAIN));
+        let by_hand = self.spec.unschedulable == Some(true) && said.is_some_and(|said| said == "true");
+        by_hand || self.spec.taints.iter().flatten().any(|taint| taint.key == TO_BE_DELETED)
+    }
+}

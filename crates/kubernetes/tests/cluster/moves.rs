@@ -120,6 +120,37 @@ async fn a_job_that_has_saved_its_work_goes_on_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_job_leaves_a_node_that_is_drained_with_its_work_saved() {
+    let Some(plane) = shared().await else { return };
+    let mut corner = Scheduled::not_yet(plane, "drained", 2).await;
+    open_second(&corner, false).await;
+    corner.start().await;
+    corner.create([sharing(&corner, "a", "owner-of-a")]).await;
+    assert_eq!(corner.until_bound(1).await["a"], first(&corner));
+    open_second(&corner, true).await;
+    let nodes: Api<Node> = Api::all(corner.client.clone());
+    let annotations = json!({"metronome.dev/drain": "true"});
+    let drain = json!({"metadata": {"annotations": annotations}, "spec": {"unschedulable": true}});
+    nodes.patch(&first(&corner), &PatchParams::default(), &Patch::Merge(drain)).await.unwrap();
+    let (name, word) = asked(&corner).await;
+    say(&corner, name, "checkpointed", &word).await;
+    corner
+        .until("it has left", async |corner| {
+            let pod = corner.pods().get_opt(name).await.unwrap();
+            pod.is_none_or(|pod| pod.metadata.deletion_timestamp.is_some()).then_some(())
+        })
+        .await;
+    corner.create([sharing(&corner, "a-anew", "owner-of-a")]).await;
+    corner
+        .until("it goes on elsewhere", async |corner| {
+            let seats = corner.seats().await;
+            seats.get("a-anew").is_some_and(|node| *node == second(corner)).then_some(())
+        })
+        .await;
+    corner.judge();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_never_says_so_stays() {
     let Some(plane) = shared().await else { return };
     let mut corner = Scheduled::not_yet(plane, "stays", 2).await;

@@ -1,5 +1,7 @@
 //! Nodes and what is left of them.
 
+use metronome_core::cluster::NodeState;
+
 use super::*;
 
 fn asking(resource: &str, amount: &str) -> Value {
@@ -105,4 +107,34 @@ fn devices_claimed_dynamically_are_refused() {
     assert_eq!(claims.unwrap_err(), Refusal::DeviceClaims);
     let container = json!({"spec": {"containers": [{"resources": {"claims": [{"name": "gpu"}]}}]}});
     assert_eq!(world.facts(container).unwrap_err(), Refusal::DeviceClaims);
+}
+
+#[test]
+fn a_node_is_emptied_where_somebody_says_so_and_not_because_it_is_cordoned() {
+    let mut world = World::new();
+    let mut drained = |given: Value| {
+        world.node("a", given);
+        let cluster = &world.engine.state().cluster;
+        let state = cluster.node(cluster.find_node("a").unwrap()).state;
+        matches!(state, NodeState::Draining { until: None })
+    };
+    let said = json!({"annotations": {"metronome.dev/drain": "true"}});
+    let taint = json!([{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule", "value": "1"}]);
+    assert!(drained(json!({"metadata": said, "spec": {"unschedulable": true}})), "from the first");
+    assert!(!drained(json!({"spec": {"unschedulable": true}})));
+    assert!(!drained(json!({"metadata": said})), "it is open again");
+    assert!(drained(json!({"spec": {"taints": taint}})));
+    assert!(!drained(json!({})));
+}
+
+#[test]
+fn a_node_that_comes_back_is_still_to_be_emptied() {
+    let mut world = World::new();
+    let given = json!({"metadata": {"annotations": {"metronome.dev/drain": "true"}}, "spec": {"unschedulable": true}});
+    world.node("a", given.clone());
+    world.border.node_deleted(&mut world.engine, NOW, "a");
+    world.node("a", given);
+    let cluster = &world.engine.state().cluster;
+    let state = cluster.node(cluster.find_node("a").unwrap()).state;
+    assert_eq!(state, NodeState::Draining { until: None });
 }
