@@ -36,7 +36,7 @@ pub use companion::Companion;
 pub use component::Component;
 pub use operators::Operator;
 pub use options::Options;
-pub use shared::{Shared, shared};
+pub use shared::{Shared, shared, shared_with_controllers};
 pub use usage::Usage;
 pub use writes::Writes;
 

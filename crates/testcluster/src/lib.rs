@@ -11,6 +11,7 @@ pub mod proxy;
 pub use binaries::Kubernetes;
 pub use control_plane::{
     Companion, Component, ControlPlane, Operator, Options, Shared, Usage, Writes, shared,
+    shared_with_controllers,
 };
 pub use corner::Corner;
 pub use error::Error;

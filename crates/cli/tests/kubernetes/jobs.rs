@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
 use metronome_kubernetes::objects::{TrainingJobObject, training_job_definition};
-use metronome_testcluster::{ControlPlane, Corner, Options};
+use metronome_testcluster::{Corner, shared_with_controllers};
 use serde_json::{Value, json};
 
 use crate::replica::Replica;
@@ -71,8 +71,7 @@ async fn phases(corner: &Corner) -> Vec<(String, String, u64)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_job_is_done_once_however_often_its_controller_is_killed() {
-    let Some(plane) = ControlPlane::start_or_skip(Options::from_env().controllers()).await else { return };
-    let plane: &'static ControlPlane = Box::leak(Box::new(plane));
+    let Some(plane) = shared_with_controllers().await else { return };
     plane.apply_yaml(&training_job_definition()).await.unwrap();
     let corner = Corner::new(plane, "jobs", 4).await;
     let workload = Workload::new(&corner);

@@ -9,4 +9,5 @@ mod install;
 mod jobs;
 mod replica;
 mod rights;
+mod upgrade;
 mod what_if;

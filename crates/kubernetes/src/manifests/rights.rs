@@ -47,6 +47,7 @@ pub const IN_THE_CLUSTER: &[Right] = &[
     right(VOLCANO, "queues", READ, "Queues declared by Volcano's objects."),
     right(OURS, "queues", READ, "Queues, their weights, quotas and users."),
     right(OURS, "trainingjobs", READ, "Training jobs, whose pods and restarts are seen to."),
+    right("jobset.x-k8s.io", "jobsets", READ, "All pods of a job set are its gang, where they ask for that."),
     right("trainer.kubeflow.org", "trainjobs", READ, "How far jobs of Kubeflow's Trainer are."),
     right("", "pods/binding", &["create"], "A pod is placed by binding it."),
     right(

@@ -1,24 +1,17 @@
 //! Objects of others, from which their real controllers make pods: these start together, too.
 
-use std::time::Duration;
-
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
-use metronome_testcluster::{Companion, ControlPlane, Corner, Operator, Options, Shared};
+use metronome_testcluster::{Companion, ControlPlane, Corner, Operator, shared_with_controllers};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::scheduler::Scheduled;
 
-/// Nodes are not taken for dead, however long the tests take: their kubelets do not say again and again that they live.
-const NODE_GRACE: Duration = Duration::from_secs(3600);
-
 async fn plane() -> Option<&'static ControlPlane> {
-    static WITH_CONTROLLERS: Shared =
-        Shared::new(|| Options::from_env().controllers_with_node_grace(NODE_GRACE));
     static OPERATORS: OnceCell<[Companion; 2]> = OnceCell::const_new();
-    let plane = WITH_CONTROLLERS.get().await?;
+    let plane = shared_with_controllers().await?;
     let start = async || {
         let job_set = plane.operate(Operator::JobSet).await.unwrap();
         [job_set, plane.operate(Operator::Trainer).await.unwrap()]

@@ -1,11 +1,13 @@
 //! `TrainingJob`s on a real API server: their pods start together, are made anew when they fail, and end.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::{Node, Pod, Service};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use metronome_kubernetes::objects::{TrainingJobObject, training_job_definition};
-use metronome_testcluster::{Corner, Options, Shared};
+use metronome_testcluster::{Corner, shared_with_controllers};
 use serde_json::{Value, json};
 
 use crate::scheduler::Scheduled;
@@ -13,8 +15,7 @@ use crate::scheduler::Scheduled;
 /// A corner whose API server knows such jobs, with our scheduler and controller. What jobs own is deleted with them by
 /// Kubernetes' own controllers.
 async fn corner(name: &str, nodes: usize) -> Option<Scheduled> {
-    static WITH_CONTROLLERS: Shared = Shared::new(|| Options::from_env().controllers());
-    let plane = WITH_CONTROLLERS.get().await?;
+    let plane = shared_with_controllers().await?;
     plane.apply_yaml(&training_job_definition()).await.unwrap();
     Some(Scheduled::new(plane, name, nodes).await)
 }
@@ -253,7 +254,7 @@ async fn a_job_saves_its_work_and_goes_on_where_there_is_more_room() {
     }
     let seats = corner.until_bound(2).await;
     assert_eq!(seats["a-worker-0"], seats["b-worker-0"]);
-    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
     for pod in ["a-worker-0", "b-worker-0"] {
         annotate(&corner, pod, "progress", r#"{"iteration": 1}"#).await;
     }

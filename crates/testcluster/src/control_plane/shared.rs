@@ -1,5 +1,7 @@
 //! One control plane for all tests of a process.
 
+use std::time::Duration;
+
 use tokio::sync::OnceCell;
 
 use super::{ControlPlane, Options};
@@ -51,4 +53,12 @@ impl ControlPlane {
 pub async fn shared() -> Option<&'static ControlPlane> {
     static PLAIN: Shared = Shared::new(Options::from_env);
     PLAIN.get().await
+}
+
+/// The same with Kubernetes' own controllers, which make the pods of jobs and delete what belongs to nobody. Simulated
+/// kubelets send no heartbeats, and nobody misses them.
+pub async fn shared_with_controllers() -> Option<&'static ControlPlane> {
+    const NODE_GRACE: Duration = Duration::from_secs(3600);
+    static CONTROLLED: Shared = Shared::new(|| Options::from_env().controllers_with_node_grace(NODE_GRACE));
+    CONTROLLED.get().await
 }
