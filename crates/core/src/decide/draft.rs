@@ -136,6 +136,11 @@ impl<'a> Draft<'a> {
         self.growth + self.counts.changes(&class.watches)
     }
 
+    /// Somebody may give way from now on to whom it was not asked to before.
+    pub(super) fn others_may_give_way(&mut self) {
+        self.growth += 1;
+    }
+
     /// Whether the stamp of any class may have grown.
     pub(super) fn has_changed_for_others(&self) -> bool {
         self.growth > 0 || self.counts.have_changed()

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::Schedule;
 use super::need::Timed;
 use super::pools::makes_room;
+use crate::cluster::{Cluster, NodeState};
 use crate::decide::admit::Rules;
 use crate::decide::draft::{Draft, Reach};
 use crate::decide::size::{Extras, Sizes};
@@ -34,6 +35,12 @@ pub(in crate::decide) fn settle<'a>(
     draft.refused = refused;
     draft.wake = draft.wake.into_iter().chain(timetable.next_change(rules.snapshot.now)).min();
     draft.timetable = timetable;
+    // Who has lost its booking gives back what it can do without, like everybody else.
+    let Snapshot { timetable: before, plan, .. } = *rules.snapshot;
+    let is_freed = |id: JobId| before.governs(id) && !draft.timetable.governs(id) && plan.get(id).is_some();
+    if before.iter().any(|(id, _)| is_freed(id)) {
+        draft.others_may_give_way();
+    }
     if draft.timetable.entries.is_empty() {
         return Bounded::default();
     }
@@ -113,6 +120,7 @@ impl<'a> Settling<'_, 'a> {
         } else if (1..has).contains(&members)
             && let Some(gang) = Extras::of(timed.id, timed.job).filter(|gang| gang.may_be_resized())
             && let Some(smaller) = gang.with_fewer(draft.snapshot.cluster, &held, has - members)
+            && takes_members(draft.snapshot.cluster, &smaller)
         {
             draft.resize(timed.id, spec, &held, Arc::new(smaller));
         }
@@ -192,7 +200,8 @@ impl<'a> Wish<'_, 'a> {
         match (draft.snapshot.plan.get(id), self.node) {
             (Some(held), _) => {
                 let gang = Extras::of(id, job)?;
-                gang.with_more(draft, held, self.members - gang.members(held), reach)
+                let larger = gang.with_more(draft, held, self.members - gang.members(held), reach);
+                larger.filter(|larger| takes_members(draft.snapshot.cluster, larger))
             }
             (None, Some(node)) => self.place_on(draft, node, reach),
             (None, None) => {
@@ -225,6 +234,11 @@ impl<'a> Wish<'_, 'a> {
             }
         }
     }
+}
+
+/// Whether a gang of another size could be there: whoever has members on a node that takes none goes on as it is.
+fn takes_members(cluster: &Cluster, place: &Assignment) -> bool {
+    place.nodes().all(|node| cluster.node(node).state == NodeState::Ready)
 }
 
 /// What so many of each shape take of one node, as one.
