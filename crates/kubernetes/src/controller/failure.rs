@@ -19,7 +19,7 @@ pub(super) enum Whose {
 }
 
 /// What kubelets say of pods that never ran, or were put out.
-const PUT_OUT: [&str; 10] = [
+const PUT_OUT: [&str; 9] = [
     "Evicted",
     "Preempting",
     "NodeLost",
@@ -29,7 +29,6 @@ const PUT_OUT: [&str; 10] = [
     "NodeAffinity",
     "UnexpectedAdmissionError",
     "TopologyAffinityError",
-    "DeadNode",
 ];
 
 pub(super) fn blame(spec: &TrainingJobSpec, failed: &Member) -> Blame {
