@@ -23,7 +23,7 @@ use metronome_core::units::{Duration, Instant};
 use crate::deed::{Deed, Kind, NewObject, ObjectRef, Outcome, Ticket};
 use crate::objects::{Member, TrainingJob, TrainingJobStatus};
 use crate::watch::{Change, Delta};
-use crate::world::Foresight;
+use crate::world::{Foresight, Sizes};
 
 use course::{Course, Look, Place};
 
@@ -51,6 +51,8 @@ pub struct Controller {
     /// Jobs that are to be looked at again at some time, whatever happens.
     alarms: BTreeSet<(Instant, JobKey)>,
     foresight: Foresight,
+    /// For how many members there is room, where a job is to have another number than it has.
+    sizes: Sizes,
     errands: BTreeMap<Ticket, Errand>,
     next_ticket: u64,
     deeds: Vec<Deed>,
@@ -96,6 +98,7 @@ impl Controller {
             changed: BTreeSet::new(),
             alarms: BTreeSet::new(),
             foresight: Foresight::new(),
+            sizes: Sizes::new(),
             errands: BTreeMap::new(),
             next_ticket: 1,
             deeds: Vec::new(),
@@ -193,6 +196,16 @@ impl Controller {
         self.changed.extend(news.map(|(key, _)| key).chain(gone).cloned());
     }
 
+    /// For how many members of jobs that may have more there is room, all at once.
+    pub fn resize(&mut self, sizes: &Sizes) {
+        if *sizes == self.sizes {
+            return;
+        }
+        let before = std::mem::replace(&mut self.sizes, sizes.clone());
+        let news = self.sizes.iter().filter(|(key, members)| before.get(*key) != Some(members));
+        self.changed.extend(news.map(|(key, _)| key.clone()));
+    }
+
     /// Looks at every job of which something has changed, or for which it is time, and says what is to be done.
     pub fn turn(&mut self, now: Instant) -> Vec<Deed> {
         while let Some((_, key)) = self.alarms.first().filter(|(at, _)| *at <= now).cloned() {
@@ -216,7 +229,8 @@ impl Controller {
         let members = self.members.get(key).unwrap_or(&nobody);
         let refused = known.refused.as_ref().filter(|refused| now < refused.until);
         let refusal = refused.map(|refused| refused.why.as_str());
-        let known_of = Look { job: &known.job, members, asked: &known.asked, refusal, now };
+        let room_for = self.sizes.get(key).copied();
+        let known_of = Look { job: &known.job, members, asked: &known.asked, refusal, room_for, now };
         let course = course::course(&known_of, self.foresight.get(key));
         let Course { status, make, remove, removes_itself, wake } = course;
         let paused_until = refused.map(|refused| refused.until);

@@ -50,6 +50,8 @@ pub(super) struct Look<'a> {
     pub(super) asked: &'a BTreeMap<Arc<str>, Instant>,
     /// What the API server would not take.
     pub(super) refusal: Option<&'a str>,
+    /// How many members of the role that may have more the scheduler has room for, where it says so.
+    pub(super) room_for: Option<u32>,
     pub(super) now: Instant,
 }
 
@@ -98,7 +100,7 @@ impl Of<'_> {
         if let Some(failed) = self.current().find(|member| member.is("Failed") && !member.is_leaving()) {
             return self.has_failed(failed);
         }
-        if let Some(course) = self.has_lost_members() {
+        if let Some(course) = self.has_lost_members().or_else(|| self.has_another_size()) {
             return course;
         }
         let wake = deadline.filter(|deadline| *deadline > self.now && self.spec.on_miss != OnMiss::Run);
@@ -189,6 +191,9 @@ impl Of<'_> {
         let before = &self.job.status;
         let mut status = status::restarting(self.job, self.spec, message, self.now);
         status.attempt = before.attempt + 1;
+        if let Some(members) = self.room_for {
+            status.resize(self.spec, members);
+        }
         status.restarts = restarts;
         // What was not the job's fault is made good at once.
         let pause = if restarts > before.restarts { back_off(restarts) } else { Duration::ZERO };
@@ -209,13 +214,25 @@ impl Of<'_> {
         Some(self.start_again(self.job.status.restarts, &format!("{} was taken away", lost.name)))
     }
 
+    /// There is room for more members than were made, or for fewer. Those on nodes are left to the scheduler, which has
+    /// them save their work first.
+    fn has_another_size(&self) -> Option<Course> {
+        let (members, role) = (self.room_for?, self.spec.elastic_role()?);
+        let stays = |member: &Member| member.is_placed() && !member.is_leaving() && !member.is_over();
+        if members == self.job.size_of(&role) || self.current().any(stays) {
+            return None;
+        }
+        let message = format!("it goes on with {members} of {}", role.name);
+        Some(self.start_again(self.job.status.restarts, &message))
+    }
+
     fn is_done(&self) -> bool {
         let roles = self.spec.all_roles();
         let has_chief = roles.iter().any(|role| is_chief(role.name));
         let decides = |role: &RoleOf<'_>| if has_chief { is_chief(role.name) } else { !is_server(role.name) };
         roles.iter().filter(|role| decides(role)).all(|role| {
             let done = self.current().filter(|member| member.role() == Some(role.name));
-            done.filter(|member| member.is("Succeeded")).count() >= role.least as usize
+            done.filter(|member| member.is("Succeeded")).count() >= self.job.size_of(role) as usize
         })
     }
 
@@ -249,7 +266,7 @@ impl Of<'_> {
     fn places(&self) -> impl Iterator<Item = Place> {
         let name = &self.job.reference.name;
         self.spec.all_roles().into_iter().flat_map(move |role| {
-            (0..role.least).map(move |index| Place {
+            (0..self.job.size_of(&role)).map(move |index| Place {
                 name: format!("{name}-{}-{index}", role.name).into(),
                 role: role.name.to_owned(),
                 index,

@@ -27,7 +27,7 @@ pub(super) fn variables(
     if spec.rendezvous == Rendezvous::None {
         return Vec::new();
     }
-    let ring = Ring::of(spec);
+    let ring = Ring::of(job, spec);
     let port = spec.port.map_or(USUAL_PORT, |Port(port)| port);
     let (master_role, _) = ring.0.first().expect("a job has a role that works");
     let master = host(job, master_role, 0);
@@ -59,7 +59,7 @@ pub(super) fn variables(
 
 /// All hosts that take part, one in a line.
 pub(super) fn hosts(job: &TrainingJob, spec: &TrainingJobSpec) -> String {
-    let Ring(roles) = Ring::of(spec);
+    let Ring(roles) = Ring::of(job, spec);
     let lines = roles.iter().flat_map(|(role, members)| (0..*members).map(|index| host(job, role, index)));
     lines.map(|host| host + "\n").collect()
 }
@@ -68,9 +68,9 @@ pub(super) fn hosts(job: &TrainingJob, spec: &TrainingJobSpec) -> String {
 struct Ring<'a>(Vec<(&'a str, u32)>);
 
 impl<'a> Ring<'a> {
-    fn of(spec: &'a TrainingJobSpec) -> Self {
+    fn of(job: &TrainingJob, spec: &'a TrainingJobSpec) -> Self {
         let roles = spec.all_roles().into_iter().filter(|role| !is_server(role.name));
-        let mut roles: Vec<(&str, u32)> = roles.map(|role| (role.name, role.least)).collect();
+        let mut roles: Vec<(&str, u32)> = roles.map(|role| (role.name, job.size_of(&role))).collect();
         roles.sort_by_key(|(name, _)| !is_chief(name));
         Self(roles)
     }
@@ -89,7 +89,7 @@ impl<'a> Ring<'a> {
 fn tensorflow(job: &TrainingJob, spec: &TrainingJobSpec, place: &Place, port: u16) -> Value {
     let mut cluster = serde_json::Map::new();
     for role in spec.all_roles() {
-        let hosts = (0..role.least).map(|index| format!("{}:{port}", host(job, role.name, index)));
+        let hosts = (0..job.size_of(&role)).map(|index| format!("{}:{port}", host(job, role.name, index)));
         cluster.insert(role.name.to_owned(), hosts.collect());
     }
     json!({"cluster": cluster, "task": {"type": place.role, "index": place.index}})

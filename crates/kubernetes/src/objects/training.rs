@@ -32,6 +32,8 @@ pub const ROLE_LABEL: &str = "metronome.dev/role";
 pub const INDEX_LABEL: &str = "metronome.dev/index";
 /// The annotation that says at which attempt of its job a pod was made.
 pub const ATTEMPT: &str = "metronome.dev/attempt";
+/// The annotation that says with how many others, itself among them, a pod of a job that may have more was made.
+pub const SIZE: &str = "metronome.dev/size";
 
 /// Who makes the pods of jobs that name nobody.
 pub const USUAL_SCHEDULER: &str = "metronome";
@@ -64,6 +66,16 @@ impl TrainingJob {
         self.metadata.deletion_timestamp.is_some()
     }
 
+    /// How many members of a role there are to be in this attempt: as was recorded, where it may have more than the least.
+    pub fn size_of(&self, role: &RoleOf<'_>) -> u32 {
+        self.status.size_of(role)
+    }
+
+    /// All of them.
+    pub fn size(&self, spec: &TrainingJobSpec) -> u32 {
+        self.status.size(spec)
+    }
+
     /// Whether its pods are made and scheduled by one of this name.
     pub fn is_of(&self, scheduler: &str) -> bool {
         let named = self.spec.as_ref().ok().and_then(|spec| spec.scheduler_name.as_deref());
@@ -92,6 +104,12 @@ pub struct RoleOf<'a> {
     pub template: Option<&'a Template>,
 }
 
+impl RoleOf<'_> {
+    pub fn is_elastic(&self) -> bool {
+        self.least < self.most
+    }
+}
+
 /// The role that a job without `roles` has.
 pub const ONLY_ROLE: &str = "worker";
 
@@ -106,6 +124,11 @@ impl TrainingJobSpec {
     /// The fewest pods with which it runs.
     pub fn least(&self) -> u32 {
         self.all_roles().iter().map(|role| role.least).fold(0, u32::saturating_add)
+    }
+
+    /// The role of which there may be more than the least.
+    pub fn elastic_role(&self) -> Option<RoleOf<'_>> {
+        self.all_roles().into_iter().find(|role| role.is_elastic())
     }
 
     fn only_role(&self) -> RoleOf<'_> {
@@ -148,6 +171,9 @@ impl TrainingJobSpec {
             if role.most < role.least || role.least == 0 {
                 return Err(format!("role {} has from {} to {} members", role.name, role.least, role.most));
             }
+        }
+        if roles.iter().filter(|role| role.is_elastic()).count() > 1 {
+            return Err("more than one of its roles may have more members or fewer".into());
         }
         let mut names: Vec<&str> = roles.iter().map(|role| role.name).collect();
         names.sort_unstable();

@@ -3,6 +3,8 @@
 //! What it takes to save is done first, and a move is called off as long as nobody has left. From then on the job is on
 //! its way: its new pods are bound only once all of the old ones are gone, so that nobody runs twice. Where anything comes
 //! in between after that, the job is given up for the engine, and what there is of it is looked at anew.
+//!
+//! So it is where a job is to have more members than it has, or fewer; one that is about to start has nothing to save.
 
 use std::sync::Arc;
 
@@ -18,8 +20,10 @@ use super::departures::Lineage;
 use super::gangs::{GangKey, HeldUp, annotation, is_owned};
 use super::muster::{Description, Urgency};
 use super::pods::{Known, Uid};
+use super::sizes::{COME_WITHIN, size};
 use super::{Mode, World};
 use crate::deed::{About, EventReason, IntentName, Kind, Telling};
+use crate::objects::GroupKind;
 use crate::watch::Binding;
 
 /// By which pods are asked to save their work, and say that they have: both have the same value.
@@ -35,6 +39,8 @@ pub(super) struct Move {
     step: StepId,
     generation: Generation,
     to: Arc<Assignment>,
+    /// How many pods it takes.
+    pods: usize,
     pub(super) lineage: Lineage,
     phase: Phase,
 }
@@ -65,12 +71,53 @@ impl World {
         let word = (now.0 / 1_000_000).to_string();
         let until = now + saving.takes.times(2) + Duration::MINUTE;
         let phase = Phase::Saving { word: word.clone(), until };
-        self.moves.insert(job, Move { step, generation, to: to.clone(), lineage, phase });
+        let pods = self.pods_for(job, to);
+        self.moves.insert(job, Move { step, generation, to: to.clone(), pods, lineage, phase });
         self.crews.get_mut(&job).expect("it may go").stage = Stage::Moving;
         match saving.how {
             How::Request => self.say_on_all(job, REQUEST, Some(&word)),
             How::Signal => self.send_away(now, job),
         }
+    }
+
+    /// Nobody will come in the place of those who left: what declared them is gone.
+    fn is_called_back(&self, job: JobId) -> bool {
+        let key = &self.crews[&job].gang;
+        let declared = self.gangs.get(key).and_then(|gang| gang.declared.as_ref());
+        matches!(key, GangKey::Declared { kind: GroupKind::Training, .. }) && declared.is_none()
+    }
+
+    /// How many pods a place takes. Cores may be a part of it, which are no pods.
+    fn pods_for(&self, job: JobId, to: &Assignment) -> usize {
+        let crew = &self.crews[&job];
+        match self.elastic(&crew.gang) {
+            Some(_) => to.members() as usize,
+            None => crew.members().count(),
+        }
+    }
+
+    /// Whether its pods were made for another number of members than it is to start with.
+    pub(super) fn is_made_for_others(&self, job: JobId, to: &Assignment) -> bool {
+        let binds = self.settings.mode == Mode::Bind;
+        let made = self.crews.get(&job).filter(|_| binds).map(|crew| crew.members().count());
+        made.is_some_and(|made| made != self.pods_for(job, to))
+    }
+
+    /// Nobody of it runs: as many as there is room for are made, and bound when they have come.
+    pub(super) fn await_members(
+        &mut self,
+        now: Instant,
+        job: JobId,
+        (step, generation): (StepId, Generation),
+        to: &Arc<Assignment>,
+    ) {
+        let key = self.crews[&job].gang.clone();
+        let pods = self.pods_for(job, to);
+        self.strike_off(job);
+        self.crews.insert(job, Crew { stage: Stage::Moving, ..Crew::waiting(key.clone(), &[]) });
+        let (lineage, phase) = (Lineage::Gang(key.clone()), Phase::Away { until: now + COME_WITHIN });
+        self.moves.insert(job, Move { step, generation, to: to.clone(), pods, lineage, phase });
+        self.ask_for_members(&key, to.members());
     }
 
     /// How a job saves its work, if all of its gang is there and somebody will make it anew.
@@ -94,7 +141,7 @@ impl World {
                     self.set_phase(job, Phase::Away { until: now + RETURN_WITHIN });
                     self.gather(now, job);
                 }
-                Phase::Away { until } if until <= now => self.dissolve(now, job),
+                Phase::Away { until } if until <= now || self.is_called_back(job) => self.dissolve(now, job),
                 Phase::Away { .. } => self.gather(now, job),
                 Phase::Leaving(_) | Phase::Arriving => {}
             }
@@ -121,8 +168,9 @@ impl World {
         if self.binding == Binding::Off {
             return self.call_off(now, job, "binding was switched off meanwhile");
         }
-        let Move { generation, lineage, .. } = self.moves[&job].clone();
+        let Move { generation, lineage, to, .. } = self.moves[&job].clone();
         let key = self.crews[&job].gang.clone();
+        self.ask_for_members(&key, to.members());
         let departure = self.depart(&key, lineage, job, generation);
         self.set_phase(job, Phase::Leaving(departure));
     }
@@ -141,7 +189,9 @@ impl World {
         }
         if let Some(crew) = self.crews.get_mut(&job) {
             crew.stage = Stage::Running;
-            self.changed.insert(crew.gang.clone());
+            let key = crew.gang.clone();
+            self.ask_for_no_members(&key);
+            self.changed.insert(key);
         }
         self.engine.observe(now, Event::StepFailed { job, step, failure: Failure::WouldNotStop });
         let members = self.crews.get(&job).into_iter().flat_map(Crew::members);
@@ -152,13 +202,13 @@ impl World {
 
     /// Binds those who were made anew where the job is to go, once there are enough of them.
     fn gather(&mut self, now: Instant, job: JobId) {
-        let Move { lineage, .. } = &self.moves[&job];
+        let Move { lineage, pods, .. } = &self.moves[&job];
         let mut heirs = self.heirs(lineage);
-        let members = self.crews[&job].members().count();
-        if heirs.len() < members || self.binding == Binding::Off {
+        heirs.retain(|uid| size(&self.pods[uid]).is_none_or(|size| size == *pods));
+        if heirs.len() < *pods || self.binding == Binding::Off {
             return;
         }
-        heirs.truncate(members);
+        heirs.truncate(*pods);
         let key = self.pods[&heirs[0]].gang.clone();
         match self.describe(now, &key, &heirs, Urgency::Runs) {
             Ok(description) if self.is_alike(job, &description) => self.arrive(now, job, &key, description),

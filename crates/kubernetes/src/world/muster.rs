@@ -70,6 +70,7 @@ impl World {
         }
         if gang.is_deserted() && gang.declared.is_none() {
             self.gangs.remove(key);
+            self.ask_for_no_members(key);
             return;
         }
         let roll = self.call_the_roll(key);
@@ -78,7 +79,11 @@ impl World {
         if held_up.is_some() {
             self.withdraw_all_but(now, key, &[]);
         }
-        self.gang_mut(key).held_up = held_up;
+        let gang = self.gang_mut(key);
+        if !matches!(held_up, Some(HeldUp::Incomplete { .. })) {
+            gang.lacks_since = None;
+        }
+        gang.held_up = held_up;
     }
 
     fn is_being_bound(&self, job: JobId) -> bool {
@@ -185,6 +190,7 @@ impl World {
         let gang = &self.gangs[key];
         let least = match key {
             GangKey::Single(_) => return Ok(1),
+            GangKey::Declared { .. } if self.elastic(key).is_some() => return self.made_for(key),
             GangKey::Declared { .. } => {
                 let group = gang.declared.as_ref().ok_or(HeldUp::Undeclared)?;
                 *group.min_members.as_ref().map_err(|complaint| HeldUp::Refused(complaint.to_string()))?
@@ -346,6 +352,8 @@ impl World {
         }
         let (roles, mut casts): (Vec<Vec<Uid>>, Vec<Cast>) =
             parts.into_values().map(|part| (part.uids, part.cast)).unzip();
+        let is_elastic = self.stretch(key, &mut spec.roles, &roles);
+        spec.capabilities.rescale = is_elastic && spec.capabilities.relocate;
         if let Some(cores) = &cores {
             casts.push(self.set_cores_apart(&mut spec, cores));
         }

@@ -54,11 +54,8 @@ impl World {
                 // Only starts that were never heard of again come here, and `act` answers every one of them.
                 Action::Stop | Action::Suspend => self.clear_away(step.job),
                 Action::ResizeInPlace { to, .. } => self.resize(now, step.job, step.id, &to),
-                Action::Move { to, .. } => self.relocate(now, step.job, (step.id, step.generation), &to),
-                // Nobody's capabilities here allow it.
-                Action::Rescale { .. } => {
-                    let (job, step) = (step.job, step.id);
-                    self.engine.observe(now, Event::StepFailed { job, step, failure: Failure::Other });
+                Action::Move { to, .. } | Action::Rescale { to, .. } => {
+                    self.relocate(now, step.job, (step.id, step.generation), &to);
                 }
             }
         }
@@ -67,7 +64,17 @@ impl World {
         }
     }
 
-    fn start(&mut self, now: Instant, job: JobId, step: StepId, generation: Generation, to: &Assignment) {
+    fn start(
+        &mut self,
+        now: Instant,
+        job: JobId,
+        step: StepId,
+        generation: Generation,
+        to: &Arc<Assignment>,
+    ) {
+        if self.is_made_for_others(job, to) {
+            return self.await_members(now, job, (step, generation), to);
+        }
         let Some(crew) = self.crews.get_mut(&job) else { return };
         crew.sit_down(to);
         let key = crew.gang.clone();
@@ -244,6 +251,7 @@ impl World {
         crew.stage = Stage::Running;
         let key = crew.gang.clone();
         self.moves.remove(&job);
+        self.ask_for_no_members(&key);
         let gone: Vec<_> = self.crews[&job]
             .members()
             .filter(|member| !self.pods.contains_key(&member.uid))
