@@ -17,9 +17,9 @@ use super::meta::{concerns_scheduling, reference};
 use crate::deed::ObjectRef;
 
 pub use spec::{
-    Amounts, CheckpointSpec, CoresSpec, DeadlineBinding, DeadlineSpec, FailureAction, FailureRule, OnMiss,
-    Port, ProgressSource, ProgressSpec, Rendezvous, Restart, RoleSpec, Span, TargetSpec, Template,
-    TopologySpec, TrafficSpec, TrainingJob as TrainingJobObject, TrainingJobSpec, WorkSpec,
+    Amounts, CheckpointSpec, CoresSpec, DeadlineBinding, DeadlineSpec, FailureAction, FailureRule,
+    MembersSpec, OnMiss, Port, ProgressSource, ProgressSpec, Rendezvous, Restart, RoleSpec, Span, TargetSpec,
+    Template, TopologySpec, TrafficSpec, TrainingJob as TrainingJobObject, TrainingJobSpec, WorkSpec,
 };
 pub use status::{Condition, LastFailure, Phase, RoleStatus, TrainingJobStatus};
 
@@ -132,32 +132,18 @@ impl TrainingJobSpec {
     }
 
     fn only_role(&self) -> RoleOf<'_> {
-        let (least, most) = bounds(self.members, self.min_members, self.max_members);
-        RoleOf {
-            name: ONLY_ROLE,
-            least,
-            most,
-            resources: self.resources.as_ref(),
-            image: self.image.as_deref(),
-            command: &self.command,
-            args: &self.args,
-            template: self.template.as_ref(),
-        }
+        self.workers.role(ONLY_ROLE)
     }
 
     /// What a role does not say, the job says for all of them.
-    fn role<'a>(&'a self, role: &'a RoleSpec) -> RoleOf<'a> {
-        let (least, most) = bounds(role.members, role.min_members, role.max_members);
-        let or = |own: &'a Vec<String>, all: &'a Vec<String>| if own.is_empty() { all } else { own };
+    fn role<'a>(&'a self, RoleSpec { name, all }: &'a RoleSpec) -> RoleOf<'a> {
+        let or = |own: &'a [String], jobs: &'a [String]| if own.is_empty() { jobs } else { own };
+        let (role, job) = (all.role(name), self.only_role());
         RoleOf {
-            name: &role.name,
-            least,
-            most,
-            resources: role.resources.as_ref(),
-            image: role.image.as_deref().or(self.image.as_deref()),
-            command: or(&role.command, &self.command),
-            args: or(&role.args, &self.args),
-            template: role.template.as_ref(),
+            image: role.image.or(job.image),
+            command: or(role.command, job.command),
+            args: or(role.args, job.args),
+            ..role
         }
     }
 
@@ -187,9 +173,20 @@ impl TrainingJobSpec {
     }
 }
 
-fn bounds(members: Option<u32>, least: Option<u32>, most: Option<u32>) -> (u32, u32) {
-    let least = members.or(least).unwrap_or(1);
-    (least, members.or(most).unwrap_or(least))
+impl MembersSpec {
+    fn role<'a>(&'a self, name: &'a str) -> RoleOf<'a> {
+        let least = self.members.or(self.min_members).unwrap_or(1);
+        RoleOf {
+            name,
+            least,
+            most: self.members.or(self.max_members).unwrap_or(least),
+            resources: self.resources.as_ref(),
+            image: self.image.as_deref(),
+            command: &self.command,
+            args: &self.args,
+            template: self.template.as_ref(),
+        }
+    }
 }
 
 /// Servers run until the others are done.
