@@ -13,6 +13,7 @@ mod departures;
 mod foreseen;
 mod foretell;
 mod gangs;
+mod joins;
 mod mishaps;
 mod moves;
 mod muster;

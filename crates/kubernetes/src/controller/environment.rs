@@ -35,6 +35,12 @@ pub(super) fn variables(
         ("METRONOME_JOB", format!("{}/{}", job.reference.namespace, job.reference.name)),
         ("METRONOME_MEMBER", format!("{}-{}", place.role, place.index)),
         ("METRONOME_ATTEMPT", place.attempt.to_string()),
+    ];
+    if spec.rendezvous == Rendezvous::Elastic {
+        all.extend(those_who_come_and_go(job, spec, &format!("{master}:{port}")));
+        return all;
+    }
+    all.extend([
         ("MASTER_ADDR", master.clone()),
         ("MASTER_PORT", port.to_string()),
         ("WORLD_SIZE", ring.size().to_string()),
@@ -42,7 +48,7 @@ pub(super) fn variables(
         ("PET_NNODES", ring.size().to_string()),
         ("PET_MASTER_ADDR", master),
         ("PET_MASTER_PORT", port.to_string()),
-    ];
+    ]);
     if let Some(rank) = ring.rank(place) {
         all.push(("RANK", rank.to_string()));
         all.push(("PET_NODE_RANK", rank.to_string()));
@@ -55,6 +61,22 @@ pub(super) fn variables(
         all.push(("HYDRA_HOST_FILE", file));
     }
     all
+}
+
+/// For `torchrun`, which finds out by itself who is there, and tells each its rank.
+fn those_who_come_and_go(
+    job: &TrainingJob,
+    spec: &TrainingJobSpec,
+    meet_at: &str,
+) -> [(&'static str, String); 4] {
+    let sizes = spec.all_roles().into_iter().filter(|role| !is_server(role.name));
+    let (least, most) = sizes.fold((0, 0), |(least, most), role| (least + role.least, most + role.most));
+    [
+        ("PET_NNODES", format!("{least}:{most}")),
+        ("PET_RDZV_BACKEND", "c10d".into()),
+        ("PET_RDZV_ENDPOINT", meet_at.to_owned()),
+        ("PET_RDZV_ID", job.reference.uid.to_string()),
+    ]
 }
 
 /// All hosts that take part, one in a line.

@@ -69,7 +69,7 @@ pub(super) fn pod(job: &TrainingJob, place: &Place, scheduler: &str) -> NewObjec
     labels.insert(ROLE_LABEL.into(), json!(place.role));
     labels.insert(INDEX_LABEL.into(), json!(place.index.to_string()));
     within(meta, "annotations").insert(ATTEMPT.into(), json!(place.attempt.to_string()));
-    if spec.elastic_role().is_some() {
+    if spec.elastic_role().is_some() && spec.rendezvous != Rendezvous::Elastic {
         within(meta, "annotations").insert(SIZE.into(), json!(job.size(spec).to_string()));
     }
     if let Some(cores) = &spec.cpu {

@@ -37,6 +37,8 @@ pub struct Elastic {
     pub role: String,
     pub min: u32,
     pub max: u32,
+    /// Those who run go on when others join or leave.
+    pub joins: bool,
 }
 
 /// A declared gang.

@@ -92,6 +92,24 @@ impl Crew {
         }
     }
 
+    /// Gives every member its node who has none, beside those who have.
+    pub(super) fn sit_down_beside(&mut self, assignment: &Assignment) {
+        for (role, members) in self.roles.iter_mut().enumerate() {
+            let parts = assignment.parts().iter().filter(|part| usize::from(part.role) == role);
+            let mut seats: Vec<NodeId> =
+                parts.flat_map(|part| std::iter::repeat_n(part.node, part.members as usize)).collect();
+            for taken in members.iter().filter_map(|member| member.node) {
+                if let Some(at) = seats.iter().position(|seat| *seat == taken) {
+                    seats.remove(at);
+                }
+            }
+            let standing = members.iter_mut().filter(|member| member.node.is_none());
+            for (member, node) in standing.zip(seats) {
+                member.node = Some(node);
+            }
+        }
+    }
+
     /// Who sits where, for the engine.
     pub(super) fn parts(&self) -> Vec<Part> {
         let mut parts: Vec<Part> = Vec::new();
@@ -108,7 +126,7 @@ impl Crew {
         parts
     }
 
-    fn remove(&mut self, uid: &Uid) -> Option<(u8, Member)> {
+    pub(super) fn remove(&mut self, uid: &Uid) -> Option<(u8, Member)> {
         let found = |members: &Vec<Member>| members.iter().position(|member| &member.uid == uid);
         let (role, at) =
             self.roles.iter().enumerate().find_map(|(role, members)| Some((role, found(members)?)))?;

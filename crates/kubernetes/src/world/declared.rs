@@ -52,7 +52,7 @@ impl World {
     }
 
     /// Who runs goes on where it is, and is described anew.
-    fn take_in_again(&mut self, now: Instant, key: &GangKey) {
+    pub(super) fn take_in_again(&mut self, now: Instant, key: &GangKey) {
         let jobs = self.gangs[key].jobs.iter().copied();
         let running = jobs.filter(|job| self.crews.get(job).is_some_and(|crew| crew.stage == Stage::Running));
         for job in running.collect::<Vec<_>>() {

@@ -18,6 +18,7 @@ use super::consent::{How, Saving};
 use super::crew::{Crew, Stage};
 use super::departures::Lineage;
 use super::gangs::{GangKey, HeldUp, annotation, is_owned};
+use super::joins::Leavers;
 use super::muster::{Description, Urgency};
 use super::pods::{Known, Uid};
 use super::sizes::{COME_WITHIN, size};
@@ -55,6 +56,10 @@ enum Phase {
     Away { until: Instant },
     /// Those are being bound.
     Arriving,
+    /// Nobody leaves, and others are to join by then.
+    Awaiting { until: Instant },
+    /// Some are on their way out, and the others go on.
+    ThinningOut(IntentName),
 }
 
 impl World {
@@ -85,6 +90,14 @@ impl World {
         let key = &self.crews[&job].gang;
         let declared = self.gangs.get(key).and_then(|gang| gang.declared.as_ref());
         matches!(key, GangKey::Declared { kind: GroupKind::Training, .. }) && declared.is_none()
+    }
+
+    /// As many as were to come did not; with those who did, if any, it is tried again.
+    fn came_at_most(&mut self, job: JobId) {
+        let crew = &self.crews[&job];
+        let (key, here) = (crew.gang.clone(), crew.members().count());
+        let came = here + self.heirs(&self.moves[&job].lineage).len();
+        self.had_at_most(&key, came);
     }
 
     /// How many pods a place takes. Cores may be a part of it, which are no pods.
@@ -141,9 +154,21 @@ impl World {
                     self.set_phase(job, Phase::Away { until: now + RETURN_WITHIN });
                     self.gather(now, job);
                 }
-                Phase::Away { until } if until <= now || self.is_called_back(job) => self.dissolve(now, job),
+                Phase::Away { until } if until <= now || self.is_called_back(job) => {
+                    self.came_at_most(job);
+                    self.dissolve(now, job);
+                }
                 Phase::Away { .. } => self.gather(now, job),
-                Phase::Leaving(_) | Phase::Arriving => {}
+                Phase::Awaiting { until } if until <= now => {
+                    self.came_at_most(job);
+                    self.call_off(now, job, "the members that there is room for did not come");
+                    self.take_in_again(now, &self.crews[&job].gang.clone());
+                }
+                Phase::Awaiting { .. } => self.join(now, job),
+                Phase::ThinningOut(departure) if !self.departures.contains_key(&departure) => {
+                    self.has_thinned_out(now, job);
+                }
+                Phase::Leaving(_) | Phase::Arriving | Phase::ThinningOut(_) => {}
             }
         }
     }
@@ -171,8 +196,15 @@ impl World {
         let Move { generation, lineage, to, .. } = self.moves[&job].clone();
         let key = self.crews[&job].gang.clone();
         self.ask_for_members(&key, to.members());
-        let departure = self.depart(&key, lineage, job, generation);
-        self.set_phase(job, Phase::Leaving(departure));
+        let phase = match self.leavers(job, &to) {
+            Leavers::Nobody => Phase::Awaiting { until: now + COME_WITHIN },
+            Leavers::Some(pods) => Phase::ThinningOut(self.depart(&key, lineage, job, generation, pods)),
+            Leavers::Everybody => {
+                let pods = self.all_of_its_gang(job);
+                Phase::Leaving(self.depart(&key, lineage, job, generation, pods))
+            }
+        };
+        self.set_phase(job, phase);
     }
 
     /// Nobody has left: the job goes on where it is.
@@ -189,8 +221,11 @@ impl World {
         }
         if let Some(crew) = self.crews.get_mut(&job) {
             crew.stage = Stage::Running;
-            let key = crew.gang.clone();
-            self.ask_for_no_members(&key);
+            let (key, members) = (crew.gang.clone(), crew.members().count());
+            match self.comes_and_goes(job) {
+                true => self.ask_for_members(&key, u32::try_from(members).unwrap_or(u32::MAX)),
+                false => self.ask_for_no_members(&key),
+            }
             self.changed.insert(key);
         }
         self.engine.observe(now, Event::StepFailed { job, step, failure: Failure::WouldNotStop });
@@ -205,7 +240,9 @@ impl World {
         let Move { lineage, pods, .. } = &self.moves[&job];
         let mut heirs = self.heirs(lineage);
         heirs.retain(|uid| size(&self.pods[uid]).is_none_or(|size| size == *pods));
-        if heirs.len() < *pods || self.binding == Binding::Off {
+        // Who is one too many is about to be removed.
+        let too_many = heirs.len() > *pods && self.comes_and_goes(job);
+        if heirs.len() < *pods || too_many || self.binding == Binding::Off {
             return;
         }
         heirs.truncate(*pods);
@@ -218,11 +255,12 @@ impl World {
         }
     }
 
-    fn is_alike(&self, job: JobId, description: &Description) -> bool {
+    pub(super) fn is_alike(&self, job: JobId, description: &Description) -> bool {
         self.engine.job(job).is_some_and(|job| job.spec.roles == description.spec.roles)
     }
 
-    fn arrive(&mut self, now: Instant, job: JobId, key: &GangKey, description: Description) {
+    /// Binds who is not bound yet, to where the job is to be.
+    pub(super) fn arrive(&mut self, now: Instant, job: JobId, key: &GangKey, description: Description) {
         let Move { step, generation, to, .. } = self.moves[&job].clone();
         self.set_phase(job, Phase::Arriving);
         let before = self.crews[&job].gang.clone();
@@ -232,7 +270,10 @@ impl World {
         let Description { spec, roles, casts, .. } = description;
         self.engine.observe(now, Event::JobChanged { job, spec: Arc::new(spec) });
         let mut crew = Crew::waiting(key.clone(), &roles);
-        crew.sit_down(&to);
+        for member in crew.roles.iter_mut().flatten() {
+            member.node = self.seat_of(&member.uid);
+        }
+        crew.sit_down_beside(&to);
         self.enlist(now, job, crew, casts);
         let members = self.seats(job);
         let intent = (members.len() > 1).then(|| self.intent(key, job, generation));
@@ -259,9 +300,21 @@ impl World {
         self.moves.contains_key(&job)
     }
 
+    /// How those are known who join a job, and how many pods it has then.
+    pub(super) fn is_joined_by(&self, job: JobId) -> (Lineage, usize) {
+        let Move { lineage, pods, .. } = &self.moves[&job];
+        (lineage.clone(), *pods)
+    }
+
+    pub(super) fn step_of_move(&self, job: JobId) -> Option<StepId> {
+        self.moves.get(&job).map(|it| it.step)
+    }
+
     /// Whether a job has no place for now that it is bound to, or soon will not.
     pub(super) fn is_under_way(&self, job: JobId) -> bool {
-        self.moves.get(&job).is_some_and(|it| !matches!(it.phase, Phase::Arriving))
+        let stays =
+            |phase: &Phase| matches!(phase, Phase::Arriving | Phase::Awaiting { .. } | Phase::ThinningOut(_));
+        self.moves.get(&job).is_some_and(|it| !stays(&it.phase))
     }
 
     /// An earlier leader asked pods to save their work, and nobody waits for that any more.

@@ -131,7 +131,7 @@ impl World {
         }
     }
 
-    fn seat_of(&self, uid: &Uid) -> Option<metronome_core::id::NodeId> {
+    pub(super) fn seat_of(&self, uid: &Uid) -> Option<metronome_core::id::NodeId> {
         self.border.node_id(self.pods[uid].node()?)
     }
 
@@ -172,6 +172,9 @@ impl World {
         let least = self.least(key)?;
         if roll.placed >= least {
             self.gang_mut(key).was_whole = true;
+            if self.has_enough(key, roll.placed) {
+                return Err(HeldUp::ForNow("it has as many members as there is room for".into()));
+            }
             return self.line_up_each(now, key, &roll.waiting);
         }
         if self.gangs[key].was_whole {
@@ -182,15 +185,19 @@ impl World {
             return Err(HeldUp::Incomplete { have: roll.placed + roll.waiting.len(), least });
         }
         let urgency = if roll.placed > 0 { Urgency::Repair } else { Urgency::Usual };
-        self.line_up_together(now, key, &roll.waiting[..lacking], urgency)
+        // Where some may be there or not, all who are there are offered.
+        let offered = if self.elastic(key).is_some() { roll.waiting.len() } else { lacking };
+        self.line_up_together(now, key, &roll.waiting[..offered], urgency)
     }
 
     /// How many of a gang must run for any to.
-    fn least(&self, key: &GangKey) -> Result<usize, HeldUp> {
+    pub(super) fn least(&self, key: &GangKey) -> Result<usize, HeldUp> {
         let gang = &self.gangs[key];
         let least = match key {
             GangKey::Single(_) => return Ok(1),
-            GangKey::Declared { .. } if self.elastic(key).is_some() => return self.made_for(key),
+            GangKey::Declared { .. } if self.elastic(key).is_some_and(|elastic| !elastic.joins) => {
+                return self.made_for(key);
+            }
             GangKey::Declared { .. } => {
                 let group = gang.declared.as_ref().ok_or(HeldUp::Undeclared)?;
                 *group.min_members.as_ref().map_err(|complaint| HeldUp::Refused(complaint.to_string()))?

@@ -46,10 +46,11 @@ impl World {
         }
     }
 
-    /// Lets the role that may have more members have them, where these pods are all of a gang.
+    /// Lets the role that may have more members have them, where these pods are all of a gang, or all that run.
     pub(super) fn stretch(&self, key: &GangKey, roles: &mut [Role], pods: &[Vec<Uid>]) -> bool {
         let gang = &self.gangs[key];
-        let all_of_it = pods.iter().map(Vec::len).sum::<usize>() == gang.pods.len();
+        let running = gang.pods.iter().filter(|uid| self.pods[*uid].is_placed()).count();
+        let all_of_it = [gang.pods.len(), running].contains(&pods.iter().map(Vec::len).sum());
         let Some(elastic) = self.elastic(key).filter(|_| all_of_it) else { return false };
         let is_of_it = |uid: &&Uid| label(&self.pods[*uid].pod, ROLE_LABEL) == Some(&elastic.role);
         let counts: Vec<usize> = pods.iter().map(|uids| uids.iter().filter(is_of_it).count()).collect();
@@ -78,6 +79,21 @@ impl World {
         least.map_or(0, |least| least.saturating_sub(min))
     }
 
+    /// No more than these came, so no more are asked for.
+    pub(super) fn had_at_most(&mut self, key: &GangKey, all: usize) {
+        let Some(min) = self.elastic(key).map(|elastic| elastic.min) else { return };
+        let others = self.others_beside(key, min);
+        self.gang_mut(key).most = Some(u32::try_from(all).unwrap_or(u32::MAX).saturating_sub(others));
+    }
+
+    /// Whether a gang has as many members as its controller was asked for: whoever else waits is about to be removed.
+    pub(super) fn has_enough(&self, key: &GangKey, placed: usize) -> bool {
+        let asked = job(key).and_then(|job| self.sizes.get(&job).copied());
+        let all =
+            asked.zip(self.elastic(key)).map(|(asked, elastic)| asked + self.others_beside(key, elastic.min));
+        all.is_some_and(|all| placed >= all as usize)
+    }
+
     /// It has as many as it is to have, or will not.
     pub(super) fn ask_for_no_members(&mut self, key: &GangKey) {
         if let Some(job) = job(key) {
@@ -94,12 +110,11 @@ impl World {
         let lacking: Vec<_> =
             self.gangs.keys().filter_map(|key| Some((key.clone(), waits_in_vain(key)?))).collect();
         for (key, (have, min)) in lacking {
-            let others = self.others_beside(&key, min);
             let gang = self.gang_mut(&key);
             let since = *gang.lacks_since.get_or_insert(now);
             if now.since(since) >= COME_WITHIN {
                 gang.lacks_since = None;
-                gang.most = Some(u32::try_from(have).unwrap_or(u32::MAX).saturating_sub(others));
+                self.had_at_most(&key, have);
                 self.ask_for_members(&key, 0);
                 tracing::info!(
                     gang = key.full_name(),

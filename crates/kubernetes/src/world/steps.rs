@@ -250,7 +250,9 @@ impl World {
         let Some(crew) = self.crews.get_mut(&job) else { return };
         crew.stage = Stage::Running;
         let key = crew.gang.clone();
-        self.moves.remove(&job);
+        if self.moves.remove(&job).is_some() {
+            self.take_back_old_requests(job);
+        }
         self.ask_for_no_members(&key);
         let gone: Vec<_> = self.crews[&job]
             .members()
@@ -295,7 +297,11 @@ impl World {
         self.forget(intent);
         let Some(key) = self.crews.get(&job).map(|crew| crew.gang.clone()) else { return };
         self.dissolve(now, job);
-        self.gang_mut(&key).broken_since = Some(now);
+        // Where others were to join those who run, these go on.
+        let placed = self.gangs[&key].pods.iter().filter(|uid| self.pods[*uid].is_placed()).count();
+        if !self.least(&key).is_ok_and(|least| placed >= least) {
+            self.gang_mut(&key).broken_since = Some(now);
+        }
     }
 
     /// Nothing is known of some of them, so nothing may be assumed: the same binds are asked for again, which changes

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{DeadlineBinding, TargetSpec, TrainingJob, TrainingJobSpec};
+use super::{DeadlineBinding, Rendezvous, TargetSpec, TrainingJob, TrainingJobSpec};
 use crate::objects::fields::Complaint;
 use crate::objects::group::{Elastic, Group, GroupKind};
 
@@ -28,7 +28,8 @@ pub(in crate::objects) fn group(job: &TrainingJob) -> Group {
 /// The role that may have more members than it needs: once some have done their part, it stays as it is.
 fn elastic(spec: &TrainingJobSpec) -> Option<Elastic> {
     let role = spec.elastic_role()?;
-    Some(Elastic { role: role.name.to_owned(), min: role.least, max: role.most })
+    let joins = spec.rendezvous == Rendezvous::Elastic;
+    Some(Elastic { role: role.name.to_owned(), min: role.least, max: role.most, joins })
 }
 
 /// Whoever has done its part is not waited for when another is made anew.

@@ -394,6 +394,8 @@ pub enum Rendezvous {
     /// These, and a file with all hosts, as `mpirun` reads it
     #[serde(rename = "MPI")]
     Mpi,
+    /// Variables of `torchrun` for members that come and go: those who run go on when others join or leave
+    Elastic,
     /// Nothing is said to them
     None,
 }

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 
 use kube::api::{ApiResource, DynamicObject};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg32;
 
 use super::*;
 use crate::controller::Controller;
@@ -207,7 +209,8 @@ impl Together {
     /// Those who run together were told the same of how many they are, and no node has more than it can take.
     fn is_consistent(&self) {
         for job in self.jobs.keys() {
-            let mut told: Vec<String> = self.running(job).map(|pod| told(pod, "WORLD_SIZE")).collect();
+            let mut told: Vec<Option<String>> =
+                self.running(job).map(|pod| told(pod, "WORLD_SIZE")).collect();
             told.dedup();
             assert!(told.len() <= 1, "members of {job} were told {told:?}");
         }
@@ -226,10 +229,9 @@ impl Together {
     /// How many of a job run, each of which was told so.
     fn members(&self, job: &str) -> usize {
         let running: Vec<_> = self.running(job).collect();
-        assert!(
-            running.iter().all(|pod| told(pod, "WORLD_SIZE") == running.len().to_string()),
-            "{running:?}"
-        );
+        let knows =
+            |pod: &&&Value| told(pod, "WORLD_SIZE").is_none_or(|size| size == running.len().to_string());
+        assert_eq!(running.iter().filter(knows).count(), running.len(), "{running:?}");
         let pods =
             self.pods.values().filter(|pod| pod["metadata"]["name"].as_str().unwrap().starts_with(job));
         assert_eq!(pods.count(), running.len(), "nobody of {job} waits");
@@ -237,11 +239,12 @@ impl Together {
     }
 }
 
-fn told(pod: &Value, name: &str) -> String {
+/// What a pod was told by a variable; nothing of their number, where they find out by themselves.
+fn told(pod: &Value, name: &str) -> Option<String> {
     let env =
         pod["spec"]["containers"][0]["env"].as_array().expect("members are told how to find each other");
-    let said = env.iter().find(|one| one["name"] == name).expect("it is told");
-    said["value"].as_str().expect("a text").to_owned()
+    let said = env.iter().find(|one| one["name"] == name)?;
+    Some(said["value"].as_str().expect("a text").to_owned())
 }
 
 fn four_cores(names: &[&str]) -> Vec<Node> {
@@ -250,6 +253,13 @@ fn four_cores(names: &[&str]) -> Vec<Node> {
 
 fn elastic(min: u32, max: u32) -> Value {
     json!({"minMembers": min, "maxMembers": max, "checkpoint": {"takes": "1s", "restart": "1s"}})
+}
+
+/// The same, of members who come and go.
+fn joining(min: u32, max: u32) -> Value {
+    let mut spec = elastic(min, max);
+    spec["rendezvous"] = json!("Elastic");
+    spec
 }
 
 #[test]
@@ -319,9 +329,9 @@ fn roles_that_may_not_change_stay_as_they_are() {
 
 #[test]
 fn whoever_takes_the_lead_at_whatever_moment_goes_on() {
-    for moment in 0..12 {
+    for (moment, spec) in (0..12).flat_map(|moment| [(moment, elastic(2, 8)), (moment, joining(2, 8))]) {
         let mut together = Together::new(four_cores(&["n", "m"]));
-        together.submit("job", elastic(2, 8));
+        together.submit("job", spec);
         together.steps(moment);
         together.restart();
         together.go_on(600);
@@ -331,5 +341,118 @@ fn whoever_takes_the_lead_at_whatever_moment_goes_on() {
         together.restart();
         together.go_on(400);
         assert_eq!((together.members("job"), together.members("other")), (4, 4), "after {moment} steps");
+    }
+}
+
+#[test]
+fn members_who_come_and_go_leave_the_others_alone() {
+    let mut together = Together::new(four_cores(&["n", "m"]));
+    together.submit("job", joining(2, 8));
+    together.go_on(600);
+    assert_eq!(together.members("job"), 8);
+    assert_eq!(told(together.running("job").next().unwrap(), "PET_NNODES").as_deref(), Some("2:8"));
+    let uids = |together: &Together| {
+        let mut uids: Vec<_> =
+            together.running("job").map(|pod| pod["metadata"]["uid"].to_string()).collect();
+        uids.sort();
+        uids
+    };
+    let all = uids(&together);
+    together.submit("other", json!({"members": 4}));
+    together.go_on(30);
+    assert_eq!((together.members("job"), together.members("other")), (4, 4));
+    let left = uids(&together);
+    assert!(left.iter().all(|uid| all.contains(uid)), "{left:?} of {all:?}");
+    assert!(together.pods.contains_key("job-worker-0"), "where the others meet");
+    together.is_deleted("other");
+    together.go_on(600);
+    assert_eq!(together.members("job"), 8);
+    let again = uids(&together);
+    assert!(left.iter().all(|uid| again.contains(uid)), "{left:?} of {again:?}");
+    let status = &together.jobs["job"]["status"];
+    assert_eq!((&status["attempt"], &status["restarts"]), (&json!(0), &json!(0)), "{status}");
+    let asked =
+        |pod: &Value| pod["metadata"]["annotations"][REQUEST].as_str().is_some_and(|word| !word.is_empty());
+    assert!(!together.running("job").any(asked), "nobody is asked to save its work any more");
+}
+
+#[test]
+fn members_who_come_and_go_do_without_those_who_do_not_come() {
+    let mut together = Together::new(four_cores(&["n", "m"]));
+    together.quota = 5;
+    together.submit("job", joining(2, 8));
+    together.go_on(300);
+    assert_eq!(together.members("job"), 5);
+    together.quota = usize::MAX;
+    together.is_deleted("job");
+    together.submit("first", json!({"members": 5}));
+    together.go_on(2);
+    together.submit("late", joining(2, 8));
+    together.go_on(200);
+    assert_eq!(together.members("late"), 3);
+    together.quota = 4;
+    together.is_deleted("first");
+    together.go_on(900);
+    assert_eq!(together.members("late"), 4, "one more came, and four did not");
+    assert!(together.world.moves.is_empty(), "{:?}", together.world.moves);
+}
+
+#[test]
+fn a_member_that_is_lost_is_made_anew_and_joins_the_others() {
+    let mut together = Together::new(four_cores(&["n", "m"]));
+    together.submit("job", joining(2, 8));
+    together.go_on(10);
+    let before = together.pods["job-worker-1"]["metadata"]["uid"].clone();
+    together.pod_gone("job-worker-5");
+    together.go_on(10);
+    assert_eq!(together.members("job"), 8);
+    assert_eq!(together.pods["job-worker-1"]["metadata"]["uid"], before);
+}
+
+/// Jobs come and go, pods are lost, quotas and leaders change, at any moment; when that is over, everybody runs whole.
+#[test]
+fn whatever_happens_everybody_runs_in_the_end() {
+    for seed in 0..150 {
+        let mut dice = Pcg32::seed_from_u64(seed);
+        let mut together = Together::new(four_cores(&["n", "m", "o"]));
+        for round in 0..30 {
+            let name = format!("job{}", dice.random_range(0..4));
+            match dice.random_range(0..8) {
+                0..3 if together.jobs.contains_key(&name) => together.is_deleted(&name),
+                0..3 => together.submit(&name, any_size(&mut dice)),
+                3 | 4 => together.restart(),
+                5 => together.quota = dice.random_range(4..16),
+                _ => {
+                    let pods: Vec<String> = together.pods.keys().cloned().collect();
+                    if !pods.is_empty() {
+                        together.pod_gone(&pods[dice.random_range(0..pods.len())]);
+                    }
+                }
+            }
+            match dice.random_bool(0.5) {
+                true => together.steps(dice.random_range(0..8)),
+                false => together.go_on(dice.random_range(0..200)),
+            }
+            together.is_consistent();
+            assert!(together.now > 0, "seed {seed}, round {round}");
+        }
+        together.quota = usize::MAX;
+        together.go_on(1500);
+        for job in together.jobs.keys() {
+            let status = &together.jobs[job]["status"];
+            assert_eq!(status["phase"], "Running", "seed {seed}: {job} {status}");
+            assert!(together.members(job) >= 1, "seed {seed}");
+        }
+    }
+}
+
+fn any_size(dice: &mut Pcg32) -> Value {
+    let min = dice.random_range(1..4);
+    let max = dice.random_range(min + 1..10);
+    match dice.random_range(0..4) {
+        0 => json!({"members": min}),
+        1 => json!({"minMembers": min, "maxMembers": max}),
+        2 => elastic(min, max),
+        _ => joining(min, max),
     }
 }
