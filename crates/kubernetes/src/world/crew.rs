@@ -151,7 +151,12 @@ impl World {
         if !matches!(crew.stage, Stage::Running | Stage::Leaving) {
             return;
         }
-        let Some((role, member)) = crew.remove(uid) else { return };
+        if crew.stage == Stage::Running && self.comes_and_goes(job) {
+            // The others go on, and there may be more of them again.
+            return self.dissolve(now, job);
+        }
+        let Some((role, member)) = self.crews.get_mut(&job).and_then(|crew| crew.remove(uid)) else { return };
+        let crew = &self.crews[&job];
         let deserted = crew.members().next().is_none();
         if let Some(node) = member.node {
             self.engine.observe(now, Event::MembersLeft { job, role, node, device: None, members: 1 });

@@ -10,10 +10,11 @@ use metronome_core::plan::Assignment;
 use metronome_core::units::Instant;
 
 use super::World;
-use super::gangs::{self, HeldUp};
+use super::gangs::{self, GangKey, HeldUp};
 use super::muster::Urgency;
 use super::pods::{Known, Uid};
 use crate::deed::PodRef;
+use crate::objects::ROLE_LABEL;
 use crate::watch::Binding;
 
 /// Who leaves so that a job comes to be as it is to be.
@@ -74,6 +75,23 @@ impl World {
     pub(super) fn has_lost_somebody(&self, job: JobId) -> bool {
         let stays = |uid: &Uid| self.pods.get(uid).is_some_and(Known::is_placed);
         !self.crews[&job].members().all(|member| stays(&member.uid))
+    }
+
+    /// Those who wait for a gang that runs, without those it has enough of: whether more of them are of use is decided with
+    /// where, and who is lost is made anew only then.
+    pub(super) fn without_those_beyond(&mut self, key: &GangKey, waiting: &[Uid]) -> Vec<Uid> {
+        let Some(elastic) = self.elastic(key).filter(|elastic| elastic.joins).cloned() else {
+            return waiting.to_vec();
+        };
+        let is_of_it = |uid: &&Uid| gangs::label(&self.pods[*uid].pod, ROLE_LABEL) == Some(&elastic.role);
+        let of_it = self.gangs[key].pods.iter().filter(is_of_it);
+        let running = of_it.filter(|uid| self.pods[*uid].is_placed()).count() as u32;
+        if running < elastic.min {
+            return waiting.to_vec();
+        }
+        let needed = waiting.iter().filter(|uid| !is_of_it(uid)).cloned().collect();
+        self.ask_for(key, running);
+        needed
     }
 
     /// Binds those who were made beside those who run, once they have all come.

@@ -108,6 +108,7 @@ impl World {
         if roll.placed == 0 {
             gang.was_whole = false;
             gang.broken_since = None;
+            gang.some_are_done = false;
         }
         roll
     }
@@ -172,10 +173,8 @@ impl World {
         let least = self.least(key)?;
         if roll.placed >= least {
             self.gang_mut(key).was_whole = true;
-            if self.has_enough(key, roll.placed) {
-                return Err(HeldUp::ForNow("it has as many members as there is room for".into()));
-            }
-            return self.line_up_each(now, key, &roll.waiting);
+            let needed = self.without_those_beyond(key, &roll.waiting);
+            return self.line_up_each(now, key, &needed);
         }
         if self.gangs[key].was_whole {
             return self.line_up_together(now, key, &roll.waiting, Urgency::Repair);

@@ -9,10 +9,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use metronome_core::id::JobId;
 use metronome_core::job::{Gang as Size, Role};
 use metronome_core::units::{Duration, Instant};
 
 use super::World;
+use super::crew::Stage;
 use super::gangs::{GangKey, HeldUp, annotation, label};
 use super::pods::{Known, Uid};
 use crate::objects::{Elastic, GroupKind, ROLE_LABEL, SIZE};
@@ -29,9 +31,10 @@ impl World {
         &self.sizes
     }
 
-    /// The role of a gang that may have more members or fewer.
+    /// The role of a gang that may have more members or fewer, until the first of them is done.
     pub(super) fn elastic(&self, key: &GangKey) -> Option<&Elastic> {
-        self.gangs.get(key)?.declared.as_ref()?.elastic.as_ref()
+        let gang = self.gangs.get(key).filter(|gang| !gang.some_are_done)?;
+        gang.declared.as_ref()?.elastic.as_ref()
     }
 
     /// For how many members the pods of such a gang were made: they differ while some are made anew.
@@ -66,8 +69,14 @@ impl World {
 
     /// From now on its controller makes so many in all, as far as they are of the role that may have more.
     pub(super) fn ask_for_members(&mut self, key: &GangKey, all: u32) {
+        if let Some(min) = self.elastic(key).map(|elastic| elastic.min) {
+            self.ask_for(key, all.saturating_sub(self.others_beside(key, min)));
+        }
+    }
+
+    /// So many of the role that may have more, as far as it may.
+    pub(super) fn ask_for(&mut self, key: &GangKey, members: u32) {
         let (Some(job), Some(elastic)) = (job(key), self.elastic(key)) else { return };
-        let members = all.saturating_sub(self.others_beside(key, elastic.min));
         let members = members.clamp(elastic.min, elastic.max);
         self.sizes.insert(job, members);
     }
@@ -79,19 +88,17 @@ impl World {
         least.map_or(0, |least| least.saturating_sub(min))
     }
 
+    /// Whether members that came later, each for itself, have joined the others: only a whole gang can have another size.
+    pub(super) fn is_one_by_now(&self, key: &GangKey) -> bool {
+        let runs = |job: &JobId| self.crews.get(job).is_some_and(|crew| crew.stage == Stage::Running);
+        self.elastic(key).is_some() && self.gangs[key].jobs.iter().filter(|job| runs(job)).count() > 1
+    }
+
     /// No more than these came, so no more are asked for.
     pub(super) fn had_at_most(&mut self, key: &GangKey, all: usize) {
         let Some(min) = self.elastic(key).map(|elastic| elastic.min) else { return };
         let others = self.others_beside(key, min);
         self.gang_mut(key).most = Some(u32::try_from(all).unwrap_or(u32::MAX).saturating_sub(others));
-    }
-
-    /// Whether a gang has as many members as its controller was asked for: whoever else waits is about to be removed.
-    pub(super) fn has_enough(&self, key: &GangKey, placed: usize) -> bool {
-        let asked = job(key).and_then(|job| self.sizes.get(&job).copied());
-        let all =
-            asked.zip(self.elastic(key)).map(|(asked, elastic)| asked + self.others_beside(key, elastic.min));
-        all.is_some_and(|all| placed >= all as usize)
     }
 
     /// It has as many as it is to have, or will not.

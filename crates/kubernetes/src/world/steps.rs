@@ -270,6 +270,9 @@ impl World {
         gang.broken_since = None;
         gang.said = None;
         self.write_phase(&key);
+        if self.is_one_by_now(&key) {
+            self.take_in_again(now, &key);
+        }
         self.changed.insert(key);
     }
 
