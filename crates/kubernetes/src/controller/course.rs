@@ -247,7 +247,8 @@ impl Of<'_> {
     }
 
     fn ended(&self, phase: Phase, reason: &str, message: &str) -> Course {
-        let status = status::ended(self.job, self.spec, (phase, reason, message), self.now);
+        let members: Vec<&Member> = self.current().collect();
+        let status = status::ended(self.job, self.spec, &members, (phase, reason, message), self.now);
         Course { status, ..Course::default() }
     }
 

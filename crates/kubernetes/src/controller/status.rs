@@ -54,14 +54,16 @@ pub(super) fn restarting(
     status
 }
 
-/// The end of a job, with the phase it ends in, the reason and why.
+/// The end of a job, with its last members, the phase it ends in, the reason and why.
 pub(super) fn ended(
     job: &TrainingJob,
     spec: &TrainingJobSpec,
+    members: &[&Member],
     (phase, reason, why): (Phase, &str, &str),
     now: Instant,
 ) -> TrainingJobStatus {
     let mut status = begin(job, phase, why);
+    status.count(spec, members);
     status.roles.iter_mut().for_each(|role| role.running = 0);
     status.members = format!("0/{}", status.size(spec));
     status.completion_time = Some(text(now));

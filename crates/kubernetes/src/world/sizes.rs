@@ -52,8 +52,10 @@ impl World {
     /// Lets the role that may have more members have them, where these pods are all of a gang, or all that run.
     pub(super) fn stretch(&self, key: &GangKey, roles: &mut [Role], pods: &[Vec<Uid>]) -> bool {
         let gang = &self.gangs[key];
-        let running = gang.pods.iter().filter(|uid| self.pods[*uid].is_placed()).count();
-        let all_of_it = [gang.pods.len(), running].contains(&pods.iter().map(Vec::len).sum());
+        let left_out = || gang.pods.iter().filter(|uid| !pods.iter().flatten().any(|one| one == *uid));
+        let runs = |uid: &Uid| self.pods[uid].is_placed();
+        let all_of_it =
+            left_out().next().is_none() || pods.iter().flatten().all(runs) && !left_out().any(runs);
         let Some(elastic) = self.elastic(key).filter(|_| all_of_it) else { return false };
         let is_of_it = |uid: &&Uid| label(&self.pods[*uid].pod, ROLE_LABEL) == Some(&elastic.role);
         let counts: Vec<usize> = pods.iter().map(|uids| uids.iter().filter(is_of_it).count()).collect();
