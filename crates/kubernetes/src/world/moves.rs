@@ -100,6 +100,14 @@ impl World {
         self.had_at_most(&key, came);
     }
 
+    /// Those who were to join did not come: it goes on as it is.
+    fn go_on_without(&mut self, now: Instant, job: JobId) {
+        let key = self.crews[&job].gang.clone();
+        self.came_at_most(job);
+        self.call_off(now, job, "the members that there is room for did not come");
+        self.take_in_again(now, &key);
+    }
+
     /// How many pods a place takes. Cores may be a part of it, which are no pods.
     fn pods_for(&self, job: JobId, to: &Assignment) -> usize {
         let crew = &self.crews[&job];
@@ -159,11 +167,7 @@ impl World {
                     self.dissolve(now, job);
                 }
                 Phase::Away { .. } => self.gather(now, job),
-                Phase::Awaiting { until } if until <= now => {
-                    self.came_at_most(job);
-                    self.call_off(now, job, "the members that there is room for did not come");
-                    self.take_in_again(now, &self.crews[&job].gang.clone());
-                }
+                Phase::Awaiting { until } if until <= now => self.go_on_without(now, job),
                 Phase::Awaiting { .. } => self.join(now, job),
                 Phase::ThinningOut(departure) if !self.departures.contains_key(&departure) => {
                     self.has_thinned_out(now, job);
