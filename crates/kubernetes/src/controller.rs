@@ -23,7 +23,7 @@ use metronome_core::units::{Duration, Instant};
 use crate::deed::{Deed, Kind, NewObject, ObjectRef, Outcome, Ticket};
 use crate::objects::{Member, TrainingJob, TrainingJobStatus};
 use crate::watch::{Change, Delta};
-use crate::world::Foresight;
+use crate::world::{Foresight, Sizes};
 
 use course::{Course, Look, Place};
 
@@ -51,6 +51,8 @@ pub struct Controller {
     /// Jobs that are to be looked at again at some time, whatever happens.
     alarms: BTreeSet<(Instant, JobKey)>,
     foresight: Foresight,
+    /// For how many members there is room, where a job is to have another number than it has.
+    sizes: Sizes,
     errands: BTreeMap<Ticket, Errand>,
     next_ticket: u64,
     deeds: Vec<Deed>,
@@ -103,6 +105,7 @@ impl Controller {
             changed: BTreeSet::new(),
             alarms: BTreeSet::new(),
             foresight: Foresight::new(),
+            sizes: Sizes::new(),
             errands: BTreeMap::new(),
             next_ticket: 1,
             deeds: Vec::new(),
@@ -200,6 +203,16 @@ impl Controller {
         self.changed.extend(news.map(|(key, _)| key).chain(gone).cloned());
     }
 
+    /// For how many members of jobs that may have more there is room, all at once.
+    pub fn resize(&mut self, sizes: &Sizes) {
+        if *sizes == self.sizes {
+            return;
+        }
+        let before = std::mem::replace(&mut self.sizes, sizes.clone());
+        let news = self.sizes.iter().filter(|(key, members)| before.get(*key) != Some(members));
+        self.changed.extend(news.map(|(key, _)| key.clone()));
+    }
+
     /// Looks at every job of which something has changed, or for which it is time, and says what is to be done.
     pub fn turn(&mut self, now: Instant) -> Vec<Deed> {
         while let Some((_, key)) = self.alarms.first().filter(|(at, _)| *at <= now).cloned() {
@@ -222,9 +235,14 @@ impl Controller {
         let nobody = BTreeMap::new();
         let members = self.members.get(key).unwrap_or(&nobody);
         let refusal = known.refused.as_ref().map(|refused| refused.why.as_str());
-        let known_of = Look { job: &known.job, members, asked: &known.asked, refusal, now };
+        let room_for = self.sizes.get(key).copied();
+        let known_of = Look { job: &known.job, members, asked: &known.asked, refusal, room_for, now };
         let course = course::course(&known_of, self.foresight.get(key));
         let Course { status, make, remove, removes_itself, wake } = course;
+        if make.is_empty() && known.refused.is_some() {
+            // Nothing is missing any more.
+            return self.was_taken(key.clone());
+        }
         let paused_until = known.refused.as_ref().map(|refused| refused.until).filter(|until| now < *until);
         // What was refused is tried with one pod before the others are asked for again.
         let most = if known.refused.is_some() { 1 } else { make.len() };

@@ -20,7 +20,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
 pub use fields::Complaint;
-pub use group::{Group, GroupKind};
+pub use group::{Elastic, Group, GroupKind};
 pub use member::{Member, MemberCondition, MemberSpec, MemberStatus, Terminated};
 pub use meta::Seconds;
 pub use node::{Node, NodeCondition, NodeSpec, NodeStatus};
@@ -42,8 +42,8 @@ pub use storage::{
 pub use training::{
     ATTEMPT, Amounts as MemberAmounts, CheckpointSpec, Condition, CoresSpec, DeadlineBinding, DeadlineSpec,
     FailureAction, FailureRule, INDEX_LABEL, JOB_LABEL, LastFailure, OnMiss, Phase, Port, ProgressSource,
-    ProgressSpec, ROLE_LABEL, Rendezvous, Restart, RoleOf, RoleSpec, RoleStatus, Span, TargetSpec, Template,
-    TopologySpec, TrafficSpec, TrainingJob, TrainingJobObject, TrainingJobSpec, TrainingJobStatus,
+    ProgressSpec, ROLE_LABEL, Rendezvous, Restart, RoleOf, RoleSpec, RoleStatus, SIZE, Span, TargetSpec,
+    Template, TopologySpec, TrafficSpec, TrainingJob, TrainingJobObject, TrainingJobSpec, TrainingJobStatus,
     USUAL_SCHEDULER, WorkSpec, is_chief, is_server, training_job_definition,
 };
 

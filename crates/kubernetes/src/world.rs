@@ -13,6 +13,7 @@ mod departures;
 mod foreseen;
 mod foretell;
 mod gangs;
+mod joins;
 mod mishaps;
 mod moves;
 mod muster;
@@ -23,6 +24,7 @@ mod rebuild;
 mod reports;
 mod resize;
 mod roster;
+mod sizes;
 mod stalled;
 mod steps;
 #[cfg(test)]
@@ -66,6 +68,7 @@ use weights::Weighed;
 pub use foreseen::{Foreseen, Foresight};
 pub use observe::Comparison;
 pub use rebuild::Initial;
+pub use sizes::Sizes;
 
 /// What a world is told once.
 #[derive(Clone, Debug)]
@@ -141,6 +144,7 @@ pub struct World {
     awaited: BTreeMap<Uid, Awaited>,
     /// Jobs that are on their way to another place.
     moves: BTreeMap<JobId, Move>,
+    sizes: Sizes,
     /// Pods that leave so that others come in their place, by where that is recorded.
     departures: BTreeMap<IntentName, Departure>,
     /// What pods were asked to say of their weight.
@@ -194,6 +198,7 @@ impl World {
             avoided: BTreeSet::new(),
             awaited: BTreeMap::new(),
             moves: BTreeMap::new(),
+            sizes: Sizes::new(),
             departures: BTreeMap::new(),
             weighed: BTreeMap::new(),
             next_ticket: 1,
@@ -225,7 +230,7 @@ impl World {
             Change::Attachment(delta) => self.attachments_changed(now, delta),
             Change::Budget(delta) => self.budgets_changed(now, delta),
             Change::Job(delta) => self.jobs_changed(delta),
-            Change::Group(kind, delta) => self.groups_changed(kind, delta),
+            Change::Group(kind, delta) => self.groups_changed(now, kind, delta),
             Change::Queue(kind, delta) => self.queues_changed(now, kind, delta),
             Change::TrainJob(delta) => self.train_jobs_changed(now, delta),
             Change::Intent(delta) => self.intents_changed(now, delta),
@@ -257,6 +262,7 @@ impl World {
             if self.stirred || self.next_sweep_at_rest <= now {
                 self.next_sweep_at_rest = now + SWEEP_AT_REST_EVERY;
                 self.forget_what_is_left_over(now);
+                self.make_do_with_fewer(now);
                 self.complain_of_queues();
                 let said = self.say_what_waits(now);
                 self.say_who_is_in_time(now);

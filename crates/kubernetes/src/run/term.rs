@@ -149,6 +149,7 @@ impl Term<'_> {
         }
         self.metrics.cycle_seconds.observe(began.elapsed().as_secs_f64());
         if let Some(controller) = desk.controller.as_mut().filter(|_| desk.world.binds()) {
+            controller.resize(desk.world.sizes());
             for deed in controller.turn(now()) {
                 let _ = desk.making.deeds.send(deed);
             }
