@@ -62,11 +62,21 @@ pub struct Controller {
 struct Known {
     job: TrainingJob,
     /// What was asked for and has not been seen yet, by the name of the object, and since when.
-    asked: BTreeMap<Arc<str>, Instant>,
+    asked: BTreeMap<Arc<str>, Asked>,
     written: Option<(TrainingJobStatus, Instant)>,
+    /// The status that is being written: what comes meanwhile waits for that.
+    writing: Option<Ticket>,
     refused: Option<Refused>,
     /// What its pods share was made at this attempt.
     shared_at: Option<u32>,
+}
+
+/// Something that was asked for, when, and whether there was an answer: without one it is not asked for again, however
+/// slow the API server is.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    at: Instant,
+    is_answered: bool,
 }
 
 /// The API server did not take what was to be made.
@@ -79,6 +89,7 @@ struct Refused {
 
 #[derive(Clone, Debug)]
 enum Errand {
+    Write { job: JobKey },
     Make { job: JobKey, name: Arc<str>, what: Made },
     Remove { job: JobKey, name: Arc<str> },
 }
@@ -92,7 +103,16 @@ enum Made {
 
 impl Known {
     fn new(job: TrainingJob) -> Self {
-        Self { job, asked: BTreeMap::new(), written: None, refused: None, shared_at: None }
+        Self { job, asked: BTreeMap::new(), written: None, writing: None, refused: None, shared_at: None }
+    }
+
+    fn ask(&mut self, now: Instant, name: &Arc<str>) {
+        self.asked.insert(name.clone(), Asked { at: now, is_answered: false });
+    }
+
+    /// Whether something that was asked for may yet be seen.
+    fn awaits(&self, now: Instant, name: &Arc<str>) -> bool {
+        self.asked.get(name).is_some_and(|asked| !asked.is_answered || now < asked.at + ASK_AGAIN)
     }
 }
 
@@ -268,7 +288,7 @@ impl Controller {
     /// Writes what has become of a job, where that is not what its object says.
     fn write(&mut self, now: Instant, key: &JobKey, status: TrainingJobStatus) {
         let Some(known) = self.jobs.get_mut(key) else { return };
-        if status == known.job.status {
+        if status == known.job.status || known.writing.is_some() {
             return;
         }
         let wait = match &known.written {
@@ -285,8 +305,22 @@ impl Controller {
         let object = known.job.reference.clone();
         let patch = status::patch(&status);
         known.written = Some((status, now));
+        let ticket = self.do_it(Kind::Status { object, status: patch });
+        self.errands.insert(ticket, Errand::Write { job: key.clone() });
+        self.jobs.get_mut(key).expect("it was just there").writing = Some(ticket);
+    }
+
+    /// What has changed meanwhile is written next, and what was written is to be seen from now on.
+    fn was_written(&mut self, now: Instant, ticket: Ticket, key: JobKey) {
+        let Some(known) = self.jobs.get_mut(&key).filter(|known| known.writing == Some(ticket)) else {
+            return;
+        };
+        known.writing = None;
+        if let Some((_, at)) = &mut known.written {
+            *at = now;
+        }
         self.alarms.insert((now + ASK_AGAIN, key.clone()));
-        self.do_it(Kind::Status { object, status: patch });
+        self.changed.insert(key);
     }
 
     fn make_what_is_shared(&mut self, now: Instant, key: &JobKey) {
@@ -304,17 +338,16 @@ impl Controller {
 
     fn make_pod(&mut self, now: Instant, key: &JobKey, place: &Place) {
         let known = &self.jobs[key];
-        if known.asked.get(&place.name).is_some_and(|at| now < *at + ASK_AGAIN) {
+        if known.awaits(now, &place.name) {
             return;
         }
         let object = pods::pod(&known.job, place, &self.scheduler);
         self.make(now, key, object, Made::Pod);
-        self.alarms.insert((now + ASK_AGAIN, key.clone()));
     }
 
     fn make(&mut self, now: Instant, key: &JobKey, object: NewObject, what: Made) {
         let name = object.name.clone();
-        self.jobs.get_mut(key).expect("only for jobs that are there").asked.insert(name.clone(), now);
+        self.jobs.get_mut(key).expect("only for jobs that are there").ask(now, &name);
         let ticket = self.do_it(Kind::Make(object));
         self.errands.insert(ticket, Errand::Make { job: key.clone(), name, what });
     }
@@ -322,11 +355,10 @@ impl Controller {
     fn remove(&mut self, now: Instant, key: &JobKey, object: ObjectRef) {
         let known = self.jobs.get_mut(key).expect("only for jobs that are there");
         let name = object.name.clone();
-        if known.asked.get(&name).is_some_and(|at| now < *at + ASK_AGAIN) {
+        if known.awaits(now, &name) {
             return;
         }
-        known.asked.insert(name.clone(), now);
-        self.alarms.insert((now + ASK_AGAIN, key.clone()));
+        known.ask(now, &name);
         let ticket = self.do_it(Kind::Remove { object });
         self.errands.insert(ticket, Errand::Remove { job: key.clone(), name });
     }
@@ -334,7 +366,9 @@ impl Controller {
     /// Folds what became of a deed into what is known.
     pub fn heard(&mut self, now: Instant, outcome: &Outcome) {
         let Some(errand) = self.errands.remove(&outcome.ticket()) else { return };
+        self.was_answered(now, &errand);
         match (errand, outcome) {
+            (Errand::Write { job }, _) => self.was_written(now, outcome.ticket(), job),
             (Errand::Make { job, what: Made::Pod, .. }, Outcome::Made { .. }) => self.was_taken(job),
             (Errand::Make { job, name, what }, Outcome::NotMade { refusal, .. }) => {
                 self.was_refused(now, &job, (&name, what), refusal);
@@ -343,6 +377,16 @@ impl Controller {
                 self.ask_again(&job, &name);
             }
             _ => {}
+        }
+    }
+
+    /// What was done is to be seen from now on, or is asked for again.
+    fn was_answered(&mut self, now: Instant, errand: &Errand) {
+        let (Errand::Make { job, name, .. } | Errand::Remove { job, name }) = errand else { return };
+        let asked = self.jobs.get_mut(job).and_then(|known| known.asked.get_mut(name));
+        if let Some(asked) = asked {
+            *asked = Asked { at: now, is_answered: true };
+            self.alarms.insert((now + ASK_AGAIN, job.clone()));
         }
     }
 
