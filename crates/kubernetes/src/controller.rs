@@ -34,7 +34,7 @@ type JobKey = (Arc<str>, Arc<str>);
 const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Numbers alone are written at most this often.
-const NUMBERS_EVERY: Duration = Duration::from_secs(2);
+const NUMBERS_EVERY: Duration = Duration::from_secs(5);
 
 /// How long what the API server refused is left alone, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
