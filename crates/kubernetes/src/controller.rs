@@ -23,7 +23,7 @@ use metronome_core::units::{Duration, Instant};
 use crate::deed::{Deed, Kind, NewObject, ObjectRef, Outcome, Ticket};
 use crate::objects::{Member, TrainingJob, TrainingJobStatus};
 use crate::watch::{Change, Delta};
-use crate::world::Foresight;
+use crate::world::{Foresight, Interleaved};
 
 use course::{Course, Look, Place};
 
@@ -51,6 +51,7 @@ pub struct Controller {
     /// Jobs that are to be looked at again at some time, whatever happens.
     alarms: BTreeSet<(Instant, JobKey)>,
     foresight: Foresight,
+    on_links: Interleaved,
     errands: BTreeMap<Ticket, Errand>,
     next_ticket: u64,
     deeds: Vec<Deed>,
@@ -96,6 +97,7 @@ impl Controller {
             changed: BTreeSet::new(),
             alarms: BTreeSet::new(),
             foresight: Foresight::new(),
+            on_links: Interleaved::new(),
             errands: BTreeMap::new(),
             next_ticket: 1,
             deeds: Vec::new(),
@@ -193,6 +195,14 @@ impl Controller {
         self.changed.extend(news.map(|(key, _)| key).chain(gone).cloned());
     }
 
+    /// How jobs stand among each other on links, all at once.
+    pub fn interleave(&mut self, on_links: Interleaved) {
+        let before = std::mem::replace(&mut self.on_links, on_links);
+        let news = self.on_links.iter().filter(|(key, stands)| before.get(*key) != Some(stands));
+        let gone = before.keys().filter(|key| !self.on_links.contains_key(*key));
+        self.changed.extend(news.map(|(key, _)| key).chain(gone).cloned());
+    }
+
     /// Looks at every job of which something has changed, or for which it is time, and says what is to be done.
     pub fn turn(&mut self, now: Instant) -> Vec<Deed> {
         while let Some((_, key)) = self.alarms.first().filter(|(at, _)| *at <= now).cloned() {
@@ -218,7 +228,8 @@ impl Controller {
         let refusal = refused.map(|refused| refused.why.as_str());
         let known_of = Look { job: &known.job, members, asked: &known.asked, refusal, now };
         let course = course::course(&known_of, self.foresight.get(key));
-        let Course { status, make, remove, removes_itself, wake } = course;
+        let Course { mut status, make, remove, removes_itself, wake } = course;
+        status.interleave(self.on_links.get(key), now);
         let paused_until = refused.map(|refused| refused.until);
         self.write(now, key, status);
         if removes_itself {

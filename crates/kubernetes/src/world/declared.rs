@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use metronome_core::id::JobId;
 use metronome_core::units::{Duration, Instant};
 
 use super::World;
@@ -17,9 +18,9 @@ use crate::watch::{Delta, Recorded};
 const LEFT_OVER_AFTER: Duration = Duration::from_secs(3);
 
 impl World {
-    pub(super) fn groups_changed(&mut self, kind: GroupKind, delta: Delta<Group>) {
+    pub(super) fn groups_changed(&mut self, now: Instant, kind: GroupKind, delta: Delta<Group>) {
         match delta {
-            Delta::Applied(group) => self.group_applied(group),
+            Delta::Applied(group) => self.group_applied(now, group),
             Delta::Deleted(group) => self.group_gone(&key_of(&group)),
             Delta::Reset(groups) => {
                 let there: BTreeSet<GangKey> = groups.iter().map(key_of).collect();
@@ -29,18 +30,20 @@ impl World {
                 let gone: Vec<GangKey> =
                     known.map(|(key, _)| key.clone()).filter(|key| !there.contains(key)).collect();
                 gone.iter().for_each(|key| self.group_gone(key));
-                groups.into_iter().for_each(|group| self.group_applied(group));
+                groups.into_iter().for_each(|group| self.group_applied(now, group));
             }
         }
     }
 
-    fn group_applied(&mut self, group: Group) {
+    fn group_applied(&mut self, now: Instant, group: Group) {
         let key = key_of(&group);
         let gang = self.gang_mut(&key);
         let same = gang.declared.as_ref().is_some_and(|before| is_same(before, &group));
         gang.declared = Some(group);
         if !same {
+            let jobs: Vec<JobId> = gang.jobs.iter().copied().collect();
             self.describe_anew(&key);
+            jobs.into_iter().for_each(|job| self.learn_what_it_sends(now, job));
         }
         self.write_phase(&key);
     }

@@ -5,6 +5,7 @@ mod mishaps;
 mod moves;
 mod queues;
 mod reports;
+mod turns;
 mod weights;
 
 use serde_json::{Value, json};
