@@ -23,7 +23,7 @@ use metronome_core::units::{Duration, Instant};
 use crate::deed::{Deed, Kind, NewObject, ObjectRef, Outcome, Ticket};
 use crate::objects::{Member, TrainingJob, TrainingJobStatus};
 use crate::watch::{Change, Delta};
-use crate::world::{Foresight, Sizes};
+use crate::world::{Foresight, Interleaved, Sizes};
 
 use course::{Course, Look, Place};
 
@@ -53,6 +53,7 @@ pub struct Controller {
     foresight: Foresight,
     /// For how many members there is room, where a job is to have another number than it has.
     sizes: Sizes,
+    on_links: Interleaved,
     errands: BTreeMap<Ticket, Errand>,
     next_ticket: u64,
     deeds: Vec<Deed>,
@@ -99,6 +100,7 @@ impl Controller {
             alarms: BTreeSet::new(),
             foresight: Foresight::new(),
             sizes: Sizes::new(),
+            on_links: Interleaved::new(),
             errands: BTreeMap::new(),
             next_ticket: 1,
             deeds: Vec::new(),
@@ -206,6 +208,14 @@ impl Controller {
         self.changed.extend(news.map(|(key, _)| key.clone()));
     }
 
+    /// How jobs stand among each other on links, all at once.
+    pub fn interleave(&mut self, on_links: Interleaved) {
+        let before = std::mem::replace(&mut self.on_links, on_links);
+        let news = self.on_links.iter().filter(|(key, stands)| before.get(*key) != Some(stands));
+        let gone = before.keys().filter(|key| !self.on_links.contains_key(*key));
+        self.changed.extend(news.map(|(key, _)| key).chain(gone).cloned());
+    }
+
     /// Looks at every job of which something has changed, or for which it is time, and says what is to be done.
     pub fn turn(&mut self, now: Instant) -> Vec<Deed> {
         while let Some((_, key)) = self.alarms.first().filter(|(at, _)| *at <= now).cloned() {
@@ -232,7 +242,8 @@ impl Controller {
         let room_for = self.sizes.get(key).copied();
         let known_of = Look { job: &known.job, members, asked: &known.asked, refusal, room_for, now };
         let course = course::course(&known_of, self.foresight.get(key));
-        let Course { status, make, remove, removes_itself, wake } = course;
+        let Course { mut status, make, remove, removes_itself, wake } = course;
+        status.interleave(self.on_links.get(key), now);
         let paused_until = refused.map(|refused| refused.until);
         self.write(now, key, status);
         if removes_itself {

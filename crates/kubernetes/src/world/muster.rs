@@ -335,7 +335,7 @@ impl World {
             work,
             deadline,
             scaling: None,
-            topology: Topology::Anywhere,
+            topology: self.topology(key, first)?,
             teams: None,
             capabilities: Capabilities {
                 evict: true,
@@ -346,7 +346,7 @@ impl World {
                 ..Capabilities::START_ONLY
             },
             checkpointing: consent.saving.map(Saving::costs),
-            profile: None,
+            profile: self.profile(key, &pods),
             start_retries: u32::MAX,
             suspended: false,
             budgets: self.budgets.of(&pods),

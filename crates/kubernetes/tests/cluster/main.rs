@@ -12,3 +12,4 @@ mod scheduler;
 mod singles;
 mod training;
 mod trouble;
+mod turns;
