@@ -80,8 +80,15 @@ struct Refused {
 
 #[derive(Clone, Debug)]
 enum Errand {
-    Make { job: JobKey, name: Arc<str> },
+    Make { job: JobKey, name: Arc<str>, what: Made },
     Remove { job: JobKey, name: Arc<str> },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Made {
+    Pod,
+    /// What all pods of a job share.
+    Shared,
 }
 
 impl Known {
@@ -237,14 +244,19 @@ impl Controller {
         let Some(known) = self.jobs.get(key).filter(|known| !known.job.is_leaving()) else { return };
         let nobody = BTreeMap::new();
         let members = self.members.get(key).unwrap_or(&nobody);
-        let refused = known.refused.as_ref().filter(|refused| now < refused.until);
-        let refusal = refused.map(|refused| refused.why.as_str());
+        let refusal = known.refused.as_ref().map(|refused| refused.why.as_str());
         let room_for = self.sizes.get(key).copied();
         let known_of = Look { job: &known.job, members, asked: &known.asked, refusal, room_for, now };
         let course = course::course(&known_of, self.foresight.get(key));
         let Course { mut status, make, remove, removes_itself, wake } = course;
         status.interleave(self.on_links.get(key), now);
-        let paused_until = refused.map(|refused| refused.until);
+        if make.is_empty() && known.refused.is_some() {
+            // Nothing is missing any more.
+            return self.was_taken(key.clone());
+        }
+        let paused_until = known.refused.as_ref().map(|refused| refused.until).filter(|until| now < *until);
+        // What was refused is tried with one pod before the others are asked for again.
+        let most = if known.refused.is_some() { 1 } else { make.len() };
         self.write(now, key, status);
         if removes_itself {
             let object = self.jobs[key].job.reference.clone();
@@ -255,8 +267,8 @@ impl Controller {
         }
         if paused_until.is_none() && !make.is_empty() {
             self.make_what_is_shared(now, key);
-            for place in make {
-                self.make_pod(now, key, &place);
+            for place in make.iter().take(most) {
+                self.make_pod(now, key, place);
             }
         }
         for at in wake.into_iter().chain(paused_until) {
@@ -297,7 +309,7 @@ impl Controller {
         let objects = pods::shared(&known.job);
         self.jobs.get_mut(key).expect("it was just there").shared_at = Some(attempt);
         for object in objects {
-            self.make(now, key, object);
+            self.make(now, key, object, Made::Shared);
         }
     }
 
@@ -307,15 +319,15 @@ impl Controller {
             return;
         }
         let object = pods::pod(&known.job, place, &self.scheduler);
-        self.make(now, key, object);
+        self.make(now, key, object, Made::Pod);
         self.alarms.insert((now + ASK_AGAIN, key.clone()));
     }
 
-    fn make(&mut self, now: Instant, key: &JobKey, object: NewObject) {
+    fn make(&mut self, now: Instant, key: &JobKey, object: NewObject, what: Made) {
         let name = object.name.clone();
         self.jobs.get_mut(key).expect("only for jobs that are there").asked.insert(name.clone(), now);
         let ticket = self.do_it(Kind::Make(object));
-        self.errands.insert(ticket, Errand::Make { job: key.clone(), name });
+        self.errands.insert(ticket, Errand::Make { job: key.clone(), name, what });
     }
 
     fn remove(&mut self, now: Instant, key: &JobKey, object: ObjectRef) {
@@ -334,25 +346,30 @@ impl Controller {
     pub fn heard(&mut self, now: Instant, outcome: &Outcome) {
         let Some(errand) = self.errands.remove(&outcome.ticket()) else { return };
         match (errand, outcome) {
-            (Errand::Make { job, .. }, Outcome::Made { .. }) => {
-                if let Some(known) = self.jobs.get_mut(&job) {
-                    known.refused = None;
-                }
+            (Errand::Make { job, what: Made::Pod, .. }, Outcome::Made { .. }) => self.was_taken(job),
+            (Errand::Make { job, name, what }, Outcome::NotMade { refusal, .. }) => {
+                self.was_refused(now, &job, (&name, what), refusal);
             }
-            (Errand::Make { job, name }, Outcome::NotMade { refusal, .. }) => {
-                self.was_refused(now, &job, &name, refusal);
-            }
-            (Errand::Make { job, name } | Errand::Remove { job, name }, Outcome::GivenUp { .. }) => {
+            (Errand::Make { job, name, .. } | Errand::Remove { job, name }, Outcome::GivenUp { .. }) => {
                 self.ask_again(&job, &name);
             }
             _ => {}
         }
     }
 
-    fn was_refused(&mut self, now: Instant, key: &JobKey, name: &Arc<str>, why: &str) {
+    /// Whoever was refused before is no longer, and the others are asked for.
+    fn was_taken(&mut self, key: JobKey) {
+        if self.jobs.get_mut(&key).is_some_and(|known| known.refused.take().is_some()) {
+            self.changed.insert(key);
+        }
+    }
+
+    fn was_refused(&mut self, now: Instant, key: &JobKey, (name, what): (&Arc<str>, Made), why: &str) {
         let Some(known) = self.jobs.get_mut(key) else { return };
         known.asked.remove(name);
-        known.shared_at = None;
+        if what == Made::Shared {
+            known.shared_at = None;
+        }
         // Members of a job are refused together, for one reason: they count as one.
         let is_new = known.refused.as_ref().is_none_or(|refused| refused.until <= now);
         if is_new {

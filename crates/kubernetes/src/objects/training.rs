@@ -45,6 +45,8 @@ pub const USUAL_SCHEDULER: &str = "metronome";
 pub struct TrainingJob {
     pub reference: ObjectRef,
     pub metadata: ObjectMeta,
+    /// Whom it names, also where the rest cannot be understood: somebody has to say so.
+    scheduler: Option<String>,
     pub spec: Result<Arc<TrainingJobSpec>, String>,
     pub status: TrainingJobStatus,
 }
@@ -58,6 +60,7 @@ impl TrainingJob {
         Self {
             reference: reference(api, metadata),
             metadata: kept(metadata),
+            scheduler: part("spec")["schedulerName"].as_str().map(str::to_owned),
             spec: spec.and_then(|spec| spec.checked().map(Arc::new)),
             // What we wrote ourselves, and if somebody else did, we write it anew.
             status: serde_json::from_value(part("status")).unwrap_or_default(),
@@ -80,8 +83,7 @@ impl TrainingJob {
 
     /// Whether its pods are made and scheduled by one of this name.
     pub fn is_of(&self, scheduler: &str) -> bool {
-        let named = self.spec.as_ref().ok().and_then(|spec| spec.scheduler_name.as_deref());
-        named.unwrap_or(USUAL_SCHEDULER) == scheduler
+        self.scheduler.as_deref().unwrap_or(USUAL_SCHEDULER) == scheduler
     }
 }
 

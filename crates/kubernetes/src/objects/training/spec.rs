@@ -77,7 +77,11 @@ macro_rules! unchanged {
     validation = unchanged!("work"),
     validation = unchanged!("topology"),
     validation = unchanged!("checkpoint"),
+    validation = unchanged!("template"),
+    validation = unchanged!("traffic"),
+    validation = unchanged!("progress"),
     validation = unchanged!("rendezvous"),
+    validation = unchanged!("port"),
     validation = unchanged!("restart")
 )]
 #[serde(rename_all = "camelCase")]
@@ -154,7 +158,13 @@ pub struct TrainingJobSpec {
 #[x_kube(
     validation = Rule::new("!(has(self.members) && (has(self.minMembers) || has(self.maxMembers)))").message("say members, or minMembers and maxMembers, not both"),
     validation = Rule::new("has(self.minMembers) == has(self.maxMembers) && (!has(self.minMembers) || self.minMembers <= self.maxMembers)").message("minMembers and maxMembers go together, the least first"),
-    validation = Rule::new("!(has(self.template) && (has(self.resources) || has(self.image)))").message("say a template, or image and resources, not both")
+    validation = Rule::new("!(has(self.template) && (has(self.resources) || has(self.image)))").message("say a template, or image and resources, not both"),
+    validation = Rule::new("has(self.members) == has(oldSelf.members)").message("whether a role is elastic cannot be changed"),
+    validation = unchanged!("resources"),
+    validation = unchanged!("image"),
+    validation = unchanged!("command"),
+    validation = unchanged!("args"),
+    validation = unchanged!("template")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RoleSpec {
