@@ -5,6 +5,7 @@
 mod fabric;
 mod fields;
 mod group;
+mod hyper_node;
 mod member;
 mod meta;
 mod node;
@@ -26,6 +27,7 @@ pub use fabric::{
 };
 pub use fields::Complaint;
 pub use group::{Elastic, Group, GroupKind};
+pub use hyper_node::{HyperMember, HyperNode};
 pub use member::{Member, MemberCondition, MemberSpec, MemberStatus, Terminated};
 pub use meta::Seconds;
 pub use node::{Node, NodeCondition, NodeSpec, NodeStatus};

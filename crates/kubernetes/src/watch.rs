@@ -20,9 +20,9 @@ use tokio::task::JoinSet;
 
 use crate::metrics::Metrics;
 use crate::objects::{
-    Attachment, Budget, Claim, CsiDriver, CsiNode, Fabric, Group, GroupKind, JOB_LABEL, Job, Member,
-    Namespace, Node, PersistentVolume, Pod, Queue, QueueKind, StorageCapacity, StorageClass, TrainJob,
-    TrainingJob,
+    Attachment, Budget, Claim, CsiDriver, CsiNode, Fabric, Group, GroupKind, HyperNode, JOB_LABEL, Job,
+    Member, Namespace, Node, PersistentVolume, Pod, Queue, QueueKind, StorageCapacity, StorageClass,
+    TrainJob, TrainingJob,
 };
 use follow::{Outlet, follow};
 
@@ -58,6 +58,7 @@ pub enum Change {
     Group(GroupKind, Delta<Group>),
     Queue(QueueKind, Delta<Queue>),
     Fabric(Delta<Fabric>),
+    HyperNode(Delta<HyperNode>),
     TrainJob(Delta<TrainJob>),
     TrainingJob(Delta<TrainingJob>),
     /// A pod of a `TrainingJob`, also one that is over.

@@ -14,6 +14,7 @@ mod fabrics;
 mod foreseen;
 mod foretell;
 mod gangs;
+mod hyper_nodes;
 mod interleaved;
 mod joins;
 mod mishaps;
@@ -258,6 +259,7 @@ impl World {
             Change::Group(kind, delta) => self.groups_changed(now, kind, delta),
             Change::Queue(kind, delta) => self.queues_changed(now, kind, delta),
             Change::Fabric(delta) => self.fabrics_changed(delta),
+            Change::HyperNode(delta) => self.hyper_nodes_changed(now, delta),
             Change::TrainJob(delta) => self.train_jobs_changed(now, delta),
             Change::Intent(delta) => self.intents_changed(now, delta),
             Change::Policy(document) => self.policy_changed(now, document),

@@ -25,6 +25,7 @@ const fn right(
 const STORAGE: &str = "storage.k8s.io";
 const OURS: &str = "metronome.dev";
 const VOLCANO: &str = "scheduling.volcano.sh";
+const VOLCANO_TOPOLOGY: &str = "topology.volcano.sh";
 
 /// In every namespace, and of what belongs to none.
 pub const IN_THE_CLUSTER: &[Right] = &[
@@ -45,6 +46,7 @@ pub const IN_THE_CLUSTER: &[Right] = &[
     right("scheduling.x-k8s.io", "podgroups", READ, "Gangs declared by the groups of scheduler-plugins."),
     right(VOLCANO, "podgroups", READ, "Gangs declared by Volcano's groups."),
     right(VOLCANO, "queues", READ, "Queues declared by Volcano's objects."),
+    right(VOLCANO_TOPOLOGY, "hypernodes", READ, "Where nodes lie by Volcano's objects."),
     right(OURS, "queues", READ, "Queues, their weights, quotas and users."),
     right(OURS, "fabrics", READ, "Where nodes lie, and what the links between them carry."),
     right(OURS, "trainingjobs", READ, "Training jobs, whose pods and restarts are seen to."),

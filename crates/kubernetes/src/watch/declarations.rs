@@ -10,7 +10,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::follow::{Closed, Outlet, follow as follow_kind};
 use super::{Change, Delta, Settings, listed};
-use crate::objects::{Fabric, Group, GroupKind, Queue, QueueKind, TrainJob, TrainingJob};
+use crate::objects::{Fabric, Group, GroupKind, HyperNode, Queue, QueueKind, TrainJob, TrainingJob};
 
 /// What is declared, by an object of which API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,14 +19,16 @@ enum Declares {
     Queues(QueueKind),
     /// What links carry.
     Links,
+    /// Where nodes lie.
+    Places,
     /// How far somebody's training is.
     Progress,
 }
 
-use Declares::{Gangs, Links, Progress, Queues};
+use Declares::{Gangs, Links, Places, Progress, Queues};
 
 /// Where each kind may be found, the newest version first.
-const PLACES: [(Declares, &str, &str, &str); 11] = [
+const PLACES: [(Declares, &str, &str, &str); 12] = [
     (Gangs(GroupKind::Upstream), "scheduling.k8s.io/v1beta1", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Upstream), "scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Workload), "scheduling.k8s.io/v1alpha1", "Workload", "workloads"),
@@ -37,6 +39,7 @@ const PLACES: [(Declares, &str, &str, &str); 11] = [
     (Queues(QueueKind::Own), "metronome.dev/v1alpha1", "Queue", "queues"),
     (Queues(QueueKind::Volcano), "scheduling.volcano.sh/v1beta1", "Queue", "queues"),
     (Links, "metronome.dev/v1alpha1", "Fabric", "fabrics"),
+    (Places, "topology.volcano.sh/v1alpha1", "HyperNode", "hypernodes"),
     (Progress, "trainer.kubeflow.org/v1alpha1", "TrainJob", "trainjobs"),
 ];
 
@@ -160,6 +163,7 @@ impl Declares {
             Gangs(kind) => vec![Change::Group(kind, Delta::Reset(Vec::new()))],
             Queues(kind) => vec![Change::Queue(kind, Delta::Reset(Vec::new()))],
             Links => vec![Change::Fabric(Delta::Reset(Vec::new()))],
+            Places => vec![Change::HyperNode(Delta::Reset(Vec::new()))],
             Progress => vec![Change::TrainJob(Delta::Reset(Vec::new()))],
         }
     }
@@ -187,6 +191,11 @@ impl Declares {
                 let bad = count(&delta, |fabric| fabric.terrain.is_err());
                 (vec![Change::Fabric(delta)], bad)
             }
+            Places => {
+                let delta = delta.map(|object| HyperNode::read(&object));
+                let bad = count(&delta, |one| !one.is_clear);
+                (vec![Change::HyperNode(delta)], bad)
+            }
             Progress => (vec![Change::TrainJob(delta.map(|object| TrainJob::read(&object)))], 0),
         }
     }
@@ -202,6 +211,7 @@ impl Declares {
             Queues(QueueKind::Own) => "queues",
             Queues(QueueKind::Volcano) => "volcano_queues",
             Links => "fabrics",
+            Places => "hyper_nodes",
             Progress => "train_jobs",
         }
     }

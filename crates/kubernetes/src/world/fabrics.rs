@@ -1,5 +1,5 @@
 //! Where nodes lie, and what links carry: as the `Fabric` called `default` says; without it, as labels named on the command
-//! line do, and then nothing is known of links.
+//! line do, or Volcano's `HyperNode`s, and then nothing is known of links.
 //!
 //! An engine cannot be told of other levels while it lives. Where they change, everything is rebuilt from the API server, as
 //! by a new leader, which disturbs nobody. A fabric that makes no sense changes nothing.
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use metronome_core::cluster::Name;
 use metronome_core::units::{Duration, Instant};
 
+use super::hyper_nodes::HyperNodes;
 use super::words::time;
 use super::{Settings, World};
 use crate::deed::{Kind, ObjectRef};
@@ -28,6 +29,7 @@ pub(super) struct Fabrics {
     objects: BTreeMap<Name, Fabric>,
     /// What was last written to each, by its uid, and when.
     written: BTreeMap<Name, (FabricStatus, Instant)>,
+    pub(super) hyper_nodes: HyperNodes,
 }
 
 impl Fabrics {
@@ -35,8 +37,10 @@ impl Fabrics {
     pub(super) fn among(lists: &[Change]) -> Self {
         let mut fabrics = Self::default();
         for change in lists {
-            if let Change::Fabric(delta) = change {
-                fabrics.take_in(delta.clone());
+            match change {
+                Change::Fabric(delta) => fabrics.take_in(delta.clone()),
+                Change::HyperNode(delta) => fabrics.hyper_nodes.take_in(delta.clone()),
+                _ => {}
             }
         }
         fabrics
@@ -55,7 +59,11 @@ impl Fabrics {
 
     /// What counts as of now; `before`, where that makes no sense.
     pub(super) fn terrain(&self, settings: &Settings, before: Option<&Terrain>) -> Terrain {
-        let usual = || Terrain { labels: settings.levels.clone(), rates: Vec::new() };
+        let usual = || {
+            let named = &settings.levels;
+            let labels = if named.is_empty() { self.hyper_nodes.labels() } else { named.clone() };
+            Terrain { labels, rates: Vec::new() }
+        };
         match self.objects.get(IN_FORCE).map(|fabric| &fabric.terrain) {
             Some(Ok(terrain)) => terrain.clone(),
             Some(Err(_)) => before.cloned().unwrap_or_else(usual),

@@ -9,6 +9,7 @@ use kube::core::{ApiResource, DynamicObject};
 use metronome_kubernetes::objects::{
     FabricObject, TrainingJobObject, fabric_definition, training_job_definition,
 };
+use metronome_testcluster::binaries::{self, Program};
 use metronome_testcluster::control_plane::Shared;
 use metronome_testcluster::{ControlPlane, Corner, Options};
 use serde_json::{Value, json};
@@ -183,5 +184,50 @@ async fn turns_are_published_and_published_anew_on_drift() {
     let (status, message) = until_judged(&corner, "default", "Refused").await;
     assert!(status == "False" && message.contains("nothing could be sent"), "{message}");
     assert_eq!(turns(&corner).await.len(), 4, "what makes no sense changes nothing");
+    corner.judge();
+}
+
+/// By Volcano's own definition, from its module. Such objects belong to a whole cluster, too.
+async fn with_hyper_nodes() -> Option<&'static ControlPlane> {
+    static PLANE: Shared = Shared::new(Options::from_env);
+    let plane = PLANE.get().await?;
+    let folder = binaries::sources(Program::VolcanoScheduler).unwrap().join("config/crd/volcano/bases");
+    plane.apply_file(&folder.join("topology.volcano.sh_hypernodes.yaml")).await.unwrap();
+    Some(plane)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gang_stays_within_the_hyper_node_it_requires() {
+    let Some(plane) = with_hyper_nodes().await else { return };
+    let mut corner = Scheduled::not_yet(plane, "hyper", 4).await;
+    for (leaf, nodes) in [("leaf-0", [0, 1]), ("leaf-1", [2, 3])] {
+        let members = nodes.map(|at| {
+            json!({"type": "Node", "selector": {"exactMatch": {"name": format!("{}-{at}", corner.namespace)}}})
+        });
+        let leaf = json!({
+            "apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode",
+            "metadata": {"name": leaf}, "spec": {"tier": 1, "members": members},
+        });
+        plane.apply_yaml(&leaf.to_string()).await.unwrap();
+    }
+    corner.start().await;
+    // One leaf has no room for a gang of two whole nodes.
+    let mut stone = corner.pod("stone", 4);
+    stone["spec"]["nodeName"] = json!(format!("{}-1", corner.namespace));
+    let mut gang = corner.gang("g", 2, 4);
+    for pod in &mut gang {
+        pod["metadata"]["annotations"]["metronome.dev/topology"] = json!("required=tier-1");
+    }
+    corner.create([stone]).await;
+    corner.create(gang).await;
+    let seats = corner.until_bound(3).await;
+    let node = |at: u32| format!("{}-{at}", corner.namespace);
+    assert_eq!((&seats["g-0"], &seats["g-1"]), (&node(2), &node(3)), "{seats:?}");
+    let mut third = corner.gang("h", 2, 4);
+    for pod in &mut third {
+        pod["metadata"]["annotations"]["metronome.dev/topology"] = json!("required=tier-1");
+    }
+    corner.create(third).await;
+    corner.until_verdict("h-0", |reason, _| reason == "Unschedulable").await;
     corner.judge();
 }

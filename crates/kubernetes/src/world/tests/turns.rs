@@ -4,7 +4,7 @@ use kube::api::{ApiResource, DynamicObject};
 
 use super::moves::said;
 use super::*;
-use crate::objects::{Fabric, HOSTNAME};
+use crate::objects::{Fabric, HOSTNAME, HyperNode};
 
 const RACK: &str = "metronome.dev/rack";
 
@@ -301,4 +301,74 @@ fn a_fabric_that_changes_has_the_world_built_anew_and_nonsense_changes_nothing()
     assert!(!becomes(fabric()).0);
     world.apply(at(30), Change::Fabric(Delta::Deleted(fabric())));
     assert!(world.is_outdated());
+}
+
+fn hyper_node(name: &str, tier: u32, members: Value) -> HyperNode {
+    let object: DynamicObject = read(json!({
+        "apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode",
+        "metadata": {"name": name}, "spec": {"tier": tier, "members": members},
+    }));
+    HyperNode::read(&object)
+}
+
+fn exactly(kind: &str, name: &str) -> Value {
+    json!({"type": kind, "selector": {"exactMatch": {"name": name}}})
+}
+
+/// Two leaves under one spine: the first by the name of its node, the second by a label.
+fn hyper_nodes() -> Vec<HyperNode> {
+    let by_label = json!([{"type": "Node", "selector": {"labelMatch": {"matchLabels": {(RACK): "r2"}}}}]);
+    vec![
+        hyper_node("leaf-1", 1, json!([exactly("Node", "n1")])),
+        hyper_node("leaf-2", 1, by_label),
+        hyper_node("spine", 2, json!([exactly("HyperNode", "leaf-1"), exactly("HyperNode", "leaf-2")])),
+    ]
+}
+
+fn with_hyper_nodes(fabrics: Vec<Fabric>) -> World {
+    let lists = vec![
+        Change::Node(Delta::Reset(vec![racked("n1", "r1"), racked("n2", "r2"), node("n3", 8)])),
+        Change::Fabric(Delta::Reset(fabrics)),
+        Change::HyperNode(Delta::Reset(hyper_nodes())),
+    ];
+    World::rebuild(Settings::new("metronome"), START, Initial { lists })
+}
+
+fn domains(world: &World, node: &str) -> Vec<String> {
+    let cluster = &world.engine.state().cluster;
+    let node = cluster.node(cluster.find_node(node).expect("it is there"));
+    node.domains.iter().map(|domain| cluster.domain_name(*domain).to_owned()).collect()
+}
+
+#[test]
+fn tiers_of_hyper_nodes_are_levels_where_nobody_names_others() {
+    let mut world = with_hyper_nodes(Vec::new());
+    assert_eq!(world.terrain.labels, ["topology.volcano.sh/tier-2", "topology.volcano.sh/tier-1"]);
+    assert_eq!(domains(&world, "n1"), ["spine", "leaf-1"]);
+    assert_eq!(domains(&world, "n2"), ["spine", "leaf-2"]);
+    assert_eq!(domains(&world, "n3"), ["node/n3", "node/n3"], "in nobody's");
+    let grown = hyper_node("leaf-1", 1, json!([exactly("Node", "n1"), exactly("Node", "n3")]));
+    world.apply(at(1), Change::HyperNode(Delta::Applied(grown)));
+    assert_eq!(domains(&world, "n3"), ["spine", "leaf-1"]);
+    assert!(!world.is_outdated());
+    world.apply(at(2), Change::HyperNode(Delta::Applied(hyper_node("core", 3, json!([])))));
+    assert!(world.is_outdated(), "one more level");
+}
+
+#[test]
+fn a_fabric_may_say_what_the_links_of_tiers_carry() {
+    let tier = "topology.volcano.sh/tier-1";
+    let world = with_hyper_nodes(vec![fabric_called("default", &[(tier, "10Gbps"), (HOSTNAME, "100Gbps")])]);
+    assert_eq!(domains(&world, "n2"), ["leaf-2"]);
+    assert!(!world.engine.state().cluster.fabric.is_empty());
+}
+
+#[test]
+fn hyper_nodes_in_a_circle_or_by_patterns_harm_nobody() {
+    let pattern = json!([{"type": "Node", "selector": {"regexMatch": {"pattern": "n.*"}}}]);
+    assert!(!hyper_node("p", 1, pattern).is_clear);
+    let mut world = with_hyper_nodes(Vec::new());
+    let circle = hyper_node("leaf-1", 1, json!([exactly("Node", "n1"), exactly("HyperNode", "spine")]));
+    world.apply(at(1), Change::HyperNode(Delta::Applied(circle)));
+    assert_eq!(domains(&world, "n1"), ["spine", "leaf-1"]);
 }
