@@ -10,6 +10,7 @@ mod consent;
 mod crew;
 mod declared;
 mod departures;
+mod describe;
 mod fabrics;
 mod foreseen;
 mod foretell;
