@@ -18,7 +18,7 @@ enum What {
     Core,
     /// Simulation: events a second, whole traces
     Sim,
-    /// Schedulers side by side on a real API server, under an hour
+    /// Schedulers side by side on a real API server, some hours; one scenario under half an hour
     Cluster,
 }
 

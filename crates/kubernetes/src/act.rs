@@ -131,7 +131,8 @@ fn begin(
             under_way.spawn(async move { hands.forget(&intent, generation).await });
         }
         Kind::Status { object, status } => {
-            under_way.spawn(async move { hands.write_status(&object, &status).await });
+            let promise = promise();
+            under_way.spawn(async move { promise.keep(hands.write_status(&object, &status).await) });
         }
         Kind::Make(object) => {
             let promise = promise();

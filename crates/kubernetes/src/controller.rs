@@ -62,16 +62,35 @@ pub struct Controller {
 struct Known {
     job: TrainingJob,
     /// What was asked for and has not been seen yet, by the name of the object, and since when.
-    asked: BTreeMap<Arc<str>, Instant>,
+    asked: BTreeMap<Arc<str>, Asked>,
     written: Option<(TrainingJobStatus, Instant)>,
+    /// The status that is being written: what comes meanwhile waits for that.
+    writing: Option<Ticket>,
     refused: Option<Refused>,
     /// What its pods share was made at this attempt.
     shared_at: Option<u32>,
 }
 
+/// Something that was asked for, when, and whether there was an answer: without one it is not asked for again, however
+/// slow the API server is.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    at: Instant,
+    is_answered: bool,
+}
+
 impl Known {
     fn new(job: TrainingJob) -> Self {
-        Self { job, asked: BTreeMap::new(), written: None, refused: None, shared_at: None }
+        Self { job, asked: BTreeMap::new(), written: None, writing: None, refused: None, shared_at: None }
+    }
+
+    fn ask(&mut self, now: Instant, name: &Arc<str>) {
+        self.asked.insert(name.clone(), Asked { at: now, is_answered: false });
+    }
+
+    /// Whether something that was asked for may yet be seen.
+    fn awaits(&self, now: Instant, name: &Arc<str>) -> bool {
+        self.asked.get(name).is_some_and(|asked| !asked.is_answered || now < asked.at + ASK_AGAIN)
     }
 }
 
@@ -257,7 +276,7 @@ impl Controller {
     /// Writes what has become of a job, where that is not what its object says.
     fn write(&mut self, now: Instant, key: &JobKey, status: TrainingJobStatus) {
         let Some(known) = self.jobs.get_mut(key) else { return };
-        if status == known.job.status {
+        if status == known.job.status || known.writing.is_some() {
             return;
         }
         let wait = match &known.written {
@@ -274,8 +293,22 @@ impl Controller {
         let object = known.job.reference.clone();
         let patch = status::patch(&status);
         known.written = Some((status, now));
+        let ticket = self.do_it(Kind::Status { object, status: patch });
+        self.errands.insert(ticket, Errand::Write { job: key.clone() });
+        self.jobs.get_mut(key).expect("it was just there").writing = Some(ticket);
+    }
+
+    /// What has changed meanwhile is written next, and what was written is to be seen from now on.
+    fn was_written(&mut self, now: Instant, ticket: Ticket, key: JobKey) {
+        let Some(known) = self.jobs.get_mut(&key).filter(|known| known.writing == Some(ticket)) else {
+            return;
+        };
+        known.writing = None;
+        if let Some((_, at)) = &mut known.written {
+            *at = now;
+        }
         self.alarms.insert((now + ASK_AGAIN, key.clone()));
-        self.do_it(Kind::Status { object, status: patch });
+        self.changed.insert(key);
     }
 
     fn do_it(&mut self, kind: Kind) -> Ticket {

@@ -235,6 +235,10 @@ pub enum Outcome {
         ticket: Ticket,
         refusal: String,
     },
+    /// What was to be written back is, or cannot be.
+    Written {
+        ticket: Ticket,
+    },
     /// Nothing was done, and nothing more is tried: the lead is lost, or the API server cannot be reached.
     GivenUp {
         ticket: Ticket,
@@ -255,6 +259,7 @@ impl Outcome {
             | Self::NotResized { ticket, .. }
             | Self::Made { ticket }
             | Self::NotMade { ticket, .. }
+            | Self::Written { ticket }
             | Self::GivenUp { ticket, .. } => *ticket,
         }
     }

@@ -17,6 +17,7 @@ pub(super) enum Result {
     NotResized(String),
     Made,
     NotMade(String),
+    Written,
     GivenUp(String),
 }
 
@@ -62,6 +63,7 @@ impl Result {
             Self::NotResized(refusal) => Outcome::NotResized { ticket, refusal },
             Self::Made => Outcome::Made { ticket },
             Self::NotMade(refusal) => Outcome::NotMade { ticket, refusal },
+            Self::Written => Outcome::Written { ticket },
             Self::GivenUp(why) => Outcome::GivenUp { ticket, why },
         }
     }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::hands::{Hands, Stop};
+use super::promise::Result as Became;
 use crate::deed::ObjectRef;
 use crate::request::{Answer, Call, Verb};
 
@@ -21,10 +22,11 @@ struct Identity<'a> {
 
 impl Hands {
     /// Best effort: a status that could not be written is written with the next.
-    pub(super) async fn write_status(&self, object: &ObjectRef, status: &Value) {
+    pub(super) async fn write_status(&self, object: &ObjectRef, status: &Value) -> Became {
         if let Err(stop) = self.patch_status(object, status).await {
             tracing::debug!(name = %object.name, ?stop, "a status was not written");
         }
+        Became::Written
     }
 
     /// Not every kind keeps its status apart: that of Volcano's groups is part of the object.

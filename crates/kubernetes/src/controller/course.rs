@@ -8,8 +8,8 @@ use metronome_core::units::{Duration, Instant};
 
 use super::failure::{Whose, blame};
 use super::places::Place;
-use super::reference;
 use super::status::{self, Standing, instant, text};
+use super::{Asked, reference};
 use crate::deed::ObjectRef;
 use crate::objects::{
     LastFailure, Member, OnMiss, Phase, Restart, RoleOf, TrainingJob, TrainingJobSpec, TrainingJobStatus,
@@ -39,7 +39,7 @@ pub(super) struct Look<'a> {
     /// All pods with the job's label, whoever made them.
     pub(super) members: &'a BTreeMap<Arc<str>, Member>,
     /// What was made or removed and has not been seen to be.
-    pub(super) asked: &'a BTreeMap<Arc<str>, Instant>,
+    pub(super) asked: &'a BTreeMap<Arc<str>, Asked>,
     /// What the API server would not take.
     pub(super) refusal: Option<&'a str>,
     /// How many members of the role that may have more the scheduler has room for, where it says so.

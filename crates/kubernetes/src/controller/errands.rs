@@ -5,7 +5,7 @@ use std::sync::Arc;
 use metronome_core::units::{Duration, Instant};
 
 use super::places::Place;
-use super::{ASK_AGAIN, Controller, JobKey, pods};
+use super::{ASK_AGAIN, Asked, Controller, JobKey, pods};
 use crate::deed::{Kind, NewObject, ObjectRef, Outcome};
 
 /// How long what the API server refused is left alone, at first and at most.
@@ -22,6 +22,7 @@ pub(super) struct Refused {
 
 #[derive(Clone, Debug)]
 pub(super) enum Errand {
+    Write { job: JobKey },
     Make { job: JobKey, name: Arc<str>, what: Made },
     Remove { job: JobKey, name: Arc<str> },
 }
@@ -49,17 +50,16 @@ impl Controller {
 
     pub(super) fn make_pod(&mut self, now: Instant, key: &JobKey, place: &Place) {
         let known = &self.jobs[key];
-        if known.asked.get(&place.name).is_some_and(|at| now < *at + ASK_AGAIN) {
+        if known.awaits(now, &place.name) {
             return;
         }
         let object = pods::pod(&known.job, place, &self.scheduler);
         self.make(now, key, object, Made::Pod);
-        self.alarms.insert((now + ASK_AGAIN, key.clone()));
     }
 
     pub(super) fn make(&mut self, now: Instant, key: &JobKey, object: NewObject, what: Made) {
         let name = object.name.clone();
-        self.jobs.get_mut(key).expect("only for jobs that are there").asked.insert(name.clone(), now);
+        self.jobs.get_mut(key).expect("only for jobs that are there").ask(now, &name);
         let ticket = self.do_it(Kind::Make(object));
         self.errands.insert(ticket, Errand::Make { job: key.clone(), name, what });
     }
@@ -67,11 +67,10 @@ impl Controller {
     pub(super) fn remove(&mut self, now: Instant, key: &JobKey, object: ObjectRef) {
         let known = self.jobs.get_mut(key).expect("only for jobs that are there");
         let name = object.name.clone();
-        if known.asked.get(&name).is_some_and(|at| now < *at + ASK_AGAIN) {
+        if known.awaits(now, &name) {
             return;
         }
-        known.asked.insert(name.clone(), now);
-        self.alarms.insert((now + ASK_AGAIN, key.clone()));
+        known.ask(now, &name);
         let ticket = self.do_it(Kind::Remove { object });
         self.errands.insert(ticket, Errand::Remove { job: key.clone(), name });
     }
@@ -79,7 +78,9 @@ impl Controller {
     /// Folds what became of a deed into what is known.
     pub fn heard(&mut self, now: Instant, outcome: &Outcome) {
         let Some(errand) = self.errands.remove(&outcome.ticket()) else { return };
+        self.was_answered(now, &errand);
         match (errand, outcome) {
+            (Errand::Write { job }, _) => self.was_written(now, outcome.ticket(), job),
             (Errand::Make { job, what: Made::Pod, .. }, Outcome::Made { .. }) => self.was_taken(job),
             (Errand::Make { job, name, what }, Outcome::NotMade { refusal, .. }) => {
                 self.was_refused(now, &job, (&name, what), refusal);
@@ -88,6 +89,16 @@ impl Controller {
                 self.ask_again(&job, &name);
             }
             _ => {}
+        }
+    }
+
+    /// What was done is to be seen from now on, or is asked for again.
+    pub(super) fn was_answered(&mut self, now: Instant, errand: &Errand) {
+        let (Errand::Make { job, name, .. } | Errand::Remove { job, name }) = errand else { return };
+        let asked = self.jobs.get_mut(job).and_then(|known| known.asked.get_mut(name));
+        if let Some(asked) = asked {
+            *asked = Asked { at: now, is_answered: true };
+            self.alarms.insert((now + ASK_AGAIN, job.clone()));
         }
     }
 

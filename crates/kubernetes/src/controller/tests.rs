@@ -65,6 +65,7 @@ impl Stage {
             Kind::Status { status, .. } => {
                 merge(&mut self.job["status"], &status);
                 self.controller.apply(Change::TrainingJob(Delta::Applied(self.read())));
+                self.controller.heard(self.now, &Outcome::Written { ticket });
             }
             Kind::Make(NewObject { name, plural: "pods", mut body, .. }) => {
                 assert!(!self.pods.contains_key(&*name), "{name} would be there twice");
@@ -355,6 +356,7 @@ fn a_job_says_that_its_pods_are_refused_until_one_is_taken() {
                     written.push(status["message"].as_str().unwrap().to_owned());
                     stage.job["status"] = status;
                     controller.apply(Change::TrainingJob(Delta::Applied(stage.read())));
+                    controller.heard(now, &Outcome::Written { ticket });
                 }
                 _ => controller.heard(now, &Outcome::Made { ticket }),
             }
@@ -362,6 +364,44 @@ fn a_job_says_that_its_pods_are_refused_until_one_is_taken() {
         now = now + Duration::from_millis(500);
     }
     assert_eq!(written, ["its pods are made", "the API server does not take its pods: quota"]);
+}
+
+#[test]
+fn while_the_api_server_is_slow_nothing_is_asked_for_twice() {
+    let mut controller = Controller::new("metronome");
+    controller.apply(Change::TrainingJob(Delta::Applied(Stage::new(&two()).read())));
+    let mut now = Instant::from_secs(2000);
+    let asked = controller.turn(now);
+    assert_eq!(asked.len(), 3, "a service and two pods");
+    for _ in 0..60 {
+        now = now + Duration::from_secs(5);
+        assert!(controller.turn(now).is_empty(), "there is no answer yet");
+    }
+    asked.iter().for_each(|deed| controller.heard(now, &Outcome::Made { ticket: deed.ticket }));
+    now = now + Duration::from_secs(9);
+    assert!(controller.turn(now).is_empty(), "they are about to be seen");
+    now = now + Duration::from_secs(1);
+    let again = controller.turn(now);
+    assert_eq!(again.len(), 2, "the pods are not to be seen: {again:?}");
+}
+
+#[test]
+fn one_status_is_written_at_a_time() {
+    let mut controller = Controller::new("metronome");
+    let mut stage = Stage::new(&two());
+    stage.job["status"] = Value::Null;
+    let mut written = Vec::new();
+    for generation in 1..4 {
+        stage.job["metadata"]["generation"] = json!(generation);
+        controller.apply(Change::TrainingJob(Delta::Applied(stage.read())));
+        let deeds = controller.turn(Instant::from_secs(2000 + generation));
+        written.extend(deeds.into_iter().filter(|deed| matches!(deed.kind, Kind::Status { .. })));
+    }
+    assert_eq!(written.len(), 1);
+    controller.heard(Instant::from_secs(2010), &Outcome::Written { ticket: written[0].ticket });
+    let next = controller.turn(Instant::from_secs(2010));
+    let [Deed { kind: Kind::Status { status, .. }, .. }] = &next[..] else { panic!("{next:?}") };
+    assert_eq!(status["observedGeneration"], json!(3), "the last of them counts");
 }
 
 #[test]

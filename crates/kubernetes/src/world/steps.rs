@@ -202,7 +202,7 @@ impl World {
                 self.errands.remove(&ticket);
             }
             // Nothing is made here: that is for the controller of jobs.
-            Outcome::Made { .. } | Outcome::NotMade { .. } => {}
+            Outcome::Made { .. } | Outcome::NotMade { .. } | Outcome::Written { .. } => {}
             Outcome::NotEvicted { ticket, refusal } if self.is_sending_away(ticket) => {
                 self.not_sent_away(now, ticket, &refusal);
             }

@@ -99,3 +99,19 @@ async fn a_thousand_jobs_that_cannot_be_made_hold_up_nobody() {
     assert!(services <= CROWD * 2 / 3 + 1, "services were asked for {services} times");
     corner.judge();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_told_why_is_not_told_again() {
+    let Some(plane) = shared_with_controllers().await else { return };
+    plane.apply_yaml(&training_job_definition()).await.unwrap();
+    let mut corner = Scheduled::not_yet(plane, "told", 1).await;
+    let proxy = Proxy::start(plane, 1).await.unwrap();
+    corner.start_through(proxy.kubeconfig_path(), |_| {}).await;
+    for number in 0..3 {
+        submit(&corner, &format!("bad-{number}"), hopeless(number)).await;
+    }
+    corner.until("all are told why", async |corner| (told(corner).await == 3).then_some(())).await;
+    tokio::time::sleep(Duration::from_secs(12)).await;
+    let said = proxy.tally(Verb::Patch, "trainingjobs/status").requests;
+    assert!(said <= 3 * WORDS, "statuses were written {said} times");
+}

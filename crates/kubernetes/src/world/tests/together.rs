@@ -208,7 +208,7 @@ impl Together {
                 job["status"] =
                     Value::Object(status.map(|(key, value)| (key.clone(), value.clone())).collect());
                 self.show_job(&object.name);
-                return;
+                Outcome::Written { ticket }
             }
             _ => Outcome::Made { ticket },
         };
