@@ -26,7 +26,7 @@ pub use fabric::{
     Fabric, FabricLevel, FabricObject, FabricSpec, FabricStatus, HOSTNAME, Terrain, fabric_definition,
 };
 pub use fields::Complaint;
-pub use group::{Group, GroupKind};
+pub use group::{Elastic, Group, GroupKind};
 pub use hyper_node::{HyperMember, HyperNode};
 pub use member::{Member, MemberCondition, MemberSpec, MemberStatus, Terminated};
 pub use meta::Seconds;
@@ -49,7 +49,7 @@ pub use storage::{
 pub use training::{
     ATTEMPT, Amounts as MemberAmounts, CheckpointSpec, Condition, CoresSpec, DeadlineBinding, DeadlineSpec,
     FailureAction, FailureRule, INDEX_LABEL, JOB_LABEL, LastFailure, OnMiss, Phase, PhaseSpec, Port,
-    ProgressSource, ProgressSpec, ROLE_LABEL, Rendezvous, Restart, RoleOf, RoleSpec, RoleStatus, Span,
+    ProgressSource, ProgressSpec, ROLE_LABEL, Rendezvous, Restart, RoleOf, RoleSpec, RoleStatus, SIZE, Span,
     TargetSpec, Template, TopologySpec, TrafficSpec, TrainingJob, TrainingJobObject, TrainingJobSpec,
     TrainingJobStatus, USUAL_SCHEDULER, WorkSpec, is_chief, is_server, training_job_definition,
 };

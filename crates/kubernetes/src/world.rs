@@ -16,6 +16,7 @@ mod foretell;
 mod gangs;
 mod hyper_nodes;
 mod interleaved;
+mod joins;
 mod mishaps;
 mod moves;
 mod muster;
@@ -27,6 +28,7 @@ mod reports;
 mod resize;
 mod roster;
 mod sayings;
+mod sizes;
 mod stalled;
 mod steps;
 #[cfg(test)]
@@ -77,6 +79,7 @@ pub use foreseen::{Foreseen, Foresight};
 pub use interleaved::{Interleaved, OnLinks};
 pub use observe::Comparison;
 pub use rebuild::Initial;
+pub use sizes::Sizes;
 
 /// What a world is told once.
 #[derive(Clone, Debug)]
@@ -158,6 +161,7 @@ pub struct World {
     awaited: BTreeMap<Uid, Awaited>,
     /// Jobs that are on their way to another place.
     moves: BTreeMap<JobId, Move>,
+    sizes: Sizes,
     /// Pods that leave so that others come in their place, by where that is recorded.
     departures: BTreeMap<IntentName, Departure>,
     /// What pods were asked to say, by annotation.
@@ -218,6 +222,7 @@ impl World {
             avoided: BTreeSet::new(),
             awaited: BTreeMap::new(),
             moves: BTreeMap::new(),
+            sizes: Sizes::new(),
             departures: BTreeMap::new(),
             asked: BTreeMap::new(),
             turns,
@@ -285,6 +290,7 @@ impl World {
             if self.stirred || self.next_sweep_at_rest <= now {
                 self.next_sweep_at_rest = now + SWEEP_AT_REST_EVERY;
                 self.forget_what_is_left_over(now);
+                self.make_do_with_fewer(now);
                 self.complain_of_queues();
                 self.judge_fabrics(now);
                 let said = self.say_what_waits(now);

@@ -101,8 +101,9 @@ mod tests {
     #[test]
     fn every_program_has_a_module_of_ours() {
         let planes = Kubernetes::ALL.into_iter().flat_map(Program::control_plane);
-        let others = [Program::VolcanoScheduler, Program::JobSet, Program::Trainer, Program::Helm];
-        for program in planes.chain(others) {
+        let volcano = [Program::VolcanoScheduler, Program::VolcanoControllers];
+        let others = [Program::JobSet, Program::Trainer, Program::Helm, Program::Promtool];
+        for program in planes.chain(volcano).chain(others) {
             let go_mod = read(&program.module().join("go.mod")).unwrap();
             assert!(go_mod.contains(program.package()), "{program} is no tool of its go.mod");
         }

@@ -22,7 +22,7 @@ struct Options {
     /// Also JobSet and Kubeflow's Trainer, whose objects are scheduled in tests
     #[arg(long)]
     operators: bool,
-    /// Also Helm, with which the chart is tried
+    /// Also Helm and promtool, with which the chart and its alerts are tried
     #[arg(long)]
     helm: bool,
 }
@@ -41,9 +41,10 @@ fn main() -> ExitCode {
 fn provide(options: &Options) -> anyhow::Result<()> {
     let begin = Instant::now();
     let kubernetes = options.kubernetes.map_or_else(Kubernetes::chosen, Ok)?;
-    let volcano = options.volcano.then_some(Program::VolcanoScheduler);
+    let volcano = options.volcano.then_some([Program::VolcanoScheduler, Program::VolcanoControllers]);
+    let volcano = volcano.into_iter().flatten();
     let operators = options.operators.then_some([Program::JobSet, Program::Trainer]).into_iter().flatten();
-    let helm = options.helm.then_some(Program::Helm);
+    let helm = options.helm.then_some([Program::Helm, Program::Promtool]).into_iter().flatten();
     let mut built = Vec::new();
     let plane = Program::control_plane(kubernetes).into_iter();
     for program in plane.chain(volcano).chain(operators).chain(helm) {

@@ -33,6 +33,7 @@ pub(super) fn suspended(
     now: Instant,
 ) -> TrainingJobStatus {
     let mut status = begin(job, Phase::Suspended, why);
+    status.roles.clear();
     status.count(spec, &[]);
     status.set("Admitted", ("False", "Suspended", why), now);
     status.set("Placed", ("False", "Suspended", why), now);
@@ -45,22 +46,26 @@ pub(super) fn restarting(
     why: &str,
     now: Instant,
 ) -> TrainingJobStatus {
-    let mut status = begin(job, Phase::Restarting, why);
+    // Who has never run only waits.
+    let phase = if job.status.start_time.is_some() { Phase::Restarting } else { Phase::Waiting };
+    let mut status = begin(job, phase, why);
     status.count(spec, &[]);
     status.set("Placed", ("False", "Restarting", why), now);
     status
 }
 
-/// The end of a job, with the phase it ends in, the reason and why.
+/// The end of a job, with its last members, the phase it ends in, the reason and why.
 pub(super) fn ended(
     job: &TrainingJob,
     spec: &TrainingJobSpec,
+    members: &[&Member],
     (phase, reason, why): (Phase, &str, &str),
     now: Instant,
 ) -> TrainingJobStatus {
     let mut status = begin(job, phase, why);
+    status.count(spec, members);
     status.roles.iter_mut().for_each(|role| role.running = 0);
-    status.members = format!("0/{}", spec.least());
+    status.members = format!("0/{}", status.size(spec));
     status.completion_time = Some(text(now));
     let is_good = if phase == Phase::Succeeded { "True" } else { "False" };
     status.set("Completed", (is_good, reason, why), now);
@@ -73,9 +78,8 @@ pub(super) fn going_on(
     standing: &Standing<'_>,
     now: Instant,
 ) -> TrainingJobStatus {
-    let least = spec.least() as usize;
     let placed = standing.members.iter().filter(|member| member.is_placed()).count();
-    let is_placed = placed >= least;
+    let is_placed = placed >= job.size(spec) as usize;
     let phase = match (is_placed, standing.is_restarting) {
         (true, _) => Phase::Running,
         (false, true) => Phase::Restarting,
@@ -193,15 +197,16 @@ impl TrainingJobStatus {
             let many = |is_so: &dyn Fn(&Member) -> bool| of().filter(|member| is_so(member)).count() as u32;
             RoleStatus {
                 name: role.name.to_owned(),
-                wanted: role.least,
+                wanted: self.size_of(&role),
                 placed: many(&|member| member.is_placed()),
                 running: many(&|member| member.is("Running")),
                 succeeded: many(&|member| member.is("Succeeded")),
             }
         });
-        self.roles = roles.collect();
+        let roles = roles.collect();
+        self.roles = roles;
         let running: u32 = self.roles.iter().map(|role| role.running).sum();
-        self.members = format!("{running}/{}", spec.least());
+        self.members = format!("{running}/{}", self.size(spec));
     }
 }
 

@@ -108,8 +108,8 @@ pub const IN_THE_OWN_NAMESPACE: &[Right] = &[
     right(
         "",
         "configmaps",
-        &["get", "create", "update", "delete"],
-        "What is about to be bound is recorded first, and forgotten afterwards.",
+        &["get", "update", "delete"],
+        "What is about to be bound is recorded first, and forgotten afterwards. Making such records is allowed above.",
     ),
 ];
 

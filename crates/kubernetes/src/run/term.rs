@@ -175,6 +175,7 @@ impl Term<'_> {
             controller.interleave(stand);
         }
         if let Some(controller) = desk.controller.as_mut().filter(|_| desk.world.binds()) {
+            controller.resize(desk.world.sizes());
             for deed in controller.turn(now()) {
                 let _ = desk.making.deeds.send(deed);
             }

@@ -146,6 +146,7 @@ impl World {
         let never_bound = pod.spec.node_name.is_none() && pod.metadata.deletion_timestamp.is_some();
         if is_over(&pod) || never_bound {
             self.note_failure(now, &uid, &pod);
+            self.note_end(&uid, &pod);
             self.pod_gone(now, &uid);
         } else if self.is_ours(&pod) {
             self.ours_applied(now, &uid, pod);
@@ -194,6 +195,14 @@ impl World {
             self.member_gone(now, job, uid);
         }
         self.leave_gang(uid, &known.gang);
+    }
+
+    /// Once a member is done, those who are not go on as they are.
+    fn note_end(&mut self, uid: &Uid, pod: &Pod) {
+        let key = self.pods.get(uid).map(|known| known.gang.clone());
+        if let Some(key) = key.filter(|_| pod.status.phase.as_deref() == Some("Succeeded")) {
+            self.gang_mut(&key).some_are_done = true;
+        }
     }
 
     fn leave_gang(&mut self, uid: &Uid, key: &GangKey) {

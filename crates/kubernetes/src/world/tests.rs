@@ -5,6 +5,7 @@ mod mishaps;
 mod moves;
 mod queues;
 mod reports;
+mod together;
 mod turns;
 mod weights;
 

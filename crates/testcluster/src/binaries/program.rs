@@ -73,9 +73,11 @@ pub enum Program {
     ControllerManager(Kubernetes),
     Scheduler(Kubernetes),
     VolcanoScheduler,
+    VolcanoControllers,
     JobSet,
     Trainer,
     Helm,
+    Promtool,
 }
 
 impl Program {
@@ -97,9 +99,11 @@ impl Program {
             Self::ControllerManager(_) => "kube-controller-manager",
             Self::Scheduler(_) => "kube-scheduler",
             Self::VolcanoScheduler => "vc-scheduler",
+            Self::VolcanoControllers => "vc-controller-manager",
             Self::JobSet => "jobset",
             Self::Trainer => "trainer-controller-manager",
             Self::Helm => "helm",
+            Self::Promtool => "promtool",
         }
     }
 
@@ -110,9 +114,11 @@ impl Program {
             Self::ControllerManager(_) => "k8s.io/kubernetes/cmd/kube-controller-manager",
             Self::Scheduler(_) => "k8s.io/kubernetes/cmd/kube-scheduler",
             Self::VolcanoScheduler => "volcano.sh/volcano/cmd/scheduler",
+            Self::VolcanoControllers => "volcano.sh/volcano/cmd/controller-manager",
             Self::JobSet => "sigs.k8s.io/jobset",
             Self::Trainer => "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
             Self::Helm => "helm.sh/helm/v4/cmd/helm",
+            Self::Promtool => "github.com/prometheus/prometheus/cmd/promtool",
         }
     }
 
@@ -121,10 +127,11 @@ impl Program {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::ApiServer(_) | Self::ControllerManager(_) | Self::Scheduler(_) => "k8s.io/kubernetes",
-            Self::VolcanoScheduler => "volcano.sh/volcano",
+            Self::VolcanoScheduler | Self::VolcanoControllers => "volcano.sh/volcano",
             Self::JobSet => "sigs.k8s.io/jobset",
             Self::Trainer => "github.com/kubeflow/trainer/v2",
             Self::Helm => "helm.sh/helm/v4",
+            Self::Promtool => "github.com/prometheus/prometheus",
         }
     }
 
@@ -136,12 +143,26 @@ impl Program {
         }
     }
 
+    /// What is left out of it: rules are tested without the clients of two dozen clouds.
+    pub(super) fn tags(self) -> &'static str {
+        match self {
+            Self::Promtool => "remove_all_sd",
+            _ => "",
+        }
+    }
+
     fn kubernetes(self) -> Option<Kubernetes> {
         match self {
             Self::ApiServer(version) | Self::ControllerManager(version) | Self::Scheduler(version) => {
                 Some(version)
             }
-            Self::Etcd | Self::VolcanoScheduler | Self::JobSet | Self::Trainer | Self::Helm => None,
+            Self::Etcd
+            | Self::VolcanoScheduler
+            | Self::VolcanoControllers
+            | Self::JobSet
+            | Self::Trainer
+            | Self::Helm
+            | Self::Promtool => None,
         }
     }
 
@@ -152,6 +173,7 @@ impl Program {
             None if self == Self::JobSet => "jobset".to_owned(),
             None if self == Self::Trainer => "trainer".to_owned(),
             None if self == Self::Helm => "helm".to_owned(),
+            None if self == Self::Promtool => "prometheus".to_owned(),
             None => "volcano".to_owned(),
         }
     }
