@@ -77,7 +77,7 @@ async fn a_thousand_jobs_that_cannot_be_made_hold_up_nobody() {
     let (begin, place) = (Instant::now(), &*corner);
     stream::iter(0..CROWD)
         .for_each_concurrent(32, async |number| {
-            submit(place, &format!("bad-{number}"), hopeless(number)).await
+            submit(place, &format!("bad-{number}"), hopeless(number)).await;
         })
         .await;
     until_all_are_told(&corner).await;
