@@ -123,6 +123,11 @@ impl Border {
         std::mem::take(&mut self.jobs.outdated).into_iter().collect()
     }
 
+    /// All that are there.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.present().map(|(_, node)| node)
+    }
+
     pub fn node_id(&self, name: &str) -> Option<NodeId> {
         self.nodes.id(name)
     }

@@ -7,7 +7,9 @@
 
 mod course;
 mod environment;
+mod errands;
 mod failure;
+mod places;
 mod pods;
 mod status;
 #[cfg(test)]
@@ -20,12 +22,13 @@ use serde_json::json;
 
 use metronome_core::units::{Duration, Instant};
 
-use crate::deed::{Deed, Kind, NewObject, ObjectRef, Outcome, Ticket};
+use crate::deed::{Deed, Kind, ObjectRef, Ticket};
 use crate::objects::{Member, TrainingJob, TrainingJobStatus};
 use crate::watch::{Change, Delta};
-use crate::world::{Foresight, Sizes};
+use crate::world::{Foresight, Interleaved, Sizes};
 
-use course::{Course, Look, Place};
+use course::{Course, Look};
+use errands::{Errand, Refused};
 
 /// A job by namespace and name.
 type JobKey = (Arc<str>, Arc<str>);
@@ -35,10 +38,6 @@ const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Numbers alone are written at most this often.
 const NUMBERS_EVERY: Duration = Duration::from_secs(5);
-
-/// How long what the API server refused is left alone, at first and at most.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration(5 * Duration::MINUTE.0);
 
 #[derive(Debug)]
 pub struct Controller {
@@ -53,6 +52,7 @@ pub struct Controller {
     foresight: Foresight,
     /// For how many members there is room, where a job is to have another number than it has.
     sizes: Sizes,
+    on_links: Interleaved,
     errands: BTreeMap<Ticket, Errand>,
     next_ticket: u64,
     deeds: Vec<Deed>,
@@ -77,28 +77,6 @@ struct Known {
 struct Asked {
     at: Instant,
     is_answered: bool,
-}
-
-/// The API server did not take what was to be made.
-#[derive(Clone, Debug)]
-struct Refused {
-    why: String,
-    until: Instant,
-    pause: Duration,
-}
-
-#[derive(Clone, Debug)]
-enum Errand {
-    Write { job: JobKey },
-    Make { job: JobKey, name: Arc<str>, what: Made },
-    Remove { job: JobKey, name: Arc<str> },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Made {
-    Pod,
-    /// What all pods of a job share.
-    Shared,
 }
 
 impl Known {
@@ -126,6 +104,7 @@ impl Controller {
             alarms: BTreeSet::new(),
             foresight: Foresight::new(),
             sizes: Sizes::new(),
+            on_links: Interleaved::new(),
             errands: BTreeMap::new(),
             next_ticket: 1,
             deeds: Vec::new(),
@@ -233,6 +212,14 @@ impl Controller {
         self.changed.extend(news.map(|(key, _)| key.clone()));
     }
 
+    /// How jobs stand among each other on links, all at once.
+    pub fn interleave(&mut self, on_links: Interleaved) {
+        let before = std::mem::replace(&mut self.on_links, on_links);
+        let news = self.on_links.iter().filter(|(key, stands)| before.get(*key) != Some(stands));
+        let gone = before.keys().filter(|key| !self.on_links.contains_key(*key));
+        self.changed.extend(news.map(|(key, _)| key).chain(gone).cloned());
+    }
+
     /// Looks at every job of which something has changed, or for which it is time, and says what is to be done.
     pub fn turn(&mut self, now: Instant) -> Vec<Deed> {
         while let Some((_, key)) = self.alarms.first().filter(|(at, _)| *at <= now).cloned() {
@@ -258,7 +245,8 @@ impl Controller {
         let room_for = self.sizes.get(key).copied();
         let known_of = Look { job: &known.job, members, asked: &known.asked, refusal, room_for, now };
         let course = course::course(&known_of, self.foresight.get(key));
-        let Course { status, make, remove, removes_itself, wake } = course;
+        let Course { mut status, make, remove, removes_itself, wake } = course;
+        status.interleave(self.on_links.get(key), now);
         if make.is_empty() && known.refused.is_some() {
             // Nothing is missing any more.
             return self.was_taken(key.clone());
@@ -321,104 +309,6 @@ impl Controller {
         }
         self.alarms.insert((now + ASK_AGAIN, key.clone()));
         self.changed.insert(key);
-    }
-
-    fn make_what_is_shared(&mut self, now: Instant, key: &JobKey) {
-        let known = &self.jobs[key];
-        let attempt = known.job.status.attempt;
-        if known.shared_at == Some(attempt) {
-            return;
-        }
-        let objects = pods::shared(&known.job);
-        self.jobs.get_mut(key).expect("it was just there").shared_at = Some(attempt);
-        for object in objects {
-            self.make(now, key, object, Made::Shared);
-        }
-    }
-
-    fn make_pod(&mut self, now: Instant, key: &JobKey, place: &Place) {
-        let known = &self.jobs[key];
-        if known.awaits(now, &place.name) {
-            return;
-        }
-        let object = pods::pod(&known.job, place, &self.scheduler);
-        self.make(now, key, object, Made::Pod);
-    }
-
-    fn make(&mut self, now: Instant, key: &JobKey, object: NewObject, what: Made) {
-        let name = object.name.clone();
-        self.jobs.get_mut(key).expect("only for jobs that are there").ask(now, &name);
-        let ticket = self.do_it(Kind::Make(object));
-        self.errands.insert(ticket, Errand::Make { job: key.clone(), name, what });
-    }
-
-    fn remove(&mut self, now: Instant, key: &JobKey, object: ObjectRef) {
-        let known = self.jobs.get_mut(key).expect("only for jobs that are there");
-        let name = object.name.clone();
-        if known.awaits(now, &name) {
-            return;
-        }
-        known.ask(now, &name);
-        let ticket = self.do_it(Kind::Remove { object });
-        self.errands.insert(ticket, Errand::Remove { job: key.clone(), name });
-    }
-
-    /// Folds what became of a deed into what is known.
-    pub fn heard(&mut self, now: Instant, outcome: &Outcome) {
-        let Some(errand) = self.errands.remove(&outcome.ticket()) else { return };
-        self.was_answered(now, &errand);
-        match (errand, outcome) {
-            (Errand::Write { job }, _) => self.was_written(now, outcome.ticket(), job),
-            (Errand::Make { job, what: Made::Pod, .. }, Outcome::Made { .. }) => self.was_taken(job),
-            (Errand::Make { job, name, what }, Outcome::NotMade { refusal, .. }) => {
-                self.was_refused(now, &job, (&name, what), refusal);
-            }
-            (Errand::Make { job, name, .. } | Errand::Remove { job, name }, Outcome::GivenUp { .. }) => {
-                self.ask_again(&job, &name);
-            }
-            _ => {}
-        }
-    }
-
-    /// What was done is to be seen from now on, or is asked for again.
-    fn was_answered(&mut self, now: Instant, errand: &Errand) {
-        let (Errand::Make { job, name, .. } | Errand::Remove { job, name }) = errand else { return };
-        let asked = self.jobs.get_mut(job).and_then(|known| known.asked.get_mut(name));
-        if let Some(asked) = asked {
-            *asked = Asked { at: now, is_answered: true };
-            self.alarms.insert((now + ASK_AGAIN, job.clone()));
-        }
-    }
-
-    /// Whoever was refused before is no longer, and the others are asked for.
-    fn was_taken(&mut self, key: JobKey) {
-        if self.jobs.get_mut(&key).is_some_and(|known| known.refused.take().is_some()) {
-            self.changed.insert(key);
-        }
-    }
-
-    fn was_refused(&mut self, now: Instant, key: &JobKey, (name, what): (&Arc<str>, Made), why: &str) {
-        let Some(known) = self.jobs.get_mut(key) else { return };
-        known.asked.remove(name);
-        if what == Made::Shared {
-            known.shared_at = None;
-        }
-        // Members of a job are refused together, for one reason: they count as one.
-        let is_new = known.refused.as_ref().is_none_or(|refused| refused.until <= now);
-        if is_new {
-            let longer = known.refused.as_ref().map_or(FIRST_PAUSE, |refused| refused.pause.times(2));
-            let pause = longer.min(LONGEST_PAUSE);
-            known.refused = Some(Refused { why: why.to_owned(), until: now + pause, pause });
-        }
-        self.changed.insert(key.clone());
-    }
-
-    fn ask_again(&mut self, key: &JobKey, name: &Arc<str>) {
-        if let Some(known) = self.jobs.get_mut(key) {
-            known.asked.remove(name);
-            known.shared_at = None;
-            self.changed.insert(key.clone());
-        }
     }
 
     fn do_it(&mut self, kind: Kind) -> Ticket {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
-use metronome_kubernetes::objects::TrainingJobObject;
+use metronome_kubernetes::objects::{FabricObject, TrainingJobObject};
 use metronome_testcluster::Corner;
 use serde_json::{Value, json};
 
@@ -45,6 +45,8 @@ pub(crate) async fn do_everything(corner: &Corner, elsewhere: &str, steps: &Step
     volcanos_group_is_told_its_phase(corner).await;
     steps.begin("a queue says what it holds");
     a_queue_says_what_it_holds(corner).await;
+    steps.begin("a fabric is told that it does not count");
+    a_fabric_is_told_that_it_does_not_count(corner).await;
     corner
         .until("nothing is recorded any more", async |corner| (corner.intents().await == 0).then_some(()))
         .await;
@@ -183,6 +185,22 @@ async fn cores_and_weights_are_given(corner: &Corner) {
         })
         .await;
     clear(corner, &["short", "long"]).await;
+}
+
+async fn a_fabric_is_told_that_it_does_not_count(corner: &Corner) {
+    let fabric = json!({
+        "apiVersion": "metronome.dev/v1alpha1", "kind": "Fabric", "metadata": {"name": "other"},
+        "spec": {"levels": [{"label": "kubernetes.io/hostname", "rate": "100Gbps"}]},
+    });
+    corner.plane.apply_yaml(&fabric.to_string()).await.unwrap();
+    let fabrics: Api<DynamicObject> =
+        Api::all_with(corner.client.clone(), &ApiResource::erase::<FabricObject>(&()));
+    corner
+        .until("it is told so", async |_| {
+            let status = &fabrics.get("other").await.unwrap().data["status"];
+            (status["conditions"][0]["reason"] == "NotDefault").then_some(())
+        })
+        .await;
 }
 
 async fn volcanos_group_is_told_its_phase(corner: &Corner) {

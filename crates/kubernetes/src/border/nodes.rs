@@ -153,13 +153,14 @@ impl Border {
         }
         let labels = labels_of(&node.metadata);
         let own = || format!("node/{name}");
+        let said = |key: &String| labels.get(key).or_else(|| node.tiers.get(key));
         let levels = self.nodes.levels.iter();
         NodeSpec {
             name: name.to_owned(),
             capacity: supply.resources - held.resources,
             counters: counters.into_iter().collect(),
             gpu_type: labels.get(GPU_TYPE).cloned(),
-            domains: levels.map(|key| labels.get(key).cloned().unwrap_or_else(own)).collect(),
+            domains: levels.map(|key| said(key).cloned().unwrap_or_else(own)).collect(),
         }
     }
 }

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use metronome_core::units::{Duration, Instant};
 
 use super::failure::{Whose, blame};
+use super::places::Place;
 use super::status::{self, Standing, instant, text};
 use super::{Asked, reference};
 use crate::deed::ObjectRef;
 use crate::objects::{
-    LastFailure, Member, OnMiss, Phase, Rendezvous, Restart, RoleOf, TrainingJob, TrainingJobSpec,
-    TrainingJobStatus, is_chief, is_server,
+    LastFailure, Member, OnMiss, Phase, Restart, RoleOf, TrainingJob, TrainingJobSpec, TrainingJobStatus,
+    is_chief, is_server,
 };
 use crate::world::Foreseen;
 
@@ -26,15 +27,6 @@ pub(super) struct Course {
     pub(super) removes_itself: bool,
     /// When to look again, if nothing happens before.
     pub(super) wake: Option<Instant>,
-}
-
-/// A member that there is to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) name: Arc<str>,
-    pub(super) role: String,
-    pub(super) index: u32,
-    pub(super) attempt: u32,
 }
 
 /// The pause before a job that has failed is started again: none at first, then longer each time.
@@ -72,9 +64,9 @@ pub(super) fn course(look: &Look<'_>, foreseen: Option<&Foreseen>) -> Course {
 }
 
 /// A job whose spec makes sense.
-struct Of<'a> {
+pub(super) struct Of<'a> {
     look: &'a Look<'a>,
-    spec: &'a TrainingJobSpec,
+    pub(super) spec: &'a TrainingJobSpec,
 }
 
 impl<'a> Deref for Of<'a> {
@@ -271,67 +263,6 @@ impl Of<'_> {
     fn suspended(&self, why: &str) -> Course {
         let remove = self.own().filter(|member| !member.is_leaving()).map(reference).collect();
         Course { status: status::suspended(self.job, self.spec, why, self.now), remove, ..Course::default() }
-    }
-
-    /// The role whose members come and go, without anybody else having to start again.
-    fn come_and_go(&self) -> Option<RoleOf<'_>> {
-        self.spec.elastic_role().filter(|_| self.spec.rendezvous == Rendezvous::Elastic)
-    }
-
-    /// Those that there are to be of a role; of who comes and goes, those who are there stay whatever their places are.
-    fn indices(&self, role: &RoleOf<'_>) -> Vec<u32> {
-        let size = self.job.size_of(role);
-        if self.come_and_go().is_none_or(|comes| comes.name != role.name) {
-            return (0..size).collect();
-        }
-        let mine = self.current().filter(|member| member.role() == Some(role.name) && !member.is_leaving());
-        let mut there: Vec<u32> = mine.filter_map(Member::index).collect();
-        let free = (0..).filter(|index| !there.contains(index));
-        let more: Vec<u32> = free.take((size as usize).saturating_sub(there.len())).collect();
-        there.extend(more);
-        there
-    }
-
-    /// Those of who comes and goes that there is no room for, and that are on no node: the others are the scheduler's to choose.
-    fn beyond_its_size(&self) -> impl Iterator<Item = &Member> {
-        let role = self.come_and_go();
-        let is_of_it =
-            move |member: &&Member| role.as_ref().is_some_and(|role| member.role() == Some(role.name));
-        let size = self.come_and_go().map_or(0, |role| self.job.size_of(&role) as usize);
-        let mine: Vec<&Member> =
-            self.current().filter(is_of_it).filter(|member| !member.is_leaving()).collect();
-        let beyond = mine.len().saturating_sub(size);
-        let mut waiting: Vec<&Member> = mine.into_iter().filter(|member| !member.is_placed()).collect();
-        waiting.sort_by_key(|member| std::cmp::Reverse(member.index()));
-        waiting.into_iter().take(beyond)
-    }
-
-    /// Every member that there is to be.
-    fn places(&self) -> impl Iterator<Item = Place> {
-        let name = &self.job.reference.name;
-        self.spec.all_roles().into_iter().flat_map(move |role| {
-            self.indices(&role).into_iter().map(move |index| Place {
-                name: format!("{name}-{}-{index}", role.name).into(),
-                role: role.name.to_owned(),
-                index,
-                attempt: self.job.status.attempt,
-            })
-        })
-    }
-
-    /// The pods that were made for this very job.
-    fn own(&self) -> impl Iterator<Item = &Member> {
-        self.members.values().filter(|member| member.owner() == Some(&self.job.reference.uid))
-    }
-
-    /// Those of this attempt.
-    fn current(&self) -> impl Iterator<Item = &Member> {
-        self.own().filter(|member| member.attempt() == Some(self.job.status.attempt))
-    }
-
-    /// Those of an earlier attempt that are still there.
-    fn former(&self) -> impl Iterator<Item = &Member> {
-        self.own().filter(|member| member.attempt() != Some(self.job.status.attempt))
     }
 
     fn deadline(&self) -> Option<Instant> {

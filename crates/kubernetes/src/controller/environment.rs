@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::course::Place;
+use super::places::Place;
 use crate::objects::{Port, Rendezvous, TrainingJob, TrainingJobSpec, is_chief, is_server};
 
 /// Where `torchrun` and its like listen.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::course::Place;
 use super::environment::{HOSTS_FILE, HOSTS_FOLDER, hosts, variables};
 use super::owned_by;
+use super::places::Place;
 use crate::deed::NewObject;
 use crate::objects::{
     ATTEMPT, INDEX_LABEL, JOB_LABEL, ROLE_LABEL, Rendezvous, RoleOf, SIZE, Template, TrainingJob,

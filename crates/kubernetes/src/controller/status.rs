@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use metronome_core::units::Instant;
 
 use crate::objects::{Condition, Member, Phase, RoleStatus, TrainingJob, TrainingJobSpec, TrainingJobStatus};
-use crate::world::Foreseen;
+use crate::world::{Foreseen, OnLinks};
 
 /// How a job that goes on stands.
 pub(super) struct Standing<'a> {
@@ -156,6 +156,20 @@ impl TrainingJobStatus {
         self.position = foreseen.position.map(|(place, of)| format!("{place} of {of}"));
         self.starts = foreseen.starts.map(minute);
         self.ends = foreseen.ends.map(|(early, late)| format!("{} to {}", minute(early), minute(late)));
+    }
+
+    /// How it stands on links; nothing more is said of one that no longer runs than that.
+    pub(super) fn interleave(&mut self, on_links: Option<&OnLinks>, now: Instant) {
+        const KIND: &str = "Interleaved";
+        let runs = self.phase == Some(Phase::Running);
+        match on_links.map(OnLinks::says) {
+            Some((status, reason, message)) if runs => self.set(KIND, (status, reason, &message), now),
+            _ if !runs && self.conditions.iter().any(|condition| condition.kind == KIND) => {
+                self.set(KIND, ("False", "NotRunning", "it does not run"), now);
+            }
+            // A new leader has not looked yet.
+            _ => {}
+        }
     }
 
     /// A condition keeps the time at which it last became what it is.

@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::deed::{NewObject, Outcome};
 use crate::objects::{Phase, TrainingJobObject};
 use kube::api::{ApiResource, DynamicObject};
 

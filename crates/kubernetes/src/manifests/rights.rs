@@ -25,6 +25,7 @@ const fn right(
 const STORAGE: &str = "storage.k8s.io";
 const OURS: &str = "metronome.dev";
 const VOLCANO: &str = "scheduling.volcano.sh";
+const VOLCANO_TOPOLOGY: &str = "topology.volcano.sh";
 
 /// In every namespace, and of what belongs to none.
 pub const IN_THE_CLUSTER: &[Right] = &[
@@ -45,7 +46,9 @@ pub const IN_THE_CLUSTER: &[Right] = &[
     right("scheduling.x-k8s.io", "podgroups", READ, "Gangs declared by the groups of scheduler-plugins."),
     right(VOLCANO, "podgroups", READ, "Gangs declared by Volcano's groups."),
     right(VOLCANO, "queues", READ, "Queues declared by Volcano's objects."),
+    right(VOLCANO_TOPOLOGY, "hypernodes", READ, "Where nodes lie by Volcano's objects."),
     right(OURS, "queues", READ, "Queues, their weights, quotas and users."),
+    right(OURS, "fabrics", READ, "Where nodes lie, and what the links between them carry."),
     right(OURS, "trainingjobs", READ, "Training jobs, whose pods and restarts are seen to."),
     right("jobset.x-k8s.io", "jobsets", READ, "All pods of a job set are its gang, where they ask for that."),
     right("trainer.kubeflow.org", "trainjobs", READ, "How far jobs of Kubeflow's Trainer are."),
@@ -69,7 +72,12 @@ pub const IN_THE_CLUSTER: &[Right] = &[
         "Cores are given to running pods, and taken back, as deadlines need.",
     ),
     right("", "pods", &["get"], "What became of a pod whose answer was lost, before anything is said of it."),
-    right("", "pods", &["patch"], "Annotations: a request to save work, and the weight of the CPU."),
+    right(
+        "",
+        "pods",
+        &["patch"],
+        "Annotations: a request to save work, the weight of the CPU, and turns on links.",
+    ),
     right("", "pods", &["create"], "The members of training jobs."),
     right(
         "",
@@ -86,6 +94,7 @@ pub const IN_THE_CLUSTER: &[Right] = &[
         "What people are told, and how often it happened.",
     ),
     right(OURS, "queues/status", &["patch"], "What a queue holds, and how many run and wait in it."),
+    right(OURS, "fabrics/status", &["patch"], "Whether a fabric is in force, and why not."),
     right(OURS, "trainingjobs/status", &["patch"], "What has become of a training job."),
     right(OURS, "trainingjobs", &["delete"], "Training jobs whose time after their end is over."),
     right(VOLCANO, "podgroups/status", &["patch"], "The phase that Volcano's tools show, if kept apart."),

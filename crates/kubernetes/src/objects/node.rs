@@ -17,6 +17,9 @@ pub struct Node {
     pub spec: NodeSpec,
     #[serde(default)]
     pub status: NodeStatus,
+    /// Where it lies by what others say of it, level by level: as labels of its own would.
+    #[serde(skip)]
+    pub tiers: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -5,6 +5,7 @@ mod spec;
 mod status;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,8 +19,9 @@ use crate::deed::ObjectRef;
 
 pub use spec::{
     Amounts, CheckpointSpec, CoresSpec, DeadlineBinding, DeadlineSpec, FailureAction, FailureRule,
-    MembersSpec, OnMiss, Port, ProgressSource, ProgressSpec, Rendezvous, Restart, RoleSpec, Span, TargetSpec,
-    Template, TopologySpec, TrafficSpec, TrainingJob as TrainingJobObject, TrainingJobSpec, WorkSpec,
+    MembersSpec, OnMiss, PhaseSpec, Port, ProgressSource, ProgressSpec, Rendezvous, Restart, RoleSpec, Span,
+    TargetSpec, Template, TopologySpec, TrafficSpec, TrainingJob as TrainingJobObject, TrainingJobSpec,
+    WorkSpec,
 };
 pub use status::{Condition, LastFailure, Phase, RoleStatus, TrainingJobStatus};
 
@@ -167,6 +169,9 @@ impl TrainingJobSpec {
         names.sort_unstable();
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(format!("two roles are called {}", twice[0]));
+        }
+        if let Some(Err(why)) = self.traffic.as_ref().map(TrafficSpec::traffic) {
+            return Err(format!("its traffic makes no sense: {why}"));
         }
         if roles.iter().all(|role| is_server(role.name)) {
             return Err("all of its roles only serve others, so it never ends".into());

@@ -1,4 +1,4 @@
-//! Kinds that declare gangs and queues, or say how far training is. Which of them a cluster has is found out by asking, and asked again now and
+//! Kinds that declare gangs, queues and links, or say how far training is. Which of them a cluster has is found out by asking, and asked again now and
 //! then: custom resources may be installed later, or removed.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,21 +10,25 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::follow::{Closed, Outlet, follow as follow_kind};
 use super::{Change, Delta, Settings, listed};
-use crate::objects::{Group, GroupKind, Queue, QueueKind, TrainJob, TrainingJob};
+use crate::objects::{Fabric, Group, GroupKind, HyperNode, Queue, QueueKind, TrainJob, TrainingJob};
 
 /// What is declared, by an object of which API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Declares {
     Gangs(GroupKind),
     Queues(QueueKind),
+    /// What links carry.
+    Links,
+    /// Where nodes lie.
+    Places,
     /// How far somebody's training is.
     Progress,
 }
 
-use Declares::{Gangs, Progress, Queues};
+use Declares::{Gangs, Links, Places, Progress, Queues};
 
 /// Where each kind may be found, the newest version first.
-const PLACES: [(Declares, &str, &str, &str); 10] = [
+const PLACES: [(Declares, &str, &str, &str); 12] = [
     (Gangs(GroupKind::Upstream), "scheduling.k8s.io/v1beta1", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Upstream), "scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Workload), "scheduling.k8s.io/v1alpha1", "Workload", "workloads"),
@@ -34,6 +38,8 @@ const PLACES: [(Declares, &str, &str, &str); 10] = [
     (Gangs(GroupKind::JobSet), "jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets"),
     (Queues(QueueKind::Own), "metronome.dev/v1alpha1", "Queue", "queues"),
     (Queues(QueueKind::Volcano), "scheduling.volcano.sh/v1beta1", "Queue", "queues"),
+    (Links, "metronome.dev/v1alpha1", "Fabric", "fabrics"),
+    (Places, "topology.volcano.sh/v1alpha1", "HyperNode", "hypernodes"),
     (Progress, "trainer.kubeflow.org/v1alpha1", "TrainJob", "trainjobs"),
 ];
 
@@ -156,6 +162,8 @@ impl Declares {
             ],
             Gangs(kind) => vec![Change::Group(kind, Delta::Reset(Vec::new()))],
             Queues(kind) => vec![Change::Queue(kind, Delta::Reset(Vec::new()))],
+            Links => vec![Change::Fabric(Delta::Reset(Vec::new()))],
+            Places => vec![Change::HyperNode(Delta::Reset(Vec::new()))],
             Progress => vec![Change::TrainJob(Delta::Reset(Vec::new()))],
         }
     }
@@ -178,6 +186,16 @@ impl Declares {
                 let bad = count(&delta, |queue| queue.described.is_err());
                 (vec![Change::Queue(kind, delta)], bad)
             }
+            Links => {
+                let delta = delta.map(|object| Fabric::read(api, &object));
+                let bad = count(&delta, |fabric| fabric.terrain.is_err());
+                (vec![Change::Fabric(delta)], bad)
+            }
+            Places => {
+                let delta = delta.map(|object| HyperNode::read(&object));
+                let bad = count(&delta, |one| !one.is_clear);
+                (vec![Change::HyperNode(delta)], bad)
+            }
             Progress => (vec![Change::TrainJob(delta.map(|object| TrainJob::read(&object)))], 0),
         }
     }
@@ -192,6 +210,8 @@ impl Declares {
             Gangs(GroupKind::JobSet) => "job_sets",
             Queues(QueueKind::Own) => "queues",
             Queues(QueueKind::Volcano) => "volcano_queues",
+            Links => "fabrics",
+            Places => "hyper_nodes",
             Progress => "train_jobs",
         }
     }

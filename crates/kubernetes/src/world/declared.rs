@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use metronome_core::id::JobId;
 use metronome_core::units::{Duration, Instant};
 
 use super::World;
@@ -43,7 +44,9 @@ impl World {
         let asks_anew = before.is_some_and(|before| asks_for_something_else(before, &group));
         gang.declared = Some(group);
         if !same {
+            let jobs: Vec<JobId> = gang.jobs.iter().copied().collect();
             self.describe_anew(&key);
+            jobs.into_iter().for_each(|job| self.learn_what_it_sends(now, job));
         }
         if asks_anew {
             self.take_in_again(now, &key);

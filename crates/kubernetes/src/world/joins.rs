@@ -10,8 +10,8 @@ use metronome_core::plan::Assignment;
 use metronome_core::units::Instant;
 
 use super::World;
+use super::describe::Urgency;
 use super::gangs::{self, GangKey, HeldUp};
-use super::muster::Urgency;
 use super::pods::{Known, Uid};
 use crate::deed::PodRef;
 use crate::objects::ROLE_LABEL;

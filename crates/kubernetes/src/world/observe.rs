@@ -9,7 +9,7 @@ use metronome_core::units::{Duration, Instant};
 
 use super::World;
 use super::crew::Stage;
-use super::muster::full_name;
+use super::describe::full_name;
 use super::pods::Uid;
 
 /// How many single comparisons are kept for whoever asks.

@@ -12,8 +12,8 @@ use metronome_core::queue::lineage;
 use metronome_core::units::{Duration, Instant, Resources, Share};
 
 use super::World;
+use super::describe::Urgency;
 use super::gangs::{GangKey, HeldUp};
-use super::muster::Urgency;
 use crate::border::DEFAULT_QUEUE;
 use crate::deed::{About, EventReason, Kind, ObjectRef, Telling};
 use crate::objects::{Pod, Queue, QueueKind, QueueStatus};

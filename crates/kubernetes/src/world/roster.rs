@@ -77,6 +77,7 @@ impl World {
     pub(super) fn nodes_changed(&mut self, now: Instant, delta: Delta<Node>) {
         let (came, gone) = self.rosters.nodes.take(delta);
         for node in came {
+            let node = self.located(node);
             self.border.node_applied(&mut self.engine, now, node);
         }
         for (_, name) in gone {

@@ -6,6 +6,7 @@ mod moves;
 mod queues;
 mod reports;
 mod together;
+mod turns;
 mod weights;
 
 use serde_json::{Value, json};

@@ -14,3 +14,4 @@ mod scheduler;
 mod singles;
 mod training;
 mod trouble;
+mod turns;

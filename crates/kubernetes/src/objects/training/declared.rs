@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use serde_json::json;
 
-use super::{DeadlineBinding, Rendezvous, TargetSpec, TrainingJob, TrainingJobSpec};
+use super::{DeadlineBinding, Rendezvous, TargetSpec, TopologySpec, TrainingJob, TrainingJobSpec};
 use crate::objects::fields::Complaint;
 use crate::objects::group::{Elastic, Group, GroupKind};
 
@@ -55,6 +56,9 @@ fn words(spec: &TrainingJobSpec, made: Option<Timestamp>) -> BTreeMap<String, St
     say("duration", work.duration.map(|span| span.0));
     say("target-loss", work.target.and_then(loss));
     say("checkpoint", checkpoint(spec));
+    say("topology", topology(spec));
+    say("model", spec.model.clone());
+    say("traffic", spec.traffic.as_ref().map(|traffic| json!(traffic).to_string()));
     words
 }
 
@@ -72,6 +76,12 @@ fn deadline(spec: &TrainingJobSpec, made: Option<Timestamp>) -> Option<String> {
 /// Only a loss that falls is understood as a target.
 fn loss(target: TargetSpec) -> Option<String> {
     target.at_most.filter(|_| target.metric == "loss")
+}
+
+fn topology(spec: &TrainingJobSpec) -> Option<String> {
+    let TopologySpec { preferred, required } = spec.topology.as_ref()?;
+    let required = required.as_ref().map(|level| format!("required={level}"));
+    required.or_else(|| preferred.as_ref().map(|level| format!("preferred={level}")))
 }
 
 fn checkpoint(spec: &TrainingJobSpec) -> Option<String> {

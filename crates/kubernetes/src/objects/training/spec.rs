@@ -52,6 +52,7 @@ macro_rules! unchanged {
     printcolumn(name = "Starts", type_ = "string", json_path = ".status.starts"),
     printcolumn(name = "Ends", type_ = "string", json_path = ".status.ends"),
     printcolumn(name = "OnTrack", type_ = "string", json_path = ".status.conditions[?(@.type==\"OnTrack\")].status"),
+    printcolumn(name = "Interleaved", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Interleaved\")].reason"),
     printcolumn(name = "Restarts", type_ = "integer", priority = 1, json_path = ".status.restarts"),
     printcolumn(name = "Why", type_ = "string", priority = 1, json_path = ".status.message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")

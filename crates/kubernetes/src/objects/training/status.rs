@@ -119,7 +119,7 @@ pub struct LastFailure {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
-    /// `Admitted`, `Placed`, `Interleaved`, `OnTrack` or `Completed`
+    /// What it is about: of a job `Admitted`, `Placed`, `Interleaved`, `OnTrack` or `Completed`; of a fabric `Accepted`
     #[serde(rename = "type")]
     pub kind: String,
     /// `True`, `False` or `Unknown`
