@@ -37,7 +37,7 @@ type JobKey = (Arc<str>, Arc<str>);
 const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Numbers alone are written at most this often.
-const NUMBERS_EVERY: Duration = Duration::from_secs(2);
+const NUMBERS_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub struct Controller {

@@ -16,7 +16,7 @@ use crate::objects::{Group, GroupKind, Job};
 use crate::watch::{Delta, Recorded};
 
 /// An intent that is still there so long after its gang was bound is left over.
-const LEFT_OVER_AFTER: Duration = Duration::from_secs(3);
+const LEFT_OVER_AFTER: Duration = Duration::from_secs(10);
 
 impl World {
     pub(super) fn groups_changed(&mut self, now: Instant, kind: GroupKind, delta: Delta<Group>) {

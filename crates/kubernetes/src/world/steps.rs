@@ -342,6 +342,11 @@ impl World {
     pub(super) fn forget(&mut self, intent: Option<Intent>) {
         let Some(Intent { name: Some(name), generation, .. }) = intent else { return };
         self.open_intents.remove(&name);
+        // From now on it is on its way out; only later is it left over.
+        let now = self.engine.state().now;
+        if let Some((_, since)) = self.recorded.get_mut(&name) {
+            *since = now;
+        }
         self.do_it(Kind::Forget { intent: name, generation: Some(generation) });
     }
 }
