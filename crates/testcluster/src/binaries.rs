@@ -101,7 +101,14 @@ mod tests {
     #[test]
     fn every_program_has_a_module_of_ours() {
         let planes = Kubernetes::ALL.into_iter().flat_map(Program::control_plane);
-        let others = [Program::VolcanoScheduler, Program::JobSet, Program::Trainer, Program::Helm];
+        let others = [
+            Program::VolcanoScheduler,
+            Program::JobSet,
+            Program::Trainer,
+            Program::MpiOperator,
+            Program::Helm,
+            Program::Kubectl,
+        ];
         for program in planes.chain(others) {
             let go_mod = read(&program.module().join("go.mod")).unwrap();
             assert!(go_mod.contains(program.package()), "{program} is no tool of its go.mod");

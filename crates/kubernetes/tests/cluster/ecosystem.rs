@@ -152,6 +152,21 @@ async fn a_train_job_starts_whole_by_the_group_it_makes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_mpi_job_starts_whole_by_the_group_it_makes() {
+    let Some(plane) = shared_with_controllers().await else { return };
+    let corner = Scheduled::new(plane, "mpi", 1).await;
+    let _operator = plane.operate_mpi(&corner.namespace).await.unwrap();
+    nearly_enough(&corner, 3).await;
+    // Whom they name is written by the operator.
+    let mut template = template(&corner, ("example.com/nothing", "of-ours"));
+    template["spec"]["schedulerName"] = Value::Null;
+    let replicas = |count: u32| json!({"replicas": count, "restartPolicy": "Never", "template": template});
+    let spec = json!({"mpiReplicaSpecs": {"Launcher": replicas(1), "Worker": replicas(2)}});
+    make(&corner, "kubeflow.org/v2beta1", "MPIJob", "train", spec).await;
+    starts_whole(&corner, 3).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_kueue_holds_back_is_left_alone_and_then_starts_whole() {
     let Some(plane) = plane().await else { return };
     let corner = Scheduled::new(plane, "kueue", 1).await;

@@ -75,7 +75,9 @@ pub enum Program {
     VolcanoScheduler,
     JobSet,
     Trainer,
+    MpiOperator,
     Helm,
+    Kubectl,
 }
 
 impl Program {
@@ -99,7 +101,9 @@ impl Program {
             Self::VolcanoScheduler => "vc-scheduler",
             Self::JobSet => "jobset",
             Self::Trainer => "trainer-controller-manager",
+            Self::MpiOperator => "mpi-operator",
             Self::Helm => "helm",
+            Self::Kubectl => "kubectl",
         }
     }
 
@@ -112,7 +116,9 @@ impl Program {
             Self::VolcanoScheduler => "volcano.sh/volcano/cmd/scheduler",
             Self::JobSet => "sigs.k8s.io/jobset",
             Self::Trainer => "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
+            Self::MpiOperator => "github.com/kubeflow/mpi-operator/cmd/mpi-operator",
             Self::Helm => "helm.sh/helm/v4/cmd/helm",
+            Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
         }
     }
 
@@ -120,17 +126,21 @@ impl Program {
     pub(super) fn source_module(self) -> &'static str {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
-            Self::ApiServer(_) | Self::ControllerManager(_) | Self::Scheduler(_) => "k8s.io/kubernetes",
+            Self::ApiServer(_) | Self::ControllerManager(_) | Self::Scheduler(_) | Self::Kubectl => {
+                "k8s.io/kubernetes"
+            }
             Self::VolcanoScheduler => "volcano.sh/volcano",
             Self::JobSet => "sigs.k8s.io/jobset",
             Self::Trainer => "github.com/kubeflow/trainer/v2",
+            Self::MpiOperator => "github.com/kubeflow/mpi-operator",
             Self::Helm => "helm.sh/helm/v4",
         }
     }
 
     pub(super) fn link_flags(self) -> String {
         let stripped = "-s -w".to_owned();
-        match self.kubernetes() {
+        let stamped = if self == Self::Kubectl { Some(Kubernetes::V1_37) } else { self.kubernetes() };
+        match stamped {
             Some(kubernetes) => stripped + " " + &kubernetes.stamp(),
             None => stripped,
         }
@@ -141,18 +151,24 @@ impl Program {
             Self::ApiServer(version) | Self::ControllerManager(version) | Self::Scheduler(version) => {
                 Some(version)
             }
-            Self::Etcd | Self::VolcanoScheduler | Self::JobSet | Self::Trainer | Self::Helm => None,
+            _ => None,
         }
     }
 
+    /// One module for all that is built of the same parts. The client of Kubernetes has one of its own, so that the
+    /// others need not be built anew for it.
     pub(super) fn module_name(self) -> String {
-        match self.kubernetes() {
-            Some(version) => format!("kubernetes-{version}"),
-            None if self == Self::Etcd => "etcd".to_owned(),
-            None if self == Self::JobSet => "jobset".to_owned(),
-            None if self == Self::Trainer => "trainer".to_owned(),
-            None if self == Self::Helm => "helm".to_owned(),
-            None => "volcano".to_owned(),
+        match self {
+            Self::Etcd => "etcd".to_owned(),
+            Self::ApiServer(version) | Self::ControllerManager(version) | Self::Scheduler(version) => {
+                format!("kubernetes-{version}")
+            }
+            Self::VolcanoScheduler => "volcano".to_owned(),
+            Self::JobSet => "jobset".to_owned(),
+            Self::Trainer => "trainer".to_owned(),
+            Self::MpiOperator => "mpi-operator".to_owned(),
+            Self::Helm => "helm".to_owned(),
+            Self::Kubectl => "kubectl".to_owned(),
         }
     }
 
