@@ -117,7 +117,8 @@ impl JobRef {
         let names = match self.jobs().list(&ListParams::default()).await {
             Ok(all) => all.items.into_iter().filter_map(|job| job.metadata.name),
             Err(kube::Error::Api(status)) if status.code == 404 => {
-                return failure.hint("this cluster knows no training jobs: `metronome install` prints what it needs");
+                return failure
+                    .hint("this cluster knows no training jobs: `metronome install` prints what it needs");
             }
             Err(error) => return self.cannot_ask(&error),
         };
@@ -125,9 +126,8 @@ impl JobRef {
         let known = names.iter().map(String::as_str);
         match nearest(&self.name, known.clone()) {
             Some(near) => failure.hint(format!("did you mean `{near}`?")),
-            None if names.is_empty() => {
-                failure.hint(format!("there are none in the namespace {}: is it another one?", self.namespace))
-            }
+            None if names.is_empty() => failure
+                .hint(format!("there are none in the namespace {}: is it another one?", self.namespace)),
             None => failure.hint(format!("in this namespace there are {}", listed(known))),
         }
     }

@@ -86,13 +86,15 @@ mod ask {
         })
     }
 
+    const WHOM: &str = "to ask a cluster, give --kubeconfig or set KUBECONFIG; else give --server or --journal";
+
     /// The scheduler, and the namespace that people mean who name none.
     async fn open(asked: Asked<'_>) -> Result<(Scheduler, Option<String>), Failure> {
         let behind = match asked {
             Asked::At(server) => return Ok((Scheduler::At(server.to_owned()), None)),
             Asked::Behind(behind) => behind,
         };
-        let config = behind.cluster.config().await?;
+        let config = behind.cluster.config().await.map_err(|failure| failure.hint(WHOM))?;
         let usual = config.default_namespace.clone();
         let client = Client::try_from(config);
         let client = client.map_err(|error| Failure::world("talk to the API server").because(&error))?;

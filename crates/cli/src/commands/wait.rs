@@ -239,7 +239,8 @@ mod tests {
     #[test]
     fn a_job_runs_when_all_its_members_do() {
         let with = |running: u32| {
-            let roles = json!([{"name": "worker", "wanted": 3, "placed": 3, "running": running, "succeeded": 0}]);
+            let roles =
+                json!([{"name": "worker", "wanted": 3, "placed": 3, "running": running, "succeeded": 0}]);
             job(json!({"phase": "Running", "observedGeneration": 2, "roles": roles}))
         };
         assert_eq!(outcome(Some(&with(2)), Goal::Running), None);

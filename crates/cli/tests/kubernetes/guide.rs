@@ -14,10 +14,11 @@ use page::steps;
 fn pages() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide");
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let pages = files.filter(|path| path.extension().is_some_and(|extension| extension == "md")).map(|path| {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        (name, fs::read_to_string(path).unwrap())
-    });
+    let pages =
+        files.filter(|path| path.extension().is_some_and(|extension| extension == "md")).map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, fs::read_to_string(path).unwrap())
+        });
     let mut pages: Vec<_> = pages.filter(|(_, text)| text.contains("kubectl ")).collect();
     pages.sort();
     pages

@@ -33,8 +33,7 @@ async fn people_wait_for_jobs_and_learn_how_they_end() {
         assert_eq!(asked.out, "", "words go to standard error");
     }
     let resource = kube::api::ApiResource::erase::<TrainingJobObject>(&());
-    let jobs: Api<DynamicObject> =
-        Api::namespaced_with(corner.client.clone(), &corner.namespace, &resource);
+    let jobs: Api<DynamicObject> = Api::namespaced_with(corner.client.clone(), &corner.namespace, &resource);
     jobs.delete("too-large", &DeleteParams::default()).await.unwrap();
     let gone = ask(&corner, "wait", &["good", "--for", "deleted", "--timeout", "1s"]);
     assert_eq!(gone.code, 3);

@@ -98,7 +98,8 @@ impl Desk {
     fn schedule(&mut self, command: &str) {
         self.stop();
         let log = self.folder.path().join("scheduler.log");
-        let child = self.bash(&format!("exec {command}"), WHOLE_PAGE).stderr(fs::File::create(&log).unwrap()).spawn();
+        let child =
+            self.bash(&format!("exec {command}"), WHOLE_PAGE).stderr(fs::File::create(&log).unwrap()).spawn();
         self.scheduler = Some(child.unwrap());
         let begin = Instant::now();
         while !fs::read_to_string(&log).unwrap().contains("listening on ") {
@@ -134,7 +135,11 @@ impl Desk {
         let home = self.folder.path();
         let path = std::env::var("PATH").unwrap();
         let mut command = Command::new("timeout");
-        command.arg(limit.as_secs().to_string()).args(["bash", "-c", script]).current_dir(home).stdin(Stdio::null());
+        command
+            .arg(limit.as_secs().to_string())
+            .args(["bash", "-c", script])
+            .current_dir(home)
+            .stdin(Stdio::null());
         command.env("HOME", home).env_remove("KUBECONFIG");
         command.env("PATH", format!("{0}/bin:{0}/.local/bin:{path}", home.display()));
         command
@@ -169,7 +174,7 @@ fn answers_by_its_exit_code(command: &str) -> bool {
 }
 
 fn is_question(command: &str) -> bool {
-    let questions = [" get ", " describe ", " explain ", " logs ", " what-if ", "curl "];
+    let questions = [" get ", " describe ", " explain ", " logs ", " what-if ", " can-i ", "curl "];
     questions.iter().any(|question| command.contains(question))
 }
 

@@ -20,7 +20,8 @@ pub(crate) fn steps(page: &str) -> Vec<Step> {
     let mut lines = page.lines().enumerate();
     while let Some((at, line)) = lines.next() {
         let Some(kind) = line.strip_prefix("```") else { continue };
-        let block: Vec<&str> = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
+        let block: Vec<&str> =
+            lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
         // Counted as people count.
         let first = at + 2;
         match kind {
@@ -98,7 +99,9 @@ pub(crate) fn is_as_shown(printed: &str, shown: &str) -> bool {
 fn lines_match(printed: &[String], shown: &[String]) -> bool {
     match shown.split_first() {
         None => printed.is_empty(),
-        Some((any, rest)) if any == "..." => (0..=printed.len()).any(|from| lines_match(&printed[from..], rest)),
+        Some((any, rest)) if any == "..." => {
+            (0..=printed.len()).any(|from| lines_match(&printed[from..], rest))
+        }
         Some((first, rest)) => {
             printed.split_first().is_some_and(|(line, left)| is_like(line, first) && lines_match(left, rest))
         }
