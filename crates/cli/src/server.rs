@@ -86,7 +86,8 @@ mod ask {
         })
     }
 
-    const WHOM: &str = "to ask a cluster, give --kubeconfig or set KUBECONFIG; else give --server or --journal";
+    const WHOM: &str =
+        "to ask a cluster, give --kubeconfig or set KUBECONFIG; else give --server or --journal";
 
     /// The scheduler, and the namespace that people mean who name none.
     async fn open(asked: Asked<'_>) -> Result<(Scheduler, Option<String>), Failure> {

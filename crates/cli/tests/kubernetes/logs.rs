@@ -24,9 +24,11 @@ async fn people_read_what_the_members_of_a_job_write() {
     let one = ask(&corner, "logs", &["bert", "--member", "worker-2", "--tail", "2"]);
     assert_eq!(one.out, "bert-worker-2 is at epoch 6\nbert-worker-2 is at epoch 7\n");
 
-    let wrong = ask(&corner, "logs", &["bert", "--member", "worker-9"]);
-    assert_eq!(wrong.code, 2);
-    assert!(wrong.err.contains("hint: did you mean `worker-0`?"), "{}", wrong.err);
+    for how in [&["bert", "--member", "worker-9"][..], &["bert", "--member", "worker-9", "--follow"]] {
+        let wrong = ask(&corner, "logs", how);
+        assert_eq!(wrong.code, 2);
+        assert!(wrong.err.contains("hint: did you mean `worker-0`?"), "{}", wrong.err);
+    }
 
     let Asked { code, out, err } = ask(&corner, "logs", &["bert", "--follow"]);
     assert_eq!(code, 0, "{err}");

@@ -24,7 +24,7 @@ enum Declares {
 use Declares::{Gangs, Progress, Queues};
 
 /// Where each kind may be found, the newest version first.
-const PLACES: [(Declares, &str, &str, &str); 10] = [
+const PLACES: [(Declares, &str, &str, &str); 14] = [
     (Gangs(GroupKind::Upstream), "scheduling.k8s.io/v1beta1", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Upstream), "scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Workload), "scheduling.k8s.io/v1alpha1", "Workload", "workloads"),
@@ -32,6 +32,10 @@ const PLACES: [(Declares, &str, &str, &str); 10] = [
     (Gangs(GroupKind::Volcano), "scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Training), "metronome.dev/v1alpha1", "TrainingJob", "trainingjobs"),
     (Gangs(GroupKind::JobSet), "jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets"),
+    (Gangs(GroupKind::PyTorchJob), "kubeflow.org/v1", "PyTorchJob", "pytorchjobs"),
+    (Gangs(GroupKind::TfJob), "kubeflow.org/v1", "TFJob", "tfjobs"),
+    (Gangs(GroupKind::MpiJob), "kubeflow.org/v2beta1", "MPIJob", "mpijobs"),
+    (Gangs(GroupKind::RayCluster), "ray.io/v1", "RayCluster", "rayclusters"),
     (Queues(QueueKind::Own), "metronome.dev/v1alpha1", "Queue", "queues"),
     (Queues(QueueKind::Volcano), "scheduling.volcano.sh/v1beta1", "Queue", "queues"),
     (Progress, "trainer.kubeflow.org/v1alpha1", "TrainJob", "trainjobs"),
@@ -190,6 +194,10 @@ impl Declares {
             Gangs(GroupKind::Volcano) => "volcano_groups",
             Gangs(GroupKind::Training) => "training_jobs",
             Gangs(GroupKind::JobSet) => "job_sets",
+            Gangs(GroupKind::PyTorchJob) => "pytorch_jobs",
+            Gangs(GroupKind::TfJob) => "tf_jobs",
+            Gangs(GroupKind::MpiJob) => "mpi_jobs",
+            Gangs(GroupKind::RayCluster) => "ray_clusters",
             Queues(QueueKind::Own) => "queues",
             Queues(QueueKind::Volcano) => "volcano_queues",
             Progress => "train_jobs",

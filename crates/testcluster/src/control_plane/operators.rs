@@ -19,6 +19,13 @@ pub enum Operator {
     Trainer,
 }
 
+/// Whether the operator for MPI writes a group of the scheduler plugins for each job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MpiGroups {
+    Written,
+    None,
+}
+
 /// What an operator consists of.
 struct Parts {
     program: PathBuf,
@@ -52,13 +59,15 @@ impl ControlPlane {
         Ok(companion)
     }
 
-    /// Runs Kubeflow's operator for MPI, which writes a group for each job and gives its pods to the scheduler of that name;
-    /// both in one namespace, which is called as that scheduler is.
-    pub async fn operate_mpi(&self, namespace: &str) -> Result<Companion> {
+    /// Runs Kubeflow's operator for MPI in one namespace, which is called as the scheduler is that it gives pods to.
+    pub async fn operate_mpi(&self, namespace: &str, groups: MpiGroups) -> Result<Companion> {
         let built = tokio::task::spawn_blocking(|| {
             let program = binaries::provide(Program::MpiOperator)?.path;
             let plugins = binaries::sources_of(PLUGINS_MODULE, Program::MpiOperator)?.join(PLUGINS_GROUPS);
-            Ok::<_, Unavailable>((program, [binaries::sources(Program::MpiOperator)?.join(MPI_JOBS), plugins]))
+            Ok::<_, Unavailable>((
+                program,
+                [binaries::sources(Program::MpiOperator)?.join(MPI_JOBS), plugins],
+            ))
         });
         let (program, definitions) = built.await.expect("building does not panic")?;
         for definition in &definitions {
@@ -68,7 +77,10 @@ impl ControlPlane {
         let mut command = Command::new(program);
         command.arg(format!("--kubeConfig={}", self.kubeconfig_path().display()));
         command.arg(format!("--namespace={namespace}")).arg(format!("--lock-namespace={namespace}"));
-        command.arg(format!("--gang-scheduling={namespace}")).arg(format!("--monitoring-port={port}"));
+        command.arg(format!("--monitoring-port={port}"));
+        if groups == MpiGroups::Written {
+            command.arg(format!("--gang-scheduling={namespace}"));
+        }
         let mut companion = self.accompany(MPI, command)?;
         until_listening(MPI, &mut companion, port).await?;
         Ok(companion)

@@ -23,6 +23,8 @@ const UNPRINTED: usize = 256;
 
 pub(super) async fn follow(job: &JobRef, args: &Logs, mut printer: Printer) -> Result<Reply, Failure> {
     let mut followers = Followers::new(job, args);
+    // Whoever names a member that is none of those there are has made a slip.
+    members::chosen(job, args).await?;
     let ours = watcher::Config::default().labels(&members::of_job(job));
     let mut pods = pin!(watcher(job.pods(), ours).default_backoff().applied_objects());
     let mut standing = pin!(job.watch());
