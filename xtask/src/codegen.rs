@@ -19,6 +19,7 @@ const PAGES: &[(&str, &str)] = &[
     ("cli", "docs/reference/cli.md"),
     ("policies", "docs/reference/policies.md"),
     ("queue", "deploy/crds/queue.yaml"),
+    ("fabric", "deploy/crds/fabric.yaml"),
     ("training-job", "deploy/crds/trainingjob.yaml"),
     ("rights", "docs/reference/rbac.md"),
     ("chart Chart.yaml", "deploy/chart/metronome/Chart.yaml"),

@@ -12,6 +12,7 @@ fn the_generated_pages_are_up_to_date() {
         ("cli", "docs/reference/cli.md"),
         ("policies", "docs/reference/policies.md"),
         ("queue", "deploy/crds/queue.yaml"),
+        ("fabric", "deploy/crds/fabric.yaml"),
         ("training-job", "deploy/crds/trainingjob.yaml"),
         ("rights", "docs/reference/rbac.md"),
     ];

@@ -2,6 +2,7 @@
 
 mod fabric;
 mod node_set;
+mod tree;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use crate::units::{Instant, Resources};
 
 pub use fabric::{Fabric, FabricError, Link, Path, Vertex};
 pub use node_set::NodeSet;
+use tree::Tree;
 
 /// A name given by a user; the border interns it, the edge prints it.
 pub type Name = Arc<str>;
@@ -107,6 +109,9 @@ pub struct Cluster {
     #[serde(default, skip_serializing_if = "IdVec::is_empty")]
     sets: IdVec<NodeSetId, NodeSet>,
     pub fabric: Fabric,
+    /// What its links are, where they are laid as nodes come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tree: Option<Tree>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -136,6 +141,7 @@ impl Cluster {
             counters: IdVec::new(),
             sets: IdVec::new(),
             fabric: Fabric::default(),
+            tree: None,
         })
     }
 
@@ -157,6 +163,7 @@ impl Cluster {
             self.members[*domain].push(id);
         }
         self.names.insert(name, id);
+        self.plug_in(id);
         Ok(id)
     }
 
@@ -179,6 +186,7 @@ impl Cluster {
             let members = &mut self.members[*domain];
             members.insert(members.partition_point(|member| *member < id), id);
         }
+        self.plug_in(id);
         Ok(())
     }
 

@@ -135,6 +135,17 @@ impl Meetings {
         self.flows.insert(job, flow);
     }
 
+    /// A node came to the cluster, or is plugged in elsewhere. Whoever is on it joins anew.
+    pub(crate) fn catch_up(&mut self, cluster: &Cluster, node: NodeId) {
+        if cluster.fabric.is_empty() {
+            return;
+        }
+        Arc::make_mut(&mut self.wiring).catch_up(cluster, node);
+        while self.users.len() < self.wiring.rates().len() {
+            self.users.push(Vec::new());
+        }
+    }
+
     /// A link carries so much from now on.
     pub(crate) fn set_rate(&mut self, link: LinkId, rate: Bandwidth) {
         Arc::make_mut(&mut self.wiring).set_rate(link, rate);

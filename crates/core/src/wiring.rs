@@ -44,6 +44,14 @@ impl Wiring {
         &self.rates
     }
 
+    /// A node came to the cluster, or is plugged in elsewhere. Links inside nodes are not known to whoever asks for this.
+    pub(crate) fn catch_up(&mut self, cluster: &Cluster, node: NodeId) {
+        self.fabric.catch_up(&cluster.fabric, node);
+        for link in self.fabric.links().values().skip(self.rates.len()) {
+            self.rates.push(link.rate);
+        }
+    }
+
     pub(crate) fn set_rate(&mut self, link: LinkId, rate: Bandwidth) {
         self.rates[link] = rate;
     }

@@ -23,7 +23,7 @@ use metronome_core::units::{Duration, Instant};
 use crate::deed::{Deed, Kind, NewObject, ObjectRef, Outcome, Ticket};
 use crate::objects::{Member, TrainingJob, TrainingJobStatus};
 use crate::watch::{Change, Delta};
-use crate::world::Foresight;
+use crate::world::{Foresight, Interleaved, Sizes};
 
 use course::{Course, Look, Place};
 
@@ -51,6 +51,9 @@ pub struct Controller {
     /// Jobs that are to be looked at again at some time, whatever happens.
     alarms: BTreeSet<(Instant, JobKey)>,
     foresight: Foresight,
+    /// For how many members there is room, where a job is to have another number than it has.
+    sizes: Sizes,
+    on_links: Interleaved,
     errands: BTreeMap<Ticket, Errand>,
     next_ticket: u64,
     deeds: Vec<Deed>,
@@ -77,8 +80,15 @@ struct Refused {
 
 #[derive(Clone, Debug)]
 enum Errand {
-    Make { job: JobKey, name: Arc<str> },
+    Make { job: JobKey, name: Arc<str>, what: Made },
     Remove { job: JobKey, name: Arc<str> },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Made {
+    Pod,
+    /// What all pods of a job share.
+    Shared,
 }
 
 impl Known {
@@ -96,6 +106,8 @@ impl Controller {
             changed: BTreeSet::new(),
             alarms: BTreeSet::new(),
             foresight: Foresight::new(),
+            sizes: Sizes::new(),
+            on_links: Interleaved::new(),
             errands: BTreeMap::new(),
             next_ticket: 1,
             deeds: Vec::new(),
@@ -193,6 +205,24 @@ impl Controller {
         self.changed.extend(news.map(|(key, _)| key).chain(gone).cloned());
     }
 
+    /// For how many members of jobs that may have more there is room, all at once.
+    pub fn resize(&mut self, sizes: &Sizes) {
+        if *sizes == self.sizes {
+            return;
+        }
+        let before = std::mem::replace(&mut self.sizes, sizes.clone());
+        let news = self.sizes.iter().filter(|(key, members)| before.get(*key) != Some(members));
+        self.changed.extend(news.map(|(key, _)| key.clone()));
+    }
+
+    /// How jobs stand among each other on links, all at once.
+    pub fn interleave(&mut self, on_links: Interleaved) {
+        let before = std::mem::replace(&mut self.on_links, on_links);
+        let news = self.on_links.iter().filter(|(key, stands)| before.get(*key) != Some(stands));
+        let gone = before.keys().filter(|key| !self.on_links.contains_key(*key));
+        self.changed.extend(news.map(|(key, _)| key).chain(gone).cloned());
+    }
+
     /// Looks at every job of which something has changed, or for which it is time, and says what is to be done.
     pub fn turn(&mut self, now: Instant) -> Vec<Deed> {
         while let Some((_, key)) = self.alarms.first().filter(|(at, _)| *at <= now).cloned() {
@@ -214,12 +244,19 @@ impl Controller {
         let Some(known) = self.jobs.get(key).filter(|known| !known.job.is_leaving()) else { return };
         let nobody = BTreeMap::new();
         let members = self.members.get(key).unwrap_or(&nobody);
-        let refused = known.refused.as_ref().filter(|refused| now < refused.until);
-        let refusal = refused.map(|refused| refused.why.as_str());
-        let known_of = Look { job: &known.job, members, asked: &known.asked, refusal, now };
+        let refusal = known.refused.as_ref().map(|refused| refused.why.as_str());
+        let room_for = self.sizes.get(key).copied();
+        let known_of = Look { job: &known.job, members, asked: &known.asked, refusal, room_for, now };
         let course = course::course(&known_of, self.foresight.get(key));
-        let Course { status, make, remove, removes_itself, wake } = course;
-        let paused_until = refused.map(|refused| refused.until);
+        let Course { mut status, make, remove, removes_itself, wake } = course;
+        status.interleave(self.on_links.get(key), now);
+        if make.is_empty() && known.refused.is_some() {
+            // Nothing is missing any more.
+            return self.was_taken(key.clone());
+        }
+        let paused_until = known.refused.as_ref().map(|refused| refused.until).filter(|until| now < *until);
+        // What was refused is tried with one pod before the others are asked for again.
+        let most = if known.refused.is_some() { 1 } else { make.len() };
         self.write(now, key, status);
         if removes_itself {
             let object = self.jobs[key].job.reference.clone();
@@ -230,8 +267,8 @@ impl Controller {
         }
         if paused_until.is_none() && !make.is_empty() {
             self.make_what_is_shared(now, key);
-            for place in make {
-                self.make_pod(now, key, &place);
+            for place in make.iter().take(most) {
+                self.make_pod(now, key, place);
             }
         }
         for at in wake.into_iter().chain(paused_until) {
@@ -272,7 +309,7 @@ impl Controller {
         let objects = pods::shared(&known.job);
         self.jobs.get_mut(key).expect("it was just there").shared_at = Some(attempt);
         for object in objects {
-            self.make(now, key, object);
+            self.make(now, key, object, Made::Shared);
         }
     }
 
@@ -282,15 +319,15 @@ impl Controller {
             return;
         }
         let object = pods::pod(&known.job, place, &self.scheduler);
-        self.make(now, key, object);
+        self.make(now, key, object, Made::Pod);
         self.alarms.insert((now + ASK_AGAIN, key.clone()));
     }
 
-    fn make(&mut self, now: Instant, key: &JobKey, object: NewObject) {
+    fn make(&mut self, now: Instant, key: &JobKey, object: NewObject, what: Made) {
         let name = object.name.clone();
         self.jobs.get_mut(key).expect("only for jobs that are there").asked.insert(name.clone(), now);
         let ticket = self.do_it(Kind::Make(object));
-        self.errands.insert(ticket, Errand::Make { job: key.clone(), name });
+        self.errands.insert(ticket, Errand::Make { job: key.clone(), name, what });
     }
 
     fn remove(&mut self, now: Instant, key: &JobKey, object: ObjectRef) {
@@ -309,25 +346,30 @@ impl Controller {
     pub fn heard(&mut self, now: Instant, outcome: &Outcome) {
         let Some(errand) = self.errands.remove(&outcome.ticket()) else { return };
         match (errand, outcome) {
-            (Errand::Make { job, .. }, Outcome::Made { .. }) => {
-                if let Some(known) = self.jobs.get_mut(&job) {
-                    known.refused = None;
-                }
+            (Errand::Make { job, what: Made::Pod, .. }, Outcome::Made { .. }) => self.was_taken(job),
+            (Errand::Make { job, name, what }, Outcome::NotMade { refusal, .. }) => {
+                self.was_refused(now, &job, (&name, what), refusal);
             }
-            (Errand::Make { job, name }, Outcome::NotMade { refusal, .. }) => {
-                self.was_refused(now, &job, &name, refusal);
-            }
-            (Errand::Make { job, name } | Errand::Remove { job, name }, Outcome::GivenUp { .. }) => {
+            (Errand::Make { job, name, .. } | Errand::Remove { job, name }, Outcome::GivenUp { .. }) => {
                 self.ask_again(&job, &name);
             }
             _ => {}
         }
     }
 
-    fn was_refused(&mut self, now: Instant, key: &JobKey, name: &Arc<str>, why: &str) {
+    /// Whoever was refused before is no longer, and the others are asked for.
+    fn was_taken(&mut self, key: JobKey) {
+        if self.jobs.get_mut(&key).is_some_and(|known| known.refused.take().is_some()) {
+            self.changed.insert(key);
+        }
+    }
+
+    fn was_refused(&mut self, now: Instant, key: &JobKey, (name, what): (&Arc<str>, Made), why: &str) {
         let Some(known) = self.jobs.get_mut(key) else { return };
         known.asked.remove(name);
-        known.shared_at = None;
+        if what == Made::Shared {
+            known.shared_at = None;
+        }
         // Members of a job are refused together, for one reason: they count as one.
         let is_new = known.refused.as_ref().is_none_or(|refused| refused.until <= now);
         if is_new {

@@ -15,7 +15,7 @@ mod yaml;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 
-use crate::objects::{definition, training_job_definition};
+use crate::objects::{definition, fabric_definition, training_job_definition};
 
 pub use chart::{FILES, file};
 pub use page::rights_page;
@@ -62,7 +62,7 @@ pub fn list(namespace: &str, values: &Values) -> Value {
 
 /// The definitions of our kinds, as one text.
 pub fn definitions() -> String {
-    [definition(), training_job_definition()].join("---\n")
+    [definition(), fabric_definition(), training_job_definition()].join("---\n")
 }
 
 /// Helm makes the namespace itself; whoever applies plain manifests needs it to come first.
@@ -104,7 +104,7 @@ fn kinds() -> Vec<Manifest> {
         object["kind"] = json!("CustomResourceDefinition");
         Manifest::from(object)
     };
-    [definition(), training_job_definition()].map(kept).into()
+    [definition(), fabric_definition(), training_job_definition()].map(kept).into()
 }
 
 impl From<Value> for Manifest {

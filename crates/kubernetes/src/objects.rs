@@ -1,6 +1,8 @@
 //! API objects, stripped on arrival to what scheduling needs: everything else is skipped while it is read and costs
 //! no memory.
 
+#[expect(unreachable_pub, reason = "what the derived schema makes inside itself")]
+mod fabric;
 mod fields;
 mod group;
 mod member;
@@ -19,8 +21,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
+pub use fabric::{
+    Fabric, FabricLevel, FabricObject, FabricSpec, FabricStatus, HOSTNAME, Terrain, fabric_definition,
+};
 pub use fields::Complaint;
-pub use group::{Group, GroupKind};
+pub use group::{Elastic, Group, GroupKind};
 pub use member::{Member, MemberCondition, MemberSpec, MemberStatus, Terminated};
 pub use meta::Seconds;
 pub use node::{Node, NodeCondition, NodeSpec, NodeStatus};
@@ -41,10 +46,10 @@ pub use storage::{
 
 pub use training::{
     ATTEMPT, Amounts as MemberAmounts, CheckpointSpec, Condition, CoresSpec, DeadlineBinding, DeadlineSpec,
-    FailureAction, FailureRule, INDEX_LABEL, JOB_LABEL, LastFailure, OnMiss, Phase, Port, ProgressSource,
-    ProgressSpec, ROLE_LABEL, Rendezvous, Restart, RoleOf, RoleSpec, RoleStatus, Span, TargetSpec, Template,
-    TopologySpec, TrafficSpec, TrainingJob, TrainingJobObject, TrainingJobSpec, TrainingJobStatus,
-    USUAL_SCHEDULER, WorkSpec, is_chief, is_server, training_job_definition,
+    FailureAction, FailureRule, INDEX_LABEL, JOB_LABEL, LastFailure, OnMiss, Phase, PhaseSpec, Port,
+    ProgressSource, ProgressSpec, ROLE_LABEL, Rendezvous, Restart, RoleOf, RoleSpec, RoleStatus, SIZE, Span,
+    TargetSpec, Template, TopologySpec, TrafficSpec, TrainingJob, TrainingJobObject, TrainingJobSpec,
+    TrainingJobStatus, USUAL_SCHEDULER, WorkSpec, is_chief, is_server, training_job_definition,
 };
 
 /// What tells an API server of a kind of ours, as a file to apply.

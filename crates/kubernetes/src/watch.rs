@@ -20,8 +20,9 @@ use tokio::task::JoinSet;
 
 use crate::metrics::Metrics;
 use crate::objects::{
-    Attachment, Budget, Claim, CsiDriver, CsiNode, Group, GroupKind, JOB_LABEL, Job, Member, Namespace, Node,
-    PersistentVolume, Pod, Queue, QueueKind, StorageCapacity, StorageClass, TrainJob, TrainingJob,
+    Attachment, Budget, Claim, CsiDriver, CsiNode, Fabric, Group, GroupKind, JOB_LABEL, Job, Member,
+    Namespace, Node, PersistentVolume, Pod, Queue, QueueKind, StorageCapacity, StorageClass, TrainJob,
+    TrainingJob,
 };
 use follow::{Outlet, follow};
 
@@ -56,6 +57,7 @@ pub enum Change {
     /// A kind whose API is gone is reset to nothing; so are queues.
     Group(GroupKind, Delta<Group>),
     Queue(QueueKind, Delta<Queue>),
+    Fabric(Delta<Fabric>),
     TrainJob(Delta<TrainJob>),
     TrainingJob(Delta<TrainingJob>),
     /// A pod of a `TrainingJob`, also one that is over.

@@ -10,9 +10,12 @@ mod consent;
 mod crew;
 mod declared;
 mod departures;
+mod fabrics;
 mod foreseen;
 mod foretell;
 mod gangs;
+mod interleaved;
+mod joins;
 mod mishaps;
 mod moves;
 mod muster;
@@ -23,34 +26,41 @@ mod rebuild;
 mod reports;
 mod resize;
 mod roster;
+mod sayings;
+mod sizes;
 mod stalled;
 mod steps;
 #[cfg(test)]
 #[expect(clippy::needless_pass_by_value, reason = "`json!` borrows what reads best as it is given")]
 mod tests;
+mod traffic;
+mod turns;
 mod verdicts;
 mod weights;
 mod wishes;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use metronome_core::cluster::Cluster;
 use metronome_core::engine::{self, Engine};
 use metronome_core::id::{IdVec, JobId, NodeId};
 use metronome_core::journal::Journal;
 use metronome_core::policy::Policy;
+use metronome_core::profile::Iteration;
 use metronome_core::queue::Queue;
 use metronome_core::units::{Duration, Instant};
 
 use crate::border::{Border, DEFAULT_QUEUE, Queues};
 use crate::deed::{Deed, IntentName, Kind, Ticket};
-use crate::objects::Report;
+use crate::objects::{Report, Terrain};
 use crate::watch::{Binding, Change, PolicyDocument};
 
 use budgets::Budgets;
 use crew::Crew;
 use departures::Departure;
+use fabrics::Fabrics;
 use foretell::Told;
 use gangs::{Gang, GangKey};
 use moves::Move;
@@ -60,12 +70,15 @@ use queues::Written;
 use reports::TrainKey;
 use resize::Awaited;
 use roster::Rosters;
+use sayings::Asked;
 use steps::Errand;
-use weights::Weighed;
+use turns::Words;
 
 pub use foreseen::{Foreseen, Foresight};
+pub use interleaved::{Interleaved, OnLinks};
 pub use observe::Comparison;
 pub use rebuild::Initial;
+pub use sizes::Sizes;
 
 /// What a world is told once.
 #[derive(Clone, Debug)]
@@ -73,9 +86,11 @@ pub struct Settings {
     /// Pods that name this scheduler are ours.
     pub scheduler: String,
     pub mode: Mode,
-    /// Node labels that name the domains of the topology, outermost first.
+    /// Node labels that name the domains of the topology, outermost first, where no fabric does.
     pub levels: Vec<String>,
     pub policy: Policy,
+    /// What an iteration of each known model computes and sends, by its name.
+    pub models: Arc<BTreeMap<String, Iteration>>,
     /// How long a gang that lost a member while it was bound may wait for a replacement before the rest, where
     /// somebody owns it, is deleted to be made anew.
     pub repair_patience: Duration,
@@ -101,6 +116,7 @@ impl Settings {
             mode: Mode::Bind,
             levels: Vec::new(),
             policy: Policy::named("metronome").expect("our own policy is in the table").preempting(),
+            models: Arc::default(),
             repair_patience: Duration::from_secs(30),
             min_run: Duration::ZERO,
             refresh: Duration::from_secs(60),
@@ -123,6 +139,9 @@ pub struct World {
     /// The pods that each job of the engine is made of.
     crews: BTreeMap<JobId, Crew>,
     budgets: Budgets,
+    fabrics: Fabrics,
+    /// Where nodes lie, and what links carry, as the engine was told.
+    terrain: Terrain,
     queues: Queues,
     written: Written,
     /// Gangs of which something has changed since they were last looked at.
@@ -141,10 +160,15 @@ pub struct World {
     awaited: BTreeMap<Uid, Awaited>,
     /// Jobs that are on their way to another place.
     moves: BTreeMap<JobId, Move>,
+    sizes: Sizes,
     /// Pods that leave so that others come in their place, by where that is recorded.
     departures: BTreeMap<IntentName, Departure>,
-    /// What pods were asked to say of their weight.
-    weighed: BTreeMap<Uid, Weighed>,
+    /// What pods were asked to say, by annotation.
+    asked: BTreeMap<(&'static str, Uid), Asked>,
+    /// What is said of turns on links.
+    turns: Words,
+    /// How jobs stand on links, until that is asked.
+    interleaved: Option<Interleaved>,
     next_ticket: u64,
     deeds: Vec<Deed>,
     /// Intents of gangs that are being bound.
@@ -169,13 +193,14 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 const SWEEP_AT_REST_EVERY: Duration = Duration::from_secs(10);
 
 impl World {
-    fn empty(settings: Settings) -> Self {
-        let levels: Vec<&str> = settings.levels.iter().map(String::as_str).collect();
-        let cluster = Cluster::new(&levels).expect("levels are checked where they are given");
+    fn empty(settings: Settings, fabrics: Fabrics) -> Self {
+        let terrain = fabrics.terrain(&settings, None);
+        let cluster = cluster(&terrain);
         let queues = IdVec::filled(Queue::open(DEFAULT_QUEUE), 1);
+        let turns = Words::of_a_leader(settings.epoch);
         let engine = Engine::new(cluster, queues, settings.policy.clone(), pace(settings.min_run));
         Self {
-            border: Border::new(settings.levels.clone()),
+            border: Border::new(terrain.labels.clone()),
             settings,
             engine,
             rosters: Rosters::default(),
@@ -184,6 +209,8 @@ impl World {
             gangs: BTreeMap::new(),
             crews: BTreeMap::new(),
             budgets: Budgets::default(),
+            fabrics,
+            terrain,
             queues: Queues::default(),
             written: Written::new(),
             changed: BTreeSet::new(),
@@ -194,8 +221,11 @@ impl World {
             avoided: BTreeSet::new(),
             awaited: BTreeMap::new(),
             moves: BTreeMap::new(),
+            sizes: Sizes::new(),
             departures: BTreeMap::new(),
-            weighed: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            turns,
+            interleaved: None,
             next_ticket: 1,
             deeds: Vec::new(),
             open_intents: BTreeSet::new(),
@@ -225,8 +255,9 @@ impl World {
             Change::Attachment(delta) => self.attachments_changed(now, delta),
             Change::Budget(delta) => self.budgets_changed(now, delta),
             Change::Job(delta) => self.jobs_changed(delta),
-            Change::Group(kind, delta) => self.groups_changed(kind, delta),
+            Change::Group(kind, delta) => self.groups_changed(now, kind, delta),
             Change::Queue(kind, delta) => self.queues_changed(now, kind, delta),
+            Change::Fabric(delta) => self.fabrics_changed(delta),
             Change::TrainJob(delta) => self.train_jobs_changed(now, delta),
             Change::Intent(delta) => self.intents_changed(now, delta),
             Change::Policy(document) => self.policy_changed(now, document),
@@ -244,12 +275,12 @@ impl World {
         self.give_up_on_repairs(now);
         if self.binding == Binding::On {
             let cycles = self.engine.state().cycles;
-            // What the engine says of lanes on links is left at that: nothing here shapes traffic yet.
             let steps = self.engine.poll(now);
             self.stirred |= self.engine.state().cycles > cycles || !steps.is_empty();
             self.carry_out(now, steps.into_inner());
             if self.engine.state().cycles > cycles {
                 self.say_weights(now);
+                self.say_turns_that_changed(now);
             }
         }
         if self.next_sweep <= now {
@@ -257,12 +288,18 @@ impl World {
             if self.stirred || self.next_sweep_at_rest <= now {
                 self.next_sweep_at_rest = now + SWEEP_AT_REST_EVERY;
                 self.forget_what_is_left_over(now);
+                self.make_do_with_fewer(now);
                 self.complain_of_queues();
+                self.judge_fabrics(now);
                 let said = self.say_what_waits(now);
                 self.say_who_is_in_time(now);
                 self.say_who_hangs();
                 self.say_what_is_avoided();
                 self.say_weights(now);
+                if self.binding == Binding::On {
+                    self.say_turns(now);
+                    self.look_at_links();
+                }
                 self.stirred = !(self.write_queue_statuses(now) && said);
             }
         }
@@ -307,6 +344,16 @@ impl World {
         self.deeds.push(Deed { ticket, kind });
         ticket
     }
+}
+
+/// Without nodes; links come with them.
+fn cluster(terrain: &Terrain) -> Cluster {
+    let levels: Vec<&str> = terrain.labels.iter().map(String::as_str).collect();
+    let mut cluster = Cluster::new(&levels).expect("levels are checked where they are given");
+    if !terrain.rates.is_empty() {
+        cluster.lay_tree(&terrain.rates).expect("rates are checked where they are given");
+    }
+    cluster
 }
 
 /// Binds are answered by the API server in milliseconds and retried by `act`; the engine only has to catch what is

@@ -103,10 +103,12 @@ mod tests {
         let planes = Kubernetes::ALL.into_iter().flat_map(Program::control_plane);
         let others = [
             Program::VolcanoScheduler,
+            Program::VolcanoControllers,
             Program::JobSet,
             Program::Trainer,
             Program::MpiOperator,
             Program::Helm,
+            Program::Promtool,
             Program::Kubectl,
         ];
         for program in planes.chain(others) {

@@ -14,11 +14,11 @@ mod operators;
 mod options;
 mod ports;
 mod process;
+mod requests;
 mod shared;
 mod site;
 mod usage;
 mod webhooks;
-mod writes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,9 +36,9 @@ pub use companion::Companion;
 pub use component::Component;
 pub use operators::{MpiGroups, Operator};
 pub use options::Options;
+pub use requests::Requests;
 pub use shared::{Shared, shared, shared_with_controllers};
 pub use usage::Usage;
-pub use writes::Writes;
 
 /// How often to choose other ports when somebody was quicker.
 const ATTEMPTS: usize = 5;

@@ -22,7 +22,7 @@ struct Options {
     /// Also JobSet, Kubeflow's Trainer and its MPI operator, whose objects are scheduled in tests
     #[arg(long)]
     operators: bool,
-    /// Also Helm and kubectl, with which the chart and the guide are tried
+    /// Also Helm, promtool and kubectl, with which the chart, its alerts and the guide are tried
     #[arg(long)]
     helm: bool,
 }
@@ -41,13 +41,13 @@ fn main() -> ExitCode {
 fn provide(options: &Options) -> anyhow::Result<()> {
     let begin = Instant::now();
     let kubernetes = options.kubernetes.map_or_else(Kubernetes::chosen, Ok)?;
-    let volcano = options.volcano.then_some(Program::VolcanoScheduler);
+    let volcano = options.volcano.then_some([Program::VolcanoScheduler, Program::VolcanoControllers]);
     let operators = options.operators.then_some([Program::JobSet, Program::Trainer, Program::MpiOperator]);
-    let clients = options.helm.then_some([Program::Helm, Program::Kubectl]);
+    let clients = options.helm.then_some([Program::Helm, Program::Promtool, Program::Kubectl]);
     let mut built = Vec::new();
     let plane = Program::control_plane(kubernetes).into_iter();
-    let others = operators.into_iter().flatten().chain(clients.into_iter().flatten());
-    for program in plane.chain(volcano).chain(others) {
+    let others = operators.into_iter().chain(clients).flatten();
+    for program in plane.chain(volcano.into_iter().flatten()).chain(others) {
         built.extend(binaries::provide(program)?.built_in);
     }
     eprintln!("{}", summary(kubernetes, &built, begin.elapsed()));

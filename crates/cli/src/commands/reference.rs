@@ -29,6 +29,8 @@ enum Page {
     #[cfg(feature = "kubernetes")]
     Queue,
     #[cfg(feature = "kubernetes")]
+    Fabric,
+    #[cfg(feature = "kubernetes")]
     TrainingJob,
     #[cfg(feature = "kubernetes")]
     Rights,
@@ -42,6 +44,8 @@ pub(crate) fn run(args: &Reference) -> Result<Reply, Failure> {
         Page::Policies => policies_page(),
         #[cfg(feature = "kubernetes")]
         Page::Queue => metronome_kubernetes::objects::definition(),
+        #[cfg(feature = "kubernetes")]
+        Page::Fabric => metronome_kubernetes::objects::fabric_definition(),
         #[cfg(feature = "kubernetes")]
         Page::TrainingJob => metronome_kubernetes::objects::training_job_definition(),
         #[cfg(feature = "kubernetes")]

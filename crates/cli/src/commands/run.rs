@@ -1,5 +1,6 @@
 //! `metronome run`
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use metronome_core::profile::Iteration;
 use metronome_core::units::Duration;
 use metronome_kubernetes::run::{MakeJournal, Options};
 use metronome_kubernetes::world::{Mode, Settings};
@@ -39,7 +41,7 @@ pub(crate) struct Run {
     /// Policy to decide by, unless the policy's ConfigMap says otherwise
     #[arg(long, value_name = "NAME", default_value = "metronome")]
     policy: String,
-    /// Node label that names a level of the topology, outermost first; may be given more than once
+    /// Node label that names a level of the topology, outermost first, where no Fabric does; may be given more than once
     #[arg(long = "level", value_name = "LABEL")]
     levels: Vec<String>,
     /// Where to serve health, metrics and answers
@@ -128,10 +130,17 @@ fn settings(args: &Run) -> Result<Settings, Failure> {
         mode: if args.observe { Mode::Observe } else { Mode::Bind },
         levels: args.levels.clone(),
         policy: policies::built_in(&args.policy)?.preempting(),
+        models: Arc::new(models()),
         repair_patience: args.repair_patience,
         min_run: args.min_run,
         ..Settings::new(args.scheduler_name.as_deref().unwrap_or(usual))
     })
+}
+
+/// What is known of models by name: the simulator's measurements serve every world.
+fn models() -> BTreeMap<String, Iteration> {
+    let known = metronome_sim::model::all().iter();
+    known.map(|model| (model.name.clone(), model.iteration.clone())).collect()
 }
 
 fn journal(args: &Run) -> Result<Option<MakeJournal>, Failure> {

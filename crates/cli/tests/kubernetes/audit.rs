@@ -1,9 +1,9 @@
 //! What somebody has asked of an API server, by its own record.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
+use k8s_openapi::jiff::Timestamp;
 use metronome_testcluster::Options;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -12,7 +12,7 @@ pub(crate) struct Audit {
     folder: TempDir,
 }
 
-/// One thing asked for: as roles say it, and where.
+/// One thing asked for: as roles say it, where and when, and how it was answered.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Asked {
     pub(crate) group: String,
@@ -20,6 +20,8 @@ pub(crate) struct Asked {
     pub(crate) resource: String,
     pub(crate) verb: String,
     pub(crate) namespace: String,
+    pub(crate) at: Timestamp,
+    code: u64,
 }
 
 impl Audit {
@@ -50,20 +52,14 @@ impl Audit {
         options.api_server_flag(format!("--audit-log-path={}", self.log().display()))
     }
 
-    /// All that a user has asked for about objects, and of that what was forbidden.
-    pub(crate) fn of(&self, user: &str) -> (BTreeSet<Asked>, BTreeSet<Asked>) {
+    /// All that a user has asked for about objects, in the order in which it was recorded.
+    pub(crate) fn of(&self, user: &str) -> Vec<Asked> {
         let text = fs::read_to_string(self.log()).unwrap();
         let records = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let own = records.filter(|record| record["impersonatedUser"]["username"] == user);
-        let (mut all, mut forbidden) = (BTreeSet::new(), BTreeSet::new());
-        for record in own.filter(|record| record["objectRef"]["resource"].is_string()) {
-            let asked = Asked::read(&record);
-            if record["responseStatus"]["code"] == 403 {
-                forbidden.insert(asked.clone());
-            }
-            all.insert(asked);
-        }
-        (all, forbidden)
+        own.filter(|record| record["objectRef"]["resource"].is_string())
+            .map(|record| Asked::read(&record))
+            .collect()
     }
 }
 
@@ -80,6 +76,12 @@ impl Asked {
             resource,
             verb: text(&record["verb"]),
             namespace: text(&object["namespace"]),
+            at: text(&record["requestReceivedTimestamp"]).parse().unwrap(),
+            code: record["responseStatus"]["code"].as_u64().unwrap_or_default(),
         }
+    }
+
+    pub(crate) fn is_forbidden(&self) -> bool {
+        self.code == 403
     }
 }

@@ -12,11 +12,17 @@ use crate::replica::Replica;
 
 const KILLS: u32 = 50;
 
-/// Jobs of one to five members; every fourth has a server beside them, and every sixth fails once too often.
+/// Jobs of one to five members; every fourth has a server beside them, another fourth may have more members, and every
+/// sixth fails once too often.
 struct Workload {
     jobs: Vec<(String, Value)>,
-    /// How many pods run in all, each once.
+    /// How many pods run in all, each once, but for those of jobs that may have more.
     runs: u64,
+}
+
+/// Whether a job may have more members than it needs.
+fn is_elastic(at: u32) -> bool {
+    at % 4 == 2
 }
 
 impl Workload {
@@ -29,15 +35,27 @@ impl Workload {
             let time = format!("{}ms", 500 + 250 * (at % 7));
             let mut worker = corner.pod("unnamed", 1);
             worker["metadata"] = json!({"annotations": {format!("sim.metronome.dev/{ends}"): time}});
-            let mut roles = vec![json!({"name": "worker", "members": members, "template": worker})];
+            let mut workers = json!({"name": "worker", "template": worker});
+            if is_elastic(at) {
+                workers["minMembers"] = json!(members);
+                workers["maxMembers"] = json!(members + 3);
+            } else {
+                workers["members"] = json!(members);
+            }
+            let mut roles = vec![workers];
             if serves {
                 let mut server = corner.pod("unnamed", 0);
                 server["metadata"] = json!({});
                 roles.push(json!({"name": "ps", "template": server}));
             }
             let attempts = if fails { 2 } else { 1 };
-            workload.runs += u64::from(attempts * (members + u32::from(serves)));
-            let spec = json!({"schedulerName": corner.namespace, "roles": roles, "backoffLimit": 1});
+            if !is_elastic(at) {
+                workload.runs += u64::from(attempts * (members + u32::from(serves)));
+            }
+            let mut spec = json!({"schedulerName": corner.namespace, "roles": roles, "backoffLimit": 1});
+            if at % 8 == 2 {
+                spec["rendezvous"] = json!("Elastic");
+            }
             workload.jobs.push((format!("job-{at}"), spec));
         }
         workload
@@ -58,13 +76,25 @@ async fn submit(corner: &Corner, name: &str, spec: &Value) {
     jobs(corner).create(&PostParams::default(), &job).await.unwrap();
 }
 
-/// The phase and the number of restarts of every job.
-async fn phases(corner: &Corner) -> Vec<(String, String, u64)> {
+/// What has become of a job.
+struct Fate {
+    name: String,
+    phase: String,
+    attempt: u64,
+    /// How many of its workers are done.
+    done: u64,
+}
+
+async fn fates(corner: &Corner) -> Vec<Fate> {
     let all = jobs(corner).list(&ListParams::default()).await.unwrap().items;
     let one = |job: DynamicObject| {
         let status = &job.data["status"];
-        let phase = status["phase"].as_str().unwrap_or_default().to_owned();
-        (job.metadata.name.unwrap(), phase, status["attempt"].as_u64().unwrap_or_default())
+        Fate {
+            name: job.metadata.name.unwrap(),
+            phase: status["phase"].as_str().unwrap_or_default().to_owned(),
+            attempt: status["attempt"].as_u64().unwrap_or_default(),
+            done: status["roles"][0]["succeeded"].as_u64().unwrap_or_default(),
+        }
     };
     all.into_iter().map(one).collect()
 }
@@ -90,25 +120,30 @@ async fn every_job_is_done_once_however_often_its_controller_is_killed() {
         replica.kill();
         replica = start(kill);
     }
-    let left = |phases: &[(String, String, u64)]| {
-        phases.iter().filter(|(_, phase, _)| phase != "Succeeded" && phase != "Failed").count()
-    };
+    let is_left = |fate: &Fate| fate.phase != "Succeeded" && fate.phase != "Failed";
     for (name, spec) in to_submit {
         submit(&corner, name, spec).await;
     }
     let ended = corner
         .until("every job has ended", async |corner| {
-            let phases = phases(corner).await;
-            (phases.len() == workload.jobs.len() && left(&phases) == 0).then_some(phases)
+            let fates = fates(corner).await;
+            (fates.len() == workload.jobs.len() && !fates.iter().any(is_left)).then_some(fates)
         })
         .await;
     eprintln!("{KILLS} kills and {} jobs in {:?}", workload.jobs.len(), begin.elapsed());
-    for (at, (name, _)) in workload.jobs.iter().enumerate() {
-        let (_, phase, attempt) = ended.iter().find(|(job, ..)| job == name).unwrap();
+    let mut runs = workload.runs;
+    for (at, (name, spec)) in (0..).zip(&workload.jobs) {
+        let Fate { phase, attempt, done, .. } = ended.iter().find(|fate| fate.name == *name).unwrap();
+        if is_elastic(at) {
+            let least = spec["roles"][0]["minMembers"].as_u64().unwrap();
+            assert!(phase == "Succeeded" && (least..=least + 3).contains(done), "{name}: {phase}, {done}");
+            runs += done;
+            continue;
+        }
         let expected = if at % 6 == 5 { ("Failed", 1) } else { ("Succeeded", 0) };
         assert_eq!((phase.as_str(), *attempt), expected, "{name}");
     }
-    assert_eq!(corner.kubelets.counts().started, workload.runs, "no member was lost or ran twice");
+    assert_eq!(corner.kubelets.counts().started, runs, "no member was lost or ran twice");
     for (name, _) in &workload.jobs {
         jobs(&corner).delete(name, &DeleteParams::default()).await.unwrap();
     }

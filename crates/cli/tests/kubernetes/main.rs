@@ -1,6 +1,8 @@
 //! The binary against a real API server: replicas that are killed, what people are told, and how it is installed.
 
+mod alerts;
 mod audit;
+mod everything;
 mod explain;
 mod failover;
 mod guard;
@@ -9,6 +11,7 @@ mod helm;
 mod install;
 mod jobs;
 mod kubelet;
+mod lessened;
 mod logs;
 mod replica;
 mod rights;

@@ -47,6 +47,8 @@ pub enum FabricError {
     NoRate(String),
     #[error("two links lead from `{0}` to `{1}`")]
     Duplicate(String, String),
+    #[error("{given} rates are given for {expected} levels")]
+    RateCount { given: usize, expected: usize },
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,10 +117,38 @@ impl Fabric {
         if self.reaches(above, below) {
             return Err(FabricError::Cycle(name(below)));
         }
+        self.lay(below, above, rate);
+        Ok(())
+    }
+
+    /// Lays a cable of which it is known that it closes no circle.
+    pub(super) fn lay(&mut self, below: Vertex, above: Vertex, rate: Bandwidth) {
         let up = self.links.push(Link { from: below, to: above, rate });
         let down = self.links.push(Link { from: above, to: below, rate });
         self.above.entry(below).or_default().push((above, up, down));
-        Ok(())
+    }
+
+    /// Lays the only cable of a vertex, or takes the one it has to another above it. The links stay what they were: they
+    /// lead elsewhere.
+    pub(super) fn plug(&mut self, below: Vertex, above: Vertex, rate: Bandwidth) {
+        let Some(cable) = self.above.get_mut(&below).and_then(|cables| cables.first_mut()) else {
+            return self.lay(below, above, rate);
+        };
+        cable.0 = above;
+        self.links[cable.1].to = above;
+        self.links[cable.2].from = above;
+    }
+
+    /// Takes over what was laid in another since both were the same, and where a node is plugged in there now.
+    pub(crate) fn catch_up(&mut self, with: &Self, node: NodeId) {
+        self.switches.extend_from_slice(&with.switches[self.switches.len()..]);
+        let new = with.links.ids().skip(self.links.len()).step_by(2);
+        for Link { from, to, rate } in new.map(|up| &with.links[up]) {
+            self.lay(*from, *to, *rate);
+        }
+        if let Some((above, up, _)) = with.climbs(Vertex::Node(node)).next() {
+            self.plug(Vertex::Node(node), *above, with.links[*up].rate);
+        }
     }
 
     /// A link carries more or less from now on; nothing at all, if the rate is zero. False where there is no such link,

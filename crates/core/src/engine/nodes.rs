@@ -13,6 +13,7 @@ impl Engine {
             self.index.room.add(&self.state.cluster, node);
             self.index.occupied.add_node();
             self.index.checker.add_node();
+            self.index.meetings.catch_up(&self.state.cluster, node);
             self.state.dirty = true;
         }
     }
@@ -35,8 +36,20 @@ impl Engine {
                 self.back_to_where_it_is(id);
             }
         }
+        if elsewhere {
+            self.route_anew(node);
+        }
         self.index.checker.excuse(&self.state.cluster, [node]);
         self.state.dirty = true;
+    }
+
+    /// What is sent from a node and to it takes other links than before.
+    fn route_anew(&mut self, node: NodeId) {
+        self.index.meetings.catch_up(&self.state.cluster, node);
+        for (id, planned) in self.state.plan.iter().filter(|(_, planned)| planned.touches(node)) {
+            self.index.meetings.leave(id);
+            self.index.meetings.join(id, &self.state.jobs[id].spec, planned);
+        }
     }
 
     fn is_overcommitted(&self, node: NodeId) -> bool {

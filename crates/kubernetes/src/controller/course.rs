@@ -11,8 +11,8 @@ use super::reference;
 use super::status::{self, Standing, instant, text};
 use crate::deed::ObjectRef;
 use crate::objects::{
-    LastFailure, Member, OnMiss, Phase, Restart, RoleOf, TrainingJob, TrainingJobSpec, TrainingJobStatus,
-    is_chief, is_server,
+    LastFailure, Member, OnMiss, Phase, Rendezvous, Restart, RoleOf, TrainingJob, TrainingJobSpec,
+    TrainingJobStatus, is_chief, is_server,
 };
 use crate::world::Foreseen;
 
@@ -50,6 +50,8 @@ pub(super) struct Look<'a> {
     pub(super) asked: &'a BTreeMap<Arc<str>, Instant>,
     /// What the API server would not take.
     pub(super) refusal: Option<&'a str>,
+    /// How many members of the role that may have more the scheduler has room for, where it says so.
+    pub(super) room_for: Option<u32>,
     pub(super) now: Instant,
 }
 
@@ -98,7 +100,7 @@ impl Of<'_> {
         if let Some(failed) = self.current().find(|member| member.is("Failed") && !member.is_leaving()) {
             return self.has_failed(failed);
         }
-        if let Some(course) = self.has_lost_members() {
+        if let Some(course) = self.has_lost_members().or_else(|| self.has_another_size()) {
             return course;
         }
         let wake = deadline.filter(|deadline| *deadline > self.now && self.spec.on_miss != OnMiss::Run);
@@ -109,8 +111,8 @@ impl Of<'_> {
     fn keep_its_members(&self, wake: Option<Instant>) -> Course {
         let old = self.former().filter(|member| !member.is_leaving());
         let pause = self.pause();
-        let mut course =
-            Course { status: self.standing(), remove: old.map(reference).collect(), ..Course::default() };
+        let remove = old.chain(self.beyond_its_size()).map(reference).collect();
+        let mut course = Course { status: self.standing(), remove, ..Course::default() };
         course.wake = [wake, pause].into_iter().flatten().min();
         if pause.is_none() {
             course.make = self.places().filter(|place| !self.members.contains_key(&place.name)).collect();
@@ -189,6 +191,9 @@ impl Of<'_> {
         let before = &self.job.status;
         let mut status = status::restarting(self.job, self.spec, message, self.now);
         status.attempt = before.attempt + 1;
+        if let Some(members) = self.room_for {
+            status.resize(self.spec, members);
+        }
         status.restarts = restarts;
         // What was not the job's fault is made good at once.
         let pause = if restarts > before.restarts { back_off(restarts) } else { Duration::ZERO };
@@ -205,8 +210,30 @@ impl Of<'_> {
         }
         let is_gone = |name: &Arc<str>| !self.members.contains_key(name) && !self.asked.contains_key(name);
         let is_leaving = |name: &Arc<str>| self.members.get(name).is_some_and(Member::is_leaving);
-        let lost = self.places().find(|place| is_gone(&place.name) || is_leaving(&place.name))?;
+        let waits_for = |place: &Place| self.come_and_go().is_none_or(|role| role.name != place.role);
+        let mut waited_for = self.places().filter(waits_for);
+        let lost = waited_for.find(|place| is_gone(&place.name) || is_leaving(&place.name))?;
         Some(self.start_again(self.job.status.restarts, &format!("{} was taken away", lost.name)))
+    }
+
+    /// There is room for more members than were made, or for fewer. Those on nodes are left to the scheduler, which has
+    /// them save their work first.
+    fn has_another_size(&self) -> Option<Course> {
+        let (members, role) = (self.room_for?, self.spec.elastic_role()?);
+        let stays = |member: &Member| member.is_placed() && !member.is_leaving() && !member.is_over();
+        if members == self.job.size_of(&role) {
+            return None;
+        }
+        if self.come_and_go().is_some() {
+            let mut status = self.standing();
+            status.resize(self.spec, members);
+            return Some(Course { status, ..Course::default() });
+        }
+        if self.current().any(stays) {
+            return None;
+        }
+        let message = format!("it goes on with {members} of {}", role.name);
+        Some(self.start_again(self.job.status.restarts, &message))
     }
 
     fn is_done(&self) -> bool {
@@ -215,12 +242,13 @@ impl Of<'_> {
         let decides = |role: &RoleOf<'_>| if has_chief { is_chief(role.name) } else { !is_server(role.name) };
         roles.iter().filter(|role| decides(role)).all(|role| {
             let done = self.current().filter(|member| member.role() == Some(role.name));
-            done.filter(|member| member.is("Succeeded")).count() >= role.least as usize
+            done.filter(|member| member.is("Succeeded")).count() >= self.job.size_of(role) as usize
         })
     }
 
     fn ended(&self, phase: Phase, reason: &str, message: &str) -> Course {
-        let status = status::ended(self.job, self.spec, (phase, reason, message), self.now);
+        let members: Vec<&Member> = self.current().collect();
+        let status = status::ended(self.job, self.spec, &members, (phase, reason, message), self.now);
         Course { status, ..Course::default() }
     }
 
@@ -245,11 +273,44 @@ impl Of<'_> {
         Course { status: status::suspended(self.job, self.spec, why, self.now), remove, ..Course::default() }
     }
 
+    /// The role whose members come and go, without anybody else having to start again.
+    fn come_and_go(&self) -> Option<RoleOf<'_>> {
+        self.spec.elastic_role().filter(|_| self.spec.rendezvous == Rendezvous::Elastic)
+    }
+
+    /// Those that there are to be of a role; of who comes and goes, those who are there stay whatever their places are.
+    fn indices(&self, role: &RoleOf<'_>) -> Vec<u32> {
+        let size = self.job.size_of(role);
+        if self.come_and_go().is_none_or(|comes| comes.name != role.name) {
+            return (0..size).collect();
+        }
+        let mine = self.current().filter(|member| member.role() == Some(role.name) && !member.is_leaving());
+        let mut there: Vec<u32> = mine.filter_map(Member::index).collect();
+        let free = (0..).filter(|index| !there.contains(index));
+        let more: Vec<u32> = free.take((size as usize).saturating_sub(there.len())).collect();
+        there.extend(more);
+        there
+    }
+
+    /// Those of who comes and goes that there is no room for, and that are on no node: the others are the scheduler's to choose.
+    fn beyond_its_size(&self) -> impl Iterator<Item = &Member> {
+        let role = self.come_and_go();
+        let is_of_it =
+            move |member: &&Member| role.as_ref().is_some_and(|role| member.role() == Some(role.name));
+        let size = self.come_and_go().map_or(0, |role| self.job.size_of(&role) as usize);
+        let mine: Vec<&Member> =
+            self.current().filter(is_of_it).filter(|member| !member.is_leaving()).collect();
+        let beyond = mine.len().saturating_sub(size);
+        let mut waiting: Vec<&Member> = mine.into_iter().filter(|member| !member.is_placed()).collect();
+        waiting.sort_by_key(|member| std::cmp::Reverse(member.index()));
+        waiting.into_iter().take(beyond)
+    }
+
     /// Every member that there is to be.
     fn places(&self) -> impl Iterator<Item = Place> {
         let name = &self.job.reference.name;
         self.spec.all_roles().into_iter().flat_map(move |role| {
-            (0..role.least).map(move |index| Place {
+            self.indices(&role).into_iter().map(move |index| Place {
                 name: format!("{name}-{}-{index}", role.name).into(),
                 role: role.name.to_owned(),
                 index,

@@ -27,7 +27,7 @@ pub(super) fn variables(
     if spec.rendezvous == Rendezvous::None {
         return Vec::new();
     }
-    let ring = Ring::of(spec);
+    let ring = Ring::of(job, spec);
     let port = spec.port.map_or(USUAL_PORT, |Port(port)| port);
     let (master_role, _) = ring.0.first().expect("a job has a role that works");
     let master = host(job, master_role, 0);
@@ -35,6 +35,12 @@ pub(super) fn variables(
         ("METRONOME_JOB", format!("{}/{}", job.reference.namespace, job.reference.name)),
         ("METRONOME_MEMBER", format!("{}-{}", place.role, place.index)),
         ("METRONOME_ATTEMPT", place.attempt.to_string()),
+    ];
+    if spec.rendezvous == Rendezvous::Elastic {
+        all.extend(those_who_come_and_go(job, spec, &format!("{master}:{port}")));
+        return all;
+    }
+    all.extend([
         ("MASTER_ADDR", master.clone()),
         ("MASTER_PORT", port.to_string()),
         ("WORLD_SIZE", ring.size().to_string()),
@@ -42,7 +48,7 @@ pub(super) fn variables(
         ("PET_NNODES", ring.size().to_string()),
         ("PET_MASTER_ADDR", master),
         ("PET_MASTER_PORT", port.to_string()),
-    ];
+    ]);
     if let Some(rank) = ring.rank(place) {
         all.push(("RANK", rank.to_string()));
         all.push(("PET_NODE_RANK", rank.to_string()));
@@ -57,9 +63,25 @@ pub(super) fn variables(
     all
 }
 
+/// For `torchrun`, which finds out by itself who is there, and tells each its rank.
+fn those_who_come_and_go(
+    job: &TrainingJob,
+    spec: &TrainingJobSpec,
+    meet_at: &str,
+) -> [(&'static str, String); 4] {
+    let sizes = spec.all_roles().into_iter().filter(|role| !is_server(role.name));
+    let (least, most) = sizes.fold((0, 0), |(least, most), role| (least + role.least, most + role.most));
+    [
+        ("PET_NNODES", format!("{least}:{most}")),
+        ("PET_RDZV_BACKEND", "c10d".into()),
+        ("PET_RDZV_ENDPOINT", meet_at.to_owned()),
+        ("PET_RDZV_ID", job.reference.uid.to_string()),
+    ]
+}
+
 /// All hosts that take part, one in a line.
 pub(super) fn hosts(job: &TrainingJob, spec: &TrainingJobSpec) -> String {
-    let Ring(roles) = Ring::of(spec);
+    let Ring(roles) = Ring::of(job, spec);
     let lines = roles.iter().flat_map(|(role, members)| (0..*members).map(|index| host(job, role, index)));
     lines.map(|host| host + "\n").collect()
 }
@@ -68,9 +90,9 @@ pub(super) fn hosts(job: &TrainingJob, spec: &TrainingJobSpec) -> String {
 struct Ring<'a>(Vec<(&'a str, u32)>);
 
 impl<'a> Ring<'a> {
-    fn of(spec: &'a TrainingJobSpec) -> Self {
+    fn of(job: &TrainingJob, spec: &'a TrainingJobSpec) -> Self {
         let roles = spec.all_roles().into_iter().filter(|role| !is_server(role.name));
-        let mut roles: Vec<(&str, u32)> = roles.map(|role| (role.name, role.least)).collect();
+        let mut roles: Vec<(&str, u32)> = roles.map(|role| (role.name, job.size_of(&role))).collect();
         roles.sort_by_key(|(name, _)| !is_chief(name));
         Self(roles)
     }
@@ -89,7 +111,7 @@ impl<'a> Ring<'a> {
 fn tensorflow(job: &TrainingJob, spec: &TrainingJobSpec, place: &Place, port: u16) -> Value {
     let mut cluster = serde_json::Map::new();
     for role in spec.all_roles() {
-        let hosts = (0..role.least).map(|index| format!("{}:{port}", host(job, role.name, index)));
+        let hosts = (0..job.size_of(&role)).map(|index| format!("{}:{port}", host(job, role.name, index)));
         cluster.insert(role.name.to_owned(), hosts.collect());
     }
     json!({"cluster": cluster, "task": {"type": place.role, "index": place.index}})

@@ -9,7 +9,8 @@ use super::environment::{HOSTS_FILE, HOSTS_FOLDER, hosts, variables};
 use super::owned_by;
 use crate::deed::NewObject;
 use crate::objects::{
-    ATTEMPT, INDEX_LABEL, JOB_LABEL, ROLE_LABEL, Rendezvous, RoleOf, Template, TrainingJob, TrainingJobSpec,
+    ATTEMPT, INDEX_LABEL, JOB_LABEL, ROLE_LABEL, Rendezvous, RoleOf, SIZE, Template, TrainingJob,
+    TrainingJobSpec,
 };
 
 /// The container of a member that has no template.
@@ -36,13 +37,17 @@ fn service(job: &TrainingJob) -> NewObject {
 }
 
 fn hosts_map(job: &TrainingJob, spec: &TrainingJobSpec) -> NewObject {
-    let name: Arc<str> = hosts_name(job).into();
+    let name: Arc<str> = hosts_name(job, spec).into();
     let body = json!({"metadata": metadata(job, &name), "data": {HOSTS_FILE: hosts(job, spec)}});
     NewObject { namespace: job.reference.namespace.clone(), name, plural: "configmaps", body }
 }
 
-fn hosts_name(job: &TrainingJob) -> String {
-    format!("{}-hosts", job.reference.name)
+/// One for each number of hosts: what was made stays as it is.
+fn hosts_name(job: &TrainingJob, spec: &TrainingJobSpec) -> String {
+    match spec.elastic_role() {
+        Some(_) => format!("{}-hosts-{}", job.reference.name, job.size(spec)),
+        None => format!("{}-hosts", job.reference.name),
+    }
 }
 
 fn metadata(job: &TrainingJob, name: &str) -> Value {
@@ -64,6 +69,9 @@ pub(super) fn pod(job: &TrainingJob, place: &Place, scheduler: &str) -> NewObjec
     labels.insert(ROLE_LABEL.into(), json!(place.role));
     labels.insert(INDEX_LABEL.into(), json!(place.index.to_string()));
     within(meta, "annotations").insert(ATTEMPT.into(), json!(place.attempt.to_string()));
+    if spec.elastic_role().is_some() && spec.rendezvous != Rendezvous::Elastic {
+        within(meta, "annotations").insert(SIZE.into(), json!(job.size(spec).to_string()));
+    }
     if let Some(cores) = &spec.cpu {
         within(meta, "annotations")
             .insert("metronome.dev/cpu".into(), json!(format!("{}-{}", cores.min, cores.max)));
@@ -82,7 +90,7 @@ pub(super) fn pod(job: &TrainingJob, place: &Place, scheduler: &str) -> NewObjec
         }
     }
     if spec.rendezvous == Rendezvous::Mpi {
-        mount_hosts(job, pod);
+        mount_hosts(job, spec, pod);
     }
     let namespace = job.reference.namespace.clone();
     NewObject { namespace, name: place.name.clone(), plural: "pods", body: Value::Object(body) }
@@ -113,9 +121,9 @@ fn template(role: &RoleOf<'_>) -> Map<String, Value> {
     body
 }
 
-fn mount_hosts(job: &TrainingJob, pod: &mut Map<String, Value>) {
+fn mount_hosts(job: &TrainingJob, spec: &TrainingJobSpec, pod: &mut Map<String, Value>) {
     const VOLUME: &str = "metronome-hosts";
-    let volume = json!({"name": VOLUME, "configMap": {"name": hosts_name(job)}});
+    let volume = json!({"name": VOLUME, "configMap": {"name": hosts_name(job, spec)}});
     push(pod, "volumes", volume);
     for container in list(pod, "containers") {
         push(container, "volumeMounts", json!({"name": VOLUME, "mountPath": HOSTS_FOLDER, "readOnly": true}));

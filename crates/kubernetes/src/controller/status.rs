@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use metronome_core::units::Instant;
 
 use crate::objects::{Condition, Member, Phase, RoleStatus, TrainingJob, TrainingJobSpec, TrainingJobStatus};
-use crate::world::Foreseen;
+use crate::world::{Foreseen, OnLinks};
 
 /// How a job that goes on stands.
 pub(super) struct Standing<'a> {
@@ -33,6 +33,7 @@ pub(super) fn suspended(
     now: Instant,
 ) -> TrainingJobStatus {
     let mut status = begin(job, Phase::Suspended, why);
+    status.roles.clear();
     status.count(spec, &[]);
     status.set("Admitted", ("False", "Suspended", why), now);
     status.set("Placed", ("False", "Suspended", why), now);
@@ -45,22 +46,26 @@ pub(super) fn restarting(
     why: &str,
     now: Instant,
 ) -> TrainingJobStatus {
-    let mut status = begin(job, Phase::Restarting, why);
+    // Who has never run only waits.
+    let phase = if job.status.start_time.is_some() { Phase::Restarting } else { Phase::Waiting };
+    let mut status = begin(job, phase, why);
     status.count(spec, &[]);
     status.set("Placed", ("False", "Restarting", why), now);
     status
 }
 
-/// The end of a job, with the phase it ends in, the reason and why.
+/// The end of a job, with its last members, the phase it ends in, the reason and why.
 pub(super) fn ended(
     job: &TrainingJob,
     spec: &TrainingJobSpec,
+    members: &[&Member],
     (phase, reason, why): (Phase, &str, &str),
     now: Instant,
 ) -> TrainingJobStatus {
     let mut status = begin(job, phase, why);
+    status.count(spec, members);
     status.roles.iter_mut().for_each(|role| role.running = 0);
-    status.members = format!("0/{}", spec.least());
+    status.members = format!("0/{}", status.size(spec));
     status.completion_time = Some(text(now));
     let is_good = if phase == Phase::Succeeded { "True" } else { "False" };
     status.set("Completed", (is_good, reason, why), now);
@@ -73,9 +78,8 @@ pub(super) fn going_on(
     standing: &Standing<'_>,
     now: Instant,
 ) -> TrainingJobStatus {
-    let least = spec.least() as usize;
     let placed = standing.members.iter().filter(|member| member.is_placed()).count();
-    let is_placed = placed >= least;
+    let is_placed = placed >= job.size(spec) as usize;
     let phase = match (is_placed, standing.is_restarting) {
         (true, _) => Phase::Running,
         (false, true) => Phase::Restarting,
@@ -154,6 +158,20 @@ impl TrainingJobStatus {
         self.ends = foreseen.ends.map(|(early, late)| format!("{} to {}", minute(early), minute(late)));
     }
 
+    /// How it stands on links; nothing more is said of one that no longer runs than that.
+    pub(super) fn interleave(&mut self, on_links: Option<&OnLinks>, now: Instant) {
+        const KIND: &str = "Interleaved";
+        let runs = self.phase == Some(Phase::Running);
+        match on_links.map(OnLinks::says) {
+            Some((status, reason, message)) if runs => self.set(KIND, (status, reason, &message), now),
+            _ if !runs && self.conditions.iter().any(|condition| condition.kind == KIND) => {
+                self.set(KIND, ("False", "NotRunning", "it does not run"), now);
+            }
+            // A new leader has not looked yet.
+            _ => {}
+        }
+    }
+
     /// A condition keeps the time at which it last became what it is.
     fn set(&mut self, kind: &str, (status, reason, message): Says<'_>, now: Instant) {
         let before = self.conditions.iter().find(|condition| condition.kind == kind);
@@ -179,15 +197,16 @@ impl TrainingJobStatus {
             let many = |is_so: &dyn Fn(&Member) -> bool| of().filter(|member| is_so(member)).count() as u32;
             RoleStatus {
                 name: role.name.to_owned(),
-                wanted: role.least,
+                wanted: self.size_of(&role),
                 placed: many(&|member| member.is_placed()),
                 running: many(&|member| member.is("Running")),
                 succeeded: many(&|member| member.is("Succeeded")),
             }
         });
-        self.roles = roles.collect();
+        let roles = roles.collect();
+        self.roles = roles;
         let running: u32 = self.roles.iter().map(|role| role.running).sum();
-        self.members = format!("{running}/{}", spec.least());
+        self.members = format!("{running}/{}", self.size(spec));
     }
 }
 

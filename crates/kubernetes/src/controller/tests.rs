@@ -302,25 +302,75 @@ fn it_is_deleted_when_it_has_been_over_for_long_enough() {
     assert!(stage.job["metadata"]["deletionTimestamp"].is_string());
 }
 
+/// Makes what is not a pod, and says which pods are to be made.
+fn pods_asked_for(controller: &mut Controller, now: Instant) -> Vec<Ticket> {
+    let mut pods = Vec::new();
+    for Deed { ticket, kind } in controller.turn(now) {
+        match kind {
+            Kind::Make(NewObject { plural: "pods", .. }) => pods.push(ticket),
+            Kind::Make(_) => controller.heard(now, &Outcome::Made { ticket }),
+            _ => {}
+        }
+    }
+    pods
+}
+
 #[test]
-fn what_the_api_server_refuses_is_tried_later_and_later() {
+fn what_the_api_server_refuses_is_tried_later_and_later_with_one_pod() {
     let mut controller = Controller::new("metronome");
-    let stage = Stage::new(&two());
-    controller.apply(Change::TrainingJob(Delta::Applied(stage.read())));
+    controller.apply(Change::TrainingJob(Delta::Applied(Stage::new(&two()).read())));
     let mut now = Instant::from_secs(2000);
     let mut tried = Vec::new();
     for second in 0..20 {
-        for Deed { ticket, kind } in controller.turn(now) {
-            if let Kind::Make(NewObject { plural: "pods", .. }) = kind {
-                tried.push(second);
-                controller.heard(now, &Outcome::NotMade { ticket, refusal: "quota".into() });
-            }
+        for ticket in pods_asked_for(&mut controller, now) {
+            tried.push(second);
+            controller.heard(now, &Outcome::NotMade { ticket, refusal: "quota".into() });
         }
-        controller.turn(now);
         now = now + Duration::from_secs(1);
     }
-    tried.dedup();
-    assert_eq!(tried, [0, 1, 3, 7, 15]);
+    assert_eq!(tried, [0, 0, 1, 3, 7, 15]);
+    now = now + Duration::from_secs(60);
+    let probe = pods_asked_for(&mut controller, now);
+    assert_eq!(probe.len(), 1);
+    controller.heard(now, &Outcome::Made { ticket: probe[0] });
+    assert_eq!(pods_asked_for(&mut controller, now).len(), 1, "the other is asked for at once");
+}
+
+#[test]
+fn a_job_says_that_its_pods_are_refused_until_one_is_taken() {
+    let mut controller = Controller::new("metronome");
+    let mut stage = Stage::new(&two());
+    stage.job["status"] = Value::Null;
+    controller.apply(Change::TrainingJob(Delta::Applied(stage.read())));
+    let mut now = Instant::from_secs(2000);
+    let mut written = Vec::new();
+    for _ in 0..60 {
+        for Deed { ticket, kind } in controller.turn(now) {
+            match kind {
+                Kind::Make(NewObject { plural: "pods", .. }) => {
+                    controller.heard(now, &Outcome::NotMade { ticket, refusal: "quota".into() });
+                }
+                Kind::Status { status, .. } => {
+                    written.push(status["message"].as_str().unwrap().to_owned());
+                    stage.job["status"] = status;
+                    controller.apply(Change::TrainingJob(Delta::Applied(stage.read())));
+                }
+                _ => controller.heard(now, &Outcome::Made { ticket }),
+            }
+        }
+        now = now + Duration::from_millis(500);
+    }
+    assert_eq!(written, ["its pods are made", "the API server does not take its pods: quota"]);
+}
+
+#[test]
+fn whoever_is_named_says_that_a_job_makes_no_sense() {
+    let spec = json!({"schedulerName": "other", "image": "train", "roles": [{"name": "ps"}]});
+    let mut stage = Stage::new(&spec);
+    assert!(stage.job["status"].is_null(), "it is not ours");
+    stage.controller = Controller::new("other");
+    stage.settle();
+    assert_eq!(stage.job["status"]["phase"], json!("Refused"));
 }
 
 #[test]

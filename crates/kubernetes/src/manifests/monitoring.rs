@@ -7,6 +7,9 @@ use super::{LABEL, Manifest, NAME, metadata};
 
 const GROUP: &str = "monitoring.coreos.com/v1";
 
+/// What to do about each alert, under its name.
+const RUNBOOK: &str = "docs/guide/runbook.md";
+
 /// Something that somebody should look at.
 struct Alert {
     name: &'static str,
@@ -43,9 +46,10 @@ const PLAN_REJECTED: Alert = Alert {
               The plan before it stays in force.",
 };
 
+/// What a replica that once led has last seen of gangs is of no interest.
 const GANG_STUCK: Alert = Alert {
     name: "MetronomeGangStuck",
-    when: "max(metronome_oldest_intent_seconds) > 600",
+    when: "max(metronome_oldest_intent_seconds and metronome_leader == 1) > 600",
     lasting: "1m",
     severity: "warning",
     summary: "A gang has been about to be bound, or to move, for ten minutes. The ConfigMaps labelled \
@@ -89,9 +93,11 @@ fn rules(slots: &Slots) -> Value {
 
 impl Alert {
     fn rule(&self) -> Value {
+        let runbook = format!("{RUNBOOK}#{}", self.name.to_lowercase());
         json!({
             "alert": self.name, "expr": self.when, "for": self.lasting,
-            "labels": {"severity": self.severity}, "annotations": {"summary": self.summary},
+            "labels": {"severity": self.severity},
+            "annotations": {"summary": self.summary, "runbook": runbook},
         })
     }
 }

@@ -47,6 +47,7 @@ pub const IN_THE_CLUSTER: &[Right] = &[
     right(VOLCANO, "podgroups", READ, "Gangs declared by Volcano's groups."),
     right(VOLCANO, "queues", READ, "Queues declared by Volcano's objects."),
     right(OURS, "queues", READ, "Queues, their weights, quotas and users."),
+    right(OURS, "fabrics", READ, "Where nodes lie, and what the links between them carry."),
     right(OURS, "trainingjobs", READ, "Training jobs, whose pods and restarts are seen to."),
     right("jobset.x-k8s.io", "jobsets", READ, "All pods of a job set are its gang, where they ask for that."),
     right(KUBEFLOW, "pytorchjobs", READ, "All pods of a job are its gang, where they ask for that."),
@@ -74,7 +75,12 @@ pub const IN_THE_CLUSTER: &[Right] = &[
         "Cores are given to running pods, and taken back, as deadlines need.",
     ),
     right("", "pods", &["get"], "What became of a pod whose answer was lost, before anything is said of it."),
-    right("", "pods", &["patch"], "Annotations: a request to save work, and the weight of the CPU."),
+    right(
+        "",
+        "pods",
+        &["patch"],
+        "Annotations: a request to save work, the weight of the CPU, and turns on links.",
+    ),
     right("", "pods", &["create"], "The members of training jobs."),
     right(
         "",
@@ -91,6 +97,7 @@ pub const IN_THE_CLUSTER: &[Right] = &[
         "What people are told, and how often it happened.",
     ),
     right(OURS, "queues/status", &["patch"], "What a queue holds, and how many run and wait in it."),
+    right(OURS, "fabrics/status", &["patch"], "Whether a fabric is in force, and why not."),
     right(OURS, "trainingjobs/status", &["patch"], "What has become of a training job."),
     right(OURS, "trainingjobs", &["delete"], "Training jobs whose time after their end is over."),
     right(VOLCANO, "podgroups/status", &["patch"], "The phase that Volcano's tools show, if kept apart."),
@@ -104,8 +111,8 @@ pub const IN_THE_OWN_NAMESPACE: &[Right] = &[
     right(
         "",
         "configmaps",
-        &["get", "create", "update", "delete"],
-        "What is about to be bound is recorded first, and forgotten afterwards.",
+        &["get", "update", "delete"],
+        "What is about to be bound is recorded first, and forgotten afterwards. Making such records is allowed above.",
     ),
 ];
 

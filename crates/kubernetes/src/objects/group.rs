@@ -37,6 +37,16 @@ pub enum GroupKind {
     RayCluster,
 }
 
+/// A role whose number of members may change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elastic {
+    pub role: String,
+    pub min: u32,
+    pub max: u32,
+    /// Those who run go on when others join or leave.
+    pub joins: bool,
+}
+
 /// A declared gang.
 #[derive(Clone, Debug)]
 pub struct Group {
@@ -47,6 +57,8 @@ pub struct Group {
     pub part: Option<Arc<str>>,
     /// How many must run at once for any to run; 1 where it says that pods go one by one.
     pub min_members: Result<u32, Complaint>,
+    /// The role of which there may be more than that, or fewer again.
+    pub elastic: Option<Elastic>,
     /// Volcano's minimum for each role.
     pub min_by_role: BTreeMap<String, u32>,
     pub priority_class: Option<String>,
@@ -118,6 +130,7 @@ impl Reader {
             metadata,
             part: None,
             min_members: Ok(1),
+            elastic: None,
             min_by_role: BTreeMap::new(),
             priority_class: None,
             priority: None,

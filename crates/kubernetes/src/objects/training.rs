@@ -5,6 +5,7 @@ mod spec;
 mod status;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,9 +18,10 @@ use super::meta::{concerns_scheduling, reference};
 use crate::deed::ObjectRef;
 
 pub use spec::{
-    Amounts, CheckpointSpec, CoresSpec, DeadlineBinding, DeadlineSpec, FailureAction, FailureRule, OnMiss,
-    Port, ProgressSource, ProgressSpec, Rendezvous, Restart, RoleSpec, Span, TargetSpec, Template,
-    TopologySpec, TrafficSpec, TrainingJob as TrainingJobObject, TrainingJobSpec, WorkSpec,
+    Amounts, CheckpointSpec, CoresSpec, DeadlineBinding, DeadlineSpec, FailureAction, FailureRule,
+    MembersSpec, OnMiss, PhaseSpec, Port, ProgressSource, ProgressSpec, Rendezvous, Restart, RoleSpec, Span,
+    TargetSpec, Template, TopologySpec, TrafficSpec, TrainingJob as TrainingJobObject, TrainingJobSpec,
+    WorkSpec,
 };
 pub use status::{Condition, LastFailure, Phase, RoleStatus, TrainingJobStatus};
 
@@ -32,6 +34,8 @@ pub const ROLE_LABEL: &str = "metronome.dev/role";
 pub const INDEX_LABEL: &str = "metronome.dev/index";
 /// The annotation that says at which attempt of its job a pod was made.
 pub const ATTEMPT: &str = "metronome.dev/attempt";
+/// The annotation that says with how many others, itself among them, a pod of a job that may have more was made.
+pub const SIZE: &str = "metronome.dev/size";
 
 /// Who makes the pods of jobs that name nobody.
 pub const USUAL_SCHEDULER: &str = "metronome";
@@ -41,6 +45,8 @@ pub const USUAL_SCHEDULER: &str = "metronome";
 pub struct TrainingJob {
     pub reference: ObjectRef,
     pub metadata: ObjectMeta,
+    /// Whom it names, also where the rest cannot be understood: somebody has to say so.
+    scheduler: Option<String>,
     pub spec: Result<Arc<TrainingJobSpec>, String>,
     pub status: TrainingJobStatus,
 }
@@ -54,6 +60,7 @@ impl TrainingJob {
         Self {
             reference: reference(api, metadata),
             metadata: kept(metadata),
+            scheduler: part("spec")["schedulerName"].as_str().map(str::to_owned),
             spec: spec.and_then(|spec| spec.checked().map(Arc::new)),
             // What we wrote ourselves, and if somebody else did, we write it anew.
             status: serde_json::from_value(part("status")).unwrap_or_default(),
@@ -64,10 +71,19 @@ impl TrainingJob {
         self.metadata.deletion_timestamp.is_some()
     }
 
+    /// How many members of a role there are to be in this attempt: as was recorded, where it may have more than the least.
+    pub fn size_of(&self, role: &RoleOf<'_>) -> u32 {
+        self.status.size_of(role)
+    }
+
+    /// All of them.
+    pub fn size(&self, spec: &TrainingJobSpec) -> u32 {
+        self.status.size(spec)
+    }
+
     /// Whether its pods are made and scheduled by one of this name.
     pub fn is_of(&self, scheduler: &str) -> bool {
-        let named = self.spec.as_ref().ok().and_then(|spec| spec.scheduler_name.as_deref());
-        named.unwrap_or(USUAL_SCHEDULER) == scheduler
+        self.scheduler.as_deref().unwrap_or(USUAL_SCHEDULER) == scheduler
     }
 }
 
@@ -92,6 +108,12 @@ pub struct RoleOf<'a> {
     pub template: Option<&'a Template>,
 }
 
+impl RoleOf<'_> {
+    pub fn is_elastic(&self) -> bool {
+        self.least < self.most
+    }
+}
+
 /// The role that a job without `roles` has.
 pub const ONLY_ROLE: &str = "worker";
 
@@ -108,33 +130,24 @@ impl TrainingJobSpec {
         self.all_roles().iter().map(|role| role.least).fold(0, u32::saturating_add)
     }
 
+    /// The role of which there may be more than the least.
+    pub fn elastic_role(&self) -> Option<RoleOf<'_>> {
+        self.all_roles().into_iter().find(|role| role.is_elastic())
+    }
+
     fn only_role(&self) -> RoleOf<'_> {
-        let (least, most) = bounds(self.members, self.min_members, self.max_members);
-        RoleOf {
-            name: ONLY_ROLE,
-            least,
-            most,
-            resources: self.resources.as_ref(),
-            image: self.image.as_deref(),
-            command: &self.command,
-            args: &self.args,
-            template: self.template.as_ref(),
-        }
+        self.workers.role(ONLY_ROLE)
     }
 
     /// What a role does not say, the job says for all of them.
-    fn role<'a>(&'a self, role: &'a RoleSpec) -> RoleOf<'a> {
-        let (least, most) = bounds(role.members, role.min_members, role.max_members);
-        let or = |own: &'a Vec<String>, all: &'a Vec<String>| if own.is_empty() { all } else { own };
+    fn role<'a>(&'a self, RoleSpec { name, all }: &'a RoleSpec) -> RoleOf<'a> {
+        let or = |own: &'a [String], jobs: &'a [String]| if own.is_empty() { jobs } else { own };
+        let (role, job) = (all.role(name), self.only_role());
         RoleOf {
-            name: &role.name,
-            least,
-            most,
-            resources: role.resources.as_ref(),
-            image: role.image.as_deref().or(self.image.as_deref()),
-            command: or(&role.command, &self.command),
-            args: or(&role.args, &self.args),
-            template: role.template.as_ref(),
+            image: role.image.or(job.image),
+            command: or(role.command, job.command),
+            args: or(role.args, job.args),
+            ..role
         }
     }
 
@@ -149,10 +162,16 @@ impl TrainingJobSpec {
                 return Err(format!("role {} has from {} to {} members", role.name, role.least, role.most));
             }
         }
+        if roles.iter().filter(|role| role.is_elastic()).count() > 1 {
+            return Err("more than one of its roles may have more members or fewer".into());
+        }
         let mut names: Vec<&str> = roles.iter().map(|role| role.name).collect();
         names.sort_unstable();
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(format!("two roles are called {}", twice[0]));
+        }
+        if let Some(Err(why)) = self.traffic.as_ref().map(TrafficSpec::traffic) {
+            return Err(format!("its traffic makes no sense: {why}"));
         }
         if roles.iter().all(|role| is_server(role.name)) {
             return Err("all of its roles only serve others, so it never ends".into());
@@ -161,9 +180,20 @@ impl TrainingJobSpec {
     }
 }
 
-fn bounds(members: Option<u32>, least: Option<u32>, most: Option<u32>) -> (u32, u32) {
-    let least = members.or(least).unwrap_or(1);
-    (least, members.or(most).unwrap_or(least))
+impl MembersSpec {
+    fn role<'a>(&'a self, name: &'a str) -> RoleOf<'a> {
+        let least = self.members.or(self.min_members).unwrap_or(1);
+        RoleOf {
+            name,
+            least,
+            most: self.members.or(self.max_members).unwrap_or(least),
+            resources: self.resources.as_ref(),
+            image: self.image.as_deref(),
+            command: &self.command,
+            args: &self.args,
+            template: self.template.as_ref(),
+        }
+    }
 }
 
 /// Servers run until the others are done.

@@ -44,6 +44,15 @@ struct Desk {
     making: Hired,
 }
 
+/// Why a world came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// The lead is lost, or somebody said to stop.
+    Over,
+    /// Nodes lie elsewhere than it was built for.
+    Outdated,
+}
+
 /// Somebody who carries out deeds.
 struct Hired {
     deeds: mpsc::UnboundedSender<Deed>,
@@ -52,17 +61,29 @@ struct Hired {
 }
 
 impl Term<'_> {
-    /// Leads until the lead is lost or `stop` says so.
+    /// Leads until the lead is lost or `stop` says so. Where the levels of the topology change meanwhile, everything begins
+    /// anew.
     pub(super) async fn serve(
         &self,
         epoch: u64,
         asked: &mut mpsc::Receiver<Question>,
         stop: &mut channel::Receiver<bool>,
     ) {
+        while self.lead_in_one_world(epoch, asked, stop).await == Ended::Outdated {
+            (self.options.say)("the fabric has changed: beginning anew".into());
+        }
+    }
+
+    async fn lead_in_one_world(
+        &self,
+        epoch: u64,
+        asked: &mut mpsc::Receiver<Question>,
+        stop: &mut channel::Receiver<bool>,
+    ) -> Ended {
         let mut changes = observe(self.client.clone(), self.options.watch.clone(), self.metrics.clone());
         let initial = tokio::select! {
             initial = gather(&mut changes) => initial,
-            () = self.over(stop) => return,
+            () = self.over(stop) => return Ended::Over,
         };
         let mut controller = self.controller();
         let (for_the_controller, lists) = initial.lists.into_iter().partition(Controller::heeds);
@@ -81,12 +102,13 @@ impl Term<'_> {
             scheduling: self.hire(),
             making: self.hire(),
         };
-        self.turn_until_over(&mut desk, asked, stop).await;
+        let ended = self.turn_until_over(&mut desk, asked, stop).await;
         // What is under way ends by itself or is given up; whoever leads next finds it recorded.
         for Hired { deeds, acting, .. } in [desk.scheduling, desk.making] {
             drop(deeds);
             let _ = acting.await;
         }
+        ended
     }
 
     fn controller(&self) -> Option<Controller> {
@@ -107,17 +129,17 @@ impl Term<'_> {
         desk: &mut Desk,
         asked: &mut mpsc::Receiver<Question>,
         stop: &mut channel::Receiver<bool>,
-    ) {
+    ) -> Ended {
         let mut batch = Vec::with_capacity(BATCH);
         let (mut heard, mut heard_of_jobs) = (Vec::with_capacity(BATCH), Vec::new());
-        loop {
+        while !desk.world.is_outdated() {
             self.turn(desk);
             desk.lookout.look(&desk.world);
             let mut seen = None;
             let wake = tokio::time::sleep(until(desk.next_wake()));
             tokio::select! {
                 biased;
-                () = self.over(stop) => return,
+                () = self.over(stop) => return Ended::Over,
                 _ = desk.scheduling.outcomes.recv_many(&mut heard, BATCH) => {}
                 _ = desk.making.outcomes.recv_many(&mut heard_of_jobs, BATCH) => {}
                 _ = desk.changes.recv_many(&mut batch, BATCH) => {}
@@ -139,6 +161,7 @@ impl Term<'_> {
                 }
             }
         }
+        Ended::Outdated
     }
 
     fn turn(&self, desk: &mut Desk) {
@@ -148,7 +171,11 @@ impl Term<'_> {
             let _ = desk.scheduling.deeds.send(deed);
         }
         self.metrics.cycle_seconds.observe(began.elapsed().as_secs_f64());
+        if let Some((stand, controller)) = desk.world.interleaved().zip(desk.controller.as_mut()) {
+            controller.interleave(stand);
+        }
         if let Some(controller) = desk.controller.as_mut().filter(|_| desk.world.binds()) {
+            controller.resize(desk.world.sizes());
             for deed in controller.turn(now()) {
                 let _ = desk.making.deeds.send(deed);
             }

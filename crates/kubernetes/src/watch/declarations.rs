@@ -1,4 +1,4 @@
-//! Kinds that declare gangs and queues, or say how far training is. Which of them a cluster has is found out by asking, and asked again now and
+//! Kinds that declare gangs, queues and links, or say how far training is. Which of them a cluster has is found out by asking, and asked again now and
 //! then: custom resources may be installed later, or removed.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,21 +10,23 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::follow::{Closed, Outlet, follow as follow_kind};
 use super::{Change, Delta, Settings, listed};
-use crate::objects::{Group, GroupKind, Queue, QueueKind, TrainJob, TrainingJob};
+use crate::objects::{Fabric, Group, GroupKind, Queue, QueueKind, TrainJob, TrainingJob};
 
 /// What is declared, by an object of which API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Declares {
     Gangs(GroupKind),
     Queues(QueueKind),
+    /// What links carry.
+    Links,
     /// How far somebody's training is.
     Progress,
 }
 
-use Declares::{Gangs, Progress, Queues};
+use Declares::{Gangs, Links, Progress, Queues};
 
 /// Where each kind may be found, the newest version first.
-const PLACES: [(Declares, &str, &str, &str); 14] = [
+const PLACES: [(Declares, &str, &str, &str); 15] = [
     (Gangs(GroupKind::Upstream), "scheduling.k8s.io/v1beta1", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Upstream), "scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Workload), "scheduling.k8s.io/v1alpha1", "Workload", "workloads"),
@@ -38,6 +40,7 @@ const PLACES: [(Declares, &str, &str, &str); 14] = [
     (Gangs(GroupKind::RayCluster), "ray.io/v1", "RayCluster", "rayclusters"),
     (Queues(QueueKind::Own), "metronome.dev/v1alpha1", "Queue", "queues"),
     (Queues(QueueKind::Volcano), "scheduling.volcano.sh/v1beta1", "Queue", "queues"),
+    (Links, "metronome.dev/v1alpha1", "Fabric", "fabrics"),
     (Progress, "trainer.kubeflow.org/v1alpha1", "TrainJob", "trainjobs"),
 ];
 
@@ -160,6 +163,7 @@ impl Declares {
             ],
             Gangs(kind) => vec![Change::Group(kind, Delta::Reset(Vec::new()))],
             Queues(kind) => vec![Change::Queue(kind, Delta::Reset(Vec::new()))],
+            Links => vec![Change::Fabric(Delta::Reset(Vec::new()))],
             Progress => vec![Change::TrainJob(Delta::Reset(Vec::new()))],
         }
     }
@@ -182,6 +186,11 @@ impl Declares {
                 let bad = count(&delta, |queue| queue.described.is_err());
                 (vec![Change::Queue(kind, delta)], bad)
             }
+            Links => {
+                let delta = delta.map(|object| Fabric::read(api, &object));
+                let bad = count(&delta, |fabric| fabric.terrain.is_err());
+                (vec![Change::Fabric(delta)], bad)
+            }
             Progress => (vec![Change::TrainJob(delta.map(|object| TrainJob::read(&object)))], 0),
         }
     }
@@ -200,6 +209,7 @@ impl Declares {
             Gangs(GroupKind::RayCluster) => "ray_clusters",
             Queues(QueueKind::Own) => "queues",
             Queues(QueueKind::Volcano) => "volcano_queues",
+            Links => "fabrics",
             Progress => "train_jobs",
         }
     }

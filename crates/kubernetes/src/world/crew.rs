@@ -92,6 +92,24 @@ impl Crew {
         }
     }
 
+    /// Gives every member its node who has none, beside those who have.
+    pub(super) fn sit_down_beside(&mut self, assignment: &Assignment) {
+        for (role, members) in self.roles.iter_mut().enumerate() {
+            let parts = assignment.parts().iter().filter(|part| usize::from(part.role) == role);
+            let mut seats: Vec<NodeId> =
+                parts.flat_map(|part| std::iter::repeat_n(part.node, part.members as usize)).collect();
+            for taken in members.iter().filter_map(|member| member.node) {
+                if let Some(at) = seats.iter().position(|seat| *seat == taken) {
+                    seats.remove(at);
+                }
+            }
+            let standing = members.iter_mut().filter(|member| member.node.is_none());
+            for (member, node) in standing.zip(seats) {
+                member.node = Some(node);
+            }
+        }
+    }
+
     /// Who sits where, for the engine.
     pub(super) fn parts(&self) -> Vec<Part> {
         let mut parts: Vec<Part> = Vec::new();
@@ -108,7 +126,7 @@ impl Crew {
         parts
     }
 
-    fn remove(&mut self, uid: &Uid) -> Option<(u8, Member)> {
+    pub(super) fn remove(&mut self, uid: &Uid) -> Option<(u8, Member)> {
         let found = |members: &Vec<Member>| members.iter().position(|member| &member.uid == uid);
         let (role, at) =
             self.roles.iter().enumerate().find_map(|(role, members)| Some((role, found(members)?)))?;
@@ -133,7 +151,12 @@ impl World {
         if !matches!(crew.stage, Stage::Running | Stage::Leaving) {
             return;
         }
-        let Some((role, member)) = crew.remove(uid) else { return };
+        if crew.stage == Stage::Running && self.comes_and_goes(job) {
+            // The others go on, and there may be more of them again.
+            return self.dissolve(now, job);
+        }
+        let Some((role, member)) = self.crews.get_mut(&job).and_then(|crew| crew.remove(uid)) else { return };
+        let crew = &self.crews[&job];
         let deserted = crew.members().next().is_none();
         if let Some(node) = member.node {
             self.engine.observe(now, Event::MembersLeft { job, role, node, device: None, members: 1 });

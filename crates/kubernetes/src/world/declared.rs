@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use metronome_core::id::JobId;
 use metronome_core::units::{Duration, Instant};
 
 use super::World;
+use super::crew::Stage;
 use super::gangs::{Gang, GangKey};
 use crate::deed::Kind;
 use crate::objects::{Group, GroupKind, Job};
@@ -17,9 +19,9 @@ use crate::watch::{Delta, Recorded};
 const LEFT_OVER_AFTER: Duration = Duration::from_secs(3);
 
 impl World {
-    pub(super) fn groups_changed(&mut self, kind: GroupKind, delta: Delta<Group>) {
+    pub(super) fn groups_changed(&mut self, now: Instant, kind: GroupKind, delta: Delta<Group>) {
         match delta {
-            Delta::Applied(group) => self.group_applied(group),
+            Delta::Applied(group) => self.group_applied(now, group),
             Delta::Deleted(group) => self.group_gone(&key_of(&group)),
             Delta::Reset(groups) => {
                 let there: BTreeSet<GangKey> = groups.iter().map(key_of).collect();
@@ -29,20 +31,36 @@ impl World {
                 let gone: Vec<GangKey> =
                     known.map(|(key, _)| key.clone()).filter(|key| !there.contains(key)).collect();
                 gone.iter().for_each(|key| self.group_gone(key));
-                groups.into_iter().for_each(|group| self.group_applied(group));
+                groups.into_iter().for_each(|group| self.group_applied(now, group));
             }
         }
     }
 
-    fn group_applied(&mut self, group: Group) {
+    fn group_applied(&mut self, now: Instant, group: Group) {
         let key = key_of(&group);
         let gang = self.gang_mut(&key);
-        let same = gang.declared.as_ref().is_some_and(|before| is_same(before, &group));
+        let before = gang.declared.as_ref();
+        let same = before.is_some_and(|before| is_same(before, &group));
+        let asks_anew = before.is_some_and(|before| asks_for_something_else(before, &group));
         gang.declared = Some(group);
         if !same {
+            let jobs: Vec<JobId> = gang.jobs.iter().copied().collect();
             self.describe_anew(&key);
+            jobs.into_iter().for_each(|job| self.learn_what_it_sends(now, job));
+        }
+        if asks_anew {
+            self.take_in_again(now, &key);
         }
         self.write_phase(&key);
+    }
+
+    /// Who runs goes on where it is, and is described anew.
+    pub(super) fn take_in_again(&mut self, now: Instant, key: &GangKey) {
+        let jobs = self.gangs[key].jobs.iter().copied();
+        let running = jobs.filter(|job| self.crews.get(job).is_some_and(|crew| crew.stage == Stage::Running));
+        for job in running.collect::<Vec<_>>() {
+            self.dissolve(now, job);
+        }
     }
 
     fn group_gone(&mut self, key: &GangKey) {
@@ -132,9 +150,18 @@ impl World {
 /// Whether nothing differs that scheduling looks at.
 fn is_same(before: &Group, group: &Group) -> bool {
     before.min_members == group.min_members
+        && before.elastic == group.elastic
         && before.queue == group.queue
         && before.metadata.labels == group.metadata.labels
         && before.metadata.annotations == group.metadata.annotations
+}
+
+/// Whether a job says something else of time or of how many members it may have than it did; once some of them have ended,
+/// nothing is left to say of that.
+fn asks_for_something_else(before: &Group, group: &Group) -> bool {
+    group.kind == GroupKind::Training
+        && (before.metadata.annotations != group.metadata.annotations
+            || group.elastic.is_some() && before.elastic != group.elastic)
 }
 
 fn key_of(group: &Group) -> GangKey {

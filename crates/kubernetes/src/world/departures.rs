@@ -50,15 +50,15 @@ const WHY: &str =
     "it goes on elsewhere, where it is done sooner; it is evicted so that its owner makes it anew";
 
 impl World {
-    /// Sends all pods of a gang away.
+    /// Sends pods of a gang away.
     pub(super) fn depart(
         &mut self,
         key: &GangKey,
         lineage: Lineage,
         job: JobId,
         generation: Generation,
+        leaves: Vec<PodRef>,
     ) -> IntentName {
-        let leaves = self.all_of_its_gang(job);
         let name = IntentName(format!("{}-leaves", intent_name(key).0));
         let intent = Intent {
             name: Some(name.clone()),

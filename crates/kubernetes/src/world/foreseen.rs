@@ -46,7 +46,7 @@ impl World {
         self.training_jobs().map(one).collect()
     }
 
-    fn training_jobs(&self) -> impl Iterator<Item = ((Arc<str>, Arc<str>), JobId)> {
+    pub(super) fn training_jobs(&self) -> impl Iterator<Item = ((Arc<str>, Arc<str>), JobId)> {
         self.gangs.iter().filter_map(|(key, gang)| match key {
             GangKey::Declared { kind: GroupKind::Training, namespace, name } => {
                 Some(((namespace.clone(), name.clone()), *gang.jobs.first()?))

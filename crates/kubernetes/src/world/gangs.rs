@@ -134,6 +134,11 @@ pub(super) struct Gang {
     pub(super) was_whole: bool,
     /// Since when some of it are bound and others cannot be.
     pub(super) broken_since: Option<Instant>,
+    /// Some of those who ran have done their part.
+    pub(super) some_are_done: bool,
+    /// Since when it waits for members that it could do without, and how many came at most when they did not all come.
+    pub(super) lacks_since: Option<Instant>,
+    pub(super) most: Option<u32>,
     /// Why none of its waiting pods is a job of the engine.
     pub(super) held_up: Option<HeldUp>,
     pub(super) said: Option<Said>,

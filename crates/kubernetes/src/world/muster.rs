@@ -70,6 +70,7 @@ impl World {
         }
         if gang.is_deserted() && gang.declared.is_none() {
             self.gangs.remove(key);
+            self.ask_for_no_members(key);
             return;
         }
         let roll = self.call_the_roll(key);
@@ -78,7 +79,11 @@ impl World {
         if held_up.is_some() {
             self.withdraw_all_but(now, key, &[]);
         }
-        self.gang_mut(key).held_up = held_up;
+        let gang = self.gang_mut(key);
+        if !matches!(held_up, Some(HeldUp::Incomplete { .. })) {
+            gang.lacks_since = None;
+        }
+        gang.held_up = held_up;
     }
 
     fn is_being_bound(&self, job: JobId) -> bool {
@@ -103,6 +108,7 @@ impl World {
         if roll.placed == 0 {
             gang.was_whole = false;
             gang.broken_since = None;
+            gang.some_are_done = false;
         }
         roll
     }
@@ -126,7 +132,7 @@ impl World {
         }
     }
 
-    fn seat_of(&self, uid: &Uid) -> Option<metronome_core::id::NodeId> {
+    pub(super) fn seat_of(&self, uid: &Uid) -> Option<metronome_core::id::NodeId> {
         self.border.node_id(self.pods[uid].node()?)
     }
 
@@ -167,7 +173,8 @@ impl World {
         let least = self.least(key)?;
         if roll.placed >= least {
             self.gang_mut(key).was_whole = true;
-            return self.line_up_each(now, key, &roll.waiting);
+            let needed = self.without_those_beyond(key, &roll.waiting);
+            return self.line_up_each(now, key, &needed);
         }
         if self.gangs[key].was_whole {
             return self.line_up_together(now, key, &roll.waiting, Urgency::Repair);
@@ -177,14 +184,19 @@ impl World {
             return Err(HeldUp::Incomplete { have: roll.placed + roll.waiting.len(), least });
         }
         let urgency = if roll.placed > 0 { Urgency::Repair } else { Urgency::Usual };
-        self.line_up_together(now, key, &roll.waiting[..lacking], urgency)
+        // Where some may be there or not, all who are there are offered.
+        let offered = if self.elastic(key).is_some() { roll.waiting.len() } else { lacking };
+        self.line_up_together(now, key, &roll.waiting[..offered], urgency)
     }
 
     /// How many of a gang must run for any to.
-    fn least(&self, key: &GangKey) -> Result<usize, HeldUp> {
+    pub(super) fn least(&self, key: &GangKey) -> Result<usize, HeldUp> {
         let gang = &self.gangs[key];
         let least = match key {
             GangKey::Single(_) => return Ok(1),
+            GangKey::Declared { .. } if self.elastic(key).is_some_and(|elastic| !elastic.joins) => {
+                return self.made_for(key);
+            }
             GangKey::Declared { .. } => {
                 let group = gang.declared.as_ref().ok_or(HeldUp::Undeclared)?;
                 *group.min_members.as_ref().map_err(|complaint| HeldUp::Refused(complaint.to_string()))?
@@ -323,7 +335,7 @@ impl World {
             work,
             deadline,
             scaling: None,
-            topology: Topology::Anywhere,
+            topology: self.topology(key, first)?,
             teams: None,
             capabilities: Capabilities {
                 evict: true,
@@ -334,7 +346,7 @@ impl World {
                 ..Capabilities::START_ONLY
             },
             checkpointing: consent.saving.map(Saving::costs),
-            profile: None,
+            profile: self.profile(key, &pods),
             start_retries: u32::MAX,
             suspended: false,
             budgets: self.budgets.of(&pods),
@@ -346,6 +358,8 @@ impl World {
         }
         let (roles, mut casts): (Vec<Vec<Uid>>, Vec<Cast>) =
             parts.into_values().map(|part| (part.uids, part.cast)).unzip();
+        let is_elastic = self.stretch(key, &mut spec.roles, &roles);
+        spec.capabilities.rescale = is_elastic && spec.capabilities.relocate;
         if let Some(cores) = &cores {
             casts.push(self.set_cores_apart(&mut spec, cores));
         }

@@ -12,6 +12,8 @@ use super::World;
 use super::gangs::{Gang, GangKey};
 use super::moves::{CHECKPOINTED, REQUEST};
 use super::reports::PROGRESS;
+use super::traffic::TRAFFIC;
+use super::turns::TURN;
 use super::weights::CPU_WEIGHT;
 use crate::border::Facts;
 use crate::deed::PodRef;
@@ -33,6 +35,8 @@ pub(super) struct Known {
     pub(super) facts: Option<Arc<Facts>>,
     /// What it last said of its progress.
     pub(super) reported: Option<Arc<str>>,
+    /// What it last said that it sends.
+    pub(super) sends: Option<Arc<str>>,
     /// What it was last told to be wrong with what it allows.
     pub(super) complaint: Option<String>,
 }
@@ -46,6 +50,7 @@ impl Known {
             assumed: None,
             facts: None,
             reported: None,
+            sends: None,
             complaint: None,
         }
     }
@@ -109,7 +114,7 @@ fn differs(old: &Pod, new: &Pod) -> bool {
 }
 
 /// Those by which a pod is talked to while it runs, and answers.
-const TALK: [&str; 4] = [PROGRESS, REQUEST, CHECKPOINTED, CPU_WEIGHT];
+const TALK: [&str; 6] = [PROGRESS, REQUEST, CHECKPOINTED, CPU_WEIGHT, TRAFFIC, TURN];
 
 /// Annotations but for those, which change often.
 fn lasting(meta: &ObjectMeta) -> BTreeMap<&str, &str> {
@@ -141,40 +146,42 @@ impl World {
         let never_bound = pod.spec.node_name.is_none() && pod.metadata.deletion_timestamp.is_some();
         if is_over(&pod) || never_bound {
             self.note_failure(now, &uid, &pod);
+            self.note_end(&uid, &pod);
             self.pod_gone(now, &uid);
         } else if self.is_ours(&pod) {
-            self.ours_applied(now, uid, pod);
+            self.ours_applied(now, &uid, pod);
         } else if pod.spec.node_name.is_some() {
             self.border.other_applied(&mut self.engine, now, &pod);
             self.others.insert(uid);
         }
     }
 
-    fn ours_applied(&mut self, now: Instant, uid: Uid, pod: Pod) {
+    fn ours_applied(&mut self, now: Instant, uid: &Uid, pod: Pod) {
         let key = GangKey::of(&pod);
-        let Some(known) = self.pods.get_mut(&uid) else {
+        let Some(known) = self.pods.get_mut(uid) else {
             self.gangs.entry(key.clone()).or_default().pods.insert(uid.clone());
             self.changed.insert(key.clone());
-            self.note_old_weight(&uid, &pod);
-            self.pods.insert(uid, Known::new(pod, key));
-            return;
+            self.note_old_sayings(uid, &pod);
+            self.pods.insert(uid.clone(), Known::new(pod, key));
+            return self.read_traffic(now, uid);
         };
         let changed = differs(&known.pod, &pod);
         known.pod = Arc::new(pod);
         if changed {
             known.facts = None;
         }
-        self.look_at_cores(now, &uid);
-        self.read_report(now, &uid);
-        let Some(known) = self.pods.get_mut(&uid) else { return };
+        self.look_at_cores(now, uid);
+        self.read_report(now, uid);
+        self.read_traffic(now, uid);
+        let Some(known) = self.pods.get_mut(uid) else { return };
         if known.gang != key {
             let old = std::mem::replace(&mut known.gang, key.clone());
-            self.leave_gang(&uid, &old);
+            self.leave_gang(uid, &old);
             self.gangs.entry(key.clone()).or_default().pods.insert(uid.clone());
         }
         if changed {
-            self.note_real_start(now, &uid);
-            self.pods_job_changed(&uid);
+            self.note_real_start(now, uid);
+            self.pods_job_changed(uid);
             self.changed.insert(key);
         }
     }
@@ -188,6 +195,14 @@ impl World {
             self.member_gone(now, job, uid);
         }
         self.leave_gang(uid, &known.gang);
+    }
+
+    /// Once a member is done, those who are not go on as they are.
+    fn note_end(&mut self, uid: &Uid, pod: &Pod) {
+        let key = self.pods.get(uid).map(|known| known.gang.clone());
+        if let Some(key) = key.filter(|_| pod.status.phase.as_deref() == Some("Succeeded")) {
+            self.gang_mut(&key).some_are_done = true;
+        }
     }
 
     fn leave_gang(&mut self, uid: &Uid, key: &GangKey) {

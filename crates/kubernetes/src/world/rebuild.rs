@@ -7,6 +7,7 @@ use metronome_core::plan::Action;
 use metronome_core::units::Instant;
 
 use super::crew::Stage;
+use super::fabrics::Fabrics;
 use super::gangs::GangKey;
 use super::pods::created;
 use super::{Settings, World};
@@ -22,7 +23,7 @@ pub struct Initial {
 
 impl World {
     pub fn rebuild(settings: Settings, now: Instant, initial: Initial) -> Self {
-        let mut world = Self::empty(settings);
+        let mut world = Self::empty(settings, Fabrics::among(&initial.lists));
         let (pods, rest): (Vec<Change>, Vec<Change>) =
             initial.lists.into_iter().partition(|change| matches!(change, Change::Pod(_)));
         let (nodes, rest): (Vec<Change>, Vec<Change>) =

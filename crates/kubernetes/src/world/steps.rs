@@ -54,11 +54,8 @@ impl World {
                 // Only starts that were never heard of again come here, and `act` answers every one of them.
                 Action::Stop | Action::Suspend => self.clear_away(step.job),
                 Action::ResizeInPlace { to, .. } => self.resize(now, step.job, step.id, &to),
-                Action::Move { to, .. } => self.relocate(now, step.job, (step.id, step.generation), &to),
-                // Nobody's capabilities here allow it.
-                Action::Rescale { .. } => {
-                    let (job, step) = (step.job, step.id);
-                    self.engine.observe(now, Event::StepFailed { job, step, failure: Failure::Other });
+                Action::Move { to, .. } | Action::Rescale { to, .. } => {
+                    self.relocate(now, step.job, (step.id, step.generation), &to);
                 }
             }
         }
@@ -67,7 +64,17 @@ impl World {
         }
     }
 
-    fn start(&mut self, now: Instant, job: JobId, step: StepId, generation: Generation, to: &Assignment) {
+    fn start(
+        &mut self,
+        now: Instant,
+        job: JobId,
+        step: StepId,
+        generation: Generation,
+        to: &Arc<Assignment>,
+    ) {
+        if self.is_made_for_others(job, to) {
+            return self.await_members(now, job, (step, generation), to);
+        }
         let Some(crew) = self.crews.get_mut(&job) else { return };
         crew.sit_down(to);
         let key = crew.gang.clone();
@@ -243,7 +250,10 @@ impl World {
         let Some(crew) = self.crews.get_mut(&job) else { return };
         crew.stage = Stage::Running;
         let key = crew.gang.clone();
-        self.moves.remove(&job);
+        if self.moves.remove(&job).is_some() {
+            self.take_back_old_requests(job);
+        }
+        self.ask_for_no_members(&key);
         let gone: Vec<_> = self.crews[&job]
             .members()
             .filter(|member| !self.pods.contains_key(&member.uid))
@@ -260,6 +270,9 @@ impl World {
         gang.broken_since = None;
         gang.said = None;
         self.write_phase(&key);
+        if self.is_one_by_now(&key) {
+            self.take_in_again(now, &key);
+        }
         self.changed.insert(key);
     }
 
@@ -287,7 +300,11 @@ impl World {
         self.forget(intent);
         let Some(key) = self.crews.get(&job).map(|crew| crew.gang.clone()) else { return };
         self.dissolve(now, job);
-        self.gang_mut(&key).broken_since = Some(now);
+        // Where others were to join those who run, these go on.
+        let placed = self.gangs[&key].pods.iter().filter(|uid| self.pods[*uid].is_placed()).count();
+        if !self.least(&key).is_ok_and(|least| placed >= least) {
+            self.gang_mut(&key).broken_since = Some(now);
+        }
     }
 
     /// Nothing is known of some of them, so nothing may be assumed: the same binds are asked for again, which changes

@@ -5,6 +5,8 @@ mod mishaps;
 mod moves;
 mod queues;
 mod reports;
+mod together;
+mod turns;
 mod weights;
 
 use serde_json::{Value, json};

@@ -1,9 +1,12 @@
 //! What conditions and events say.
 
+use jiff::Timestamp;
+
 use metronome_core::cluster::{Level, Name};
 use metronome_core::engine::Engine;
 use metronome_core::id::{JobId, NodeId, QueueId};
 use metronome_core::report::Explanation;
+use metronome_core::units::Instant;
 use metronome_words::{Names, one_line};
 
 use super::gangs::HeldUp;
@@ -29,6 +32,15 @@ impl Names for InEngine<'_> {
 
 pub(super) fn line(explanation: &Explanation, names: &impl Names) -> String {
     one_line(explanation, names)
+}
+
+/// A time in whole seconds, as conditions say it.
+pub(super) fn time(at: Instant) -> String {
+    format!("{:.0}", timestamp(at))
+}
+
+pub(super) fn timestamp(at: Instant) -> Timestamp {
+    Timestamp::from_nanosecond(i128::from(at.0)).unwrap_or(Timestamp::MAX)
 }
 
 /// Waiting for members is what autoscalers should see; what cannot be understood is not for them.

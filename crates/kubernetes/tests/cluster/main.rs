@@ -1,5 +1,7 @@
 //! The whole scheduler against a real API server with simulated nodes.
 
+mod changes;
+mod crowd;
 mod deadlines;
 mod ecosystem;
 mod faults;
@@ -12,3 +14,4 @@ mod scheduler;
 mod singles;
 mod training;
 mod trouble;
+mod turns;

@@ -311,3 +311,52 @@ async fn a_job_has_the_cores_that_its_deadline_needs() {
         .await;
     corner.judge();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_has_as_many_members_as_there_is_room_for_and_gives_them_back() {
+    let Some(corner) = corner("elastic", 1).await else { return };
+    let worker = template(&corner, 1, &json!({}));
+    let spec = json!({
+        "minMembers": 2, "maxMembers": 8, "template": worker, "checkpoint": {"takes": "1s"},
+        "work": {"duration": "1h"},
+    });
+    submit(&corner, "bert", spec).await;
+    corner.until_bound(4).await;
+    assert_eq!(told_sizes(&corner, "bert").await, ["4"; 4]);
+    let status = until_phase(&corner, "bert", "Running").await;
+    assert_eq!((&status["roles"][0]["wanted"], &status["restarts"]), (&json!(4), &json!(0)), "{status}");
+    submit(&corner, "other", json!({"members": 2, "template": worker, "work": {"duration": "1m"}})).await;
+    for index in 0..4 {
+        let pod = format!("bert-worker-{index}");
+        let word = corner
+            .until("it is asked to save its work", async |corner| {
+                annotation(corner, &pod, "checkpoint-request").await
+            })
+            .await;
+        annotate(&corner, &pod, "checkpointed", &word).await;
+    }
+    until_phase(&corner, "other", "Running").await;
+    corner
+        .until("it goes on with two", async |corner| {
+            let pods = pods(corner).await;
+            let placed =
+                pods.iter().filter(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some()));
+            (pods.len() == 4 && placed.count() == 4).then_some(())
+        })
+        .await;
+    assert_eq!(told_sizes(&corner, "bert").await, ["2"; 2]);
+    let status = until_phase(&corner, "bert", "Running").await;
+    assert_eq!(status["restarts"], json!(0), "it is not its fault: {status}");
+    corner.judge();
+}
+
+/// What the members of a job were told of how many they are.
+async fn told_sizes(corner: &Corner, job: &str) -> Vec<String> {
+    let pods = pods(corner).await;
+    let of_it = pods.into_iter().filter(|pod| pod.name_any().starts_with(job));
+    let told = of_it.map(|pod| {
+        let env = pod.spec.unwrap().containers[0].env.clone().unwrap();
+        env.into_iter().find(|one| one.name == "WORLD_SIZE").and_then(|one| one.value).unwrap()
+    });
+    told.collect()
+}

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use metronome_testcluster::Writes;
+use metronome_testcluster::Requests;
 
+use crate::cast::Bill;
 use crate::cost::Cost;
 use crate::sightings::Span;
 
@@ -23,6 +24,8 @@ pub(crate) enum Figure {
     CpuPerPod,
     PeakMemory,
     Writes,
+    /// Requests of the contestant for each job.
+    CallsPerJob,
     /// CPU time of the API server.
     ApiCpu,
     /// CPU time of the scheduler while there was nothing to do.
@@ -41,6 +44,7 @@ impl Figure {
             Self::CpuPerPod => "cpu_ms_per_pod",
             Self::PeakMemory => "peak_mib",
             Self::Writes => "writes",
+            Self::CallsPerJob => "calls_per_job",
             Self::ApiCpu => "api_server_cpu_s",
             Self::IdleCpu => "idle_cpu_s",
             Self::IdleWrites => "idle_writes",
@@ -57,6 +61,7 @@ impl Figure {
             Self::CpuPerPod => "CPU ms/pod",
             Self::PeakMemory => "peak MiB",
             Self::Writes => "writes",
+            Self::CallsPerJob => "calls/job",
             Self::ApiCpu => "API CPU s",
             Self::IdleCpu => "idle CPU s",
             Self::IdleWrites => "idle writes",
@@ -65,7 +70,7 @@ impl Figure {
 
     pub(crate) fn decimals(self) -> usize {
         match self {
-            Self::Rate | Self::PeakMemory => 1,
+            Self::Rate | Self::PeakMemory | Self::CallsPerJob => 1,
             Self::Writes | Self::IdleWrites => 0,
             Self::First | Self::All | Self::Tail | Self::Cpu | Self::ApiCpu | Self::IdleCpu => 2,
             Self::CpuPerPod => 3,
@@ -77,8 +82,10 @@ impl Figure {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Figures {
     values: BTreeMap<Figure, f64>,
-    /// What was written how often.
-    pub(crate) writes: Writes,
+    /// What was asked of the API server how often.
+    pub(crate) requests: Requests,
+    /// What each process has used, where there are several.
+    pub(crate) bill: Bill,
 }
 
 impl Figures {
@@ -91,14 +98,22 @@ impl Figures {
     }
 
     pub(crate) fn of(cost: &Cost, pods: usize) -> Self {
-        let mib = cost.peak_rss_bytes as f64 / f64::from(1 << 20);
-        let figures = Self { values: BTreeMap::new(), writes: cost.writes.clone() };
-        figures
+        let requests = cost.writes();
+        let writes = requests.total() as f64;
+        Self { values: BTreeMap::new(), requests, bill: cost.bill.clone() }
             .with_seconds(Figure::Cpu, cost.cpu)
             .with(Figure::CpuPerPod, cost.cpu.as_secs_f64() * 1e3 / pods as f64)
-            .with(Figure::PeakMemory, mib)
-            .with(Figure::Writes, cost.writes.total() as f64)
+            .with(Figure::PeakMemory, mib(cost.peak_rss_bytes))
+            .with(Figure::Writes, writes)
             .with_seconds(Figure::ApiCpu, cost.api_cpu)
+    }
+
+    /// Where the contestant makes pods itself, all that it asks counts; not what others asked in the meantime.
+    #[must_use]
+    pub(crate) fn with_calls(mut self, cost: &Cost, jobs: usize, others: u64) -> Self {
+        self.requests = cost.requests.clone();
+        let calls = cost.requests.total().saturating_sub(others);
+        self.with(Figure::CallsPerJob, calls as f64 / jobs as f64)
     }
 
     /// When the first and the last pod were seen, on a clock that began at some moment.
@@ -118,4 +133,8 @@ impl Figures {
     pub(crate) fn with_seconds(self, figure: Figure, time: Duration) -> Self {
         self.with(figure, time.as_secs_f64())
     }
+}
+
+pub(crate) fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }

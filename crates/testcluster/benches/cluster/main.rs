@@ -9,7 +9,12 @@
 //!   pods take longest to create and are not touched.
 //! - Pods are created before a scheduler starts, except where it is measured how soon it reacts: on a small machine
 //!   the creation of pods is slower than every scheduler, and would be what is measured.
-//! - Nodes are objects only. No kubelet runs a pod, so that the API server works for the scheduler alone.
+//! - Nodes are objects only. No kubelet runs a pod, so that the API server works for the scheduler alone. Jobs are the
+//!   exception: their controllers write about pods that run, so kubelets run them. What these write is not counted.
+//! - Jobs are measured with everything that they need: a `TrainingJob` needs Metronome; a JobSet needs JobSet's
+//!   controller, of kube-controller-manager the one for jobs, and kube-scheduler; a job of Volcano's needs its
+//!   controllers and its scheduler. All three give their members names to find one another by. What else a
+//!   kube-controller-manager does is the same for all and left out. JobSets are placed pod by pod, the others as gangs.
 //! - All serve the same `schedulerName`, as the same user, with leader election off, client limits raised as far as
 //!   nobody meets them, and an API server without flow control. All else is as each ships it.
 //! - Times are when a watch of ours saw a pod bound, with a selector that passes nothing else.
@@ -19,8 +24,10 @@
 //! - A trial whose scheduler puts more on a node than it has is no result.
 
 mod bars;
+mod cast;
 mod cost;
 mod figures;
+mod jobs;
 mod options;
 mod results;
 mod scenarios;

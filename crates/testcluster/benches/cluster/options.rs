@@ -21,6 +21,9 @@ pub(crate) struct Options {
     /// How many trials of each scheduler the medians are of [default: 5, or 1 with --quick]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: Option<u16>,
+    /// How many jobs are created at once [default: 2000, or 50 with --quick]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
     /// The binary to measure [default: that of the same build]
     #[arg(long, value_name = "FILE")]
     pub(crate) metronome: Option<PathBuf>,
@@ -46,6 +49,9 @@ pub(crate) struct Sizes {
     pub(crate) idle: Duration,
     /// Pods that run already when a scheduler is restarted.
     pub(crate) bound: usize,
+    /// Jobs whose pods their controllers make, and members of each.
+    pub(crate) jobs: usize,
+    pub(crate) job_members: usize,
 }
 
 const FULL: Sizes = Sizes {
@@ -58,6 +64,8 @@ const FULL: Sizes = Sizes {
     unschedulable: 2_000,
     idle: Duration::from_secs(30),
     bound: 20_000,
+    jobs: 2_000,
+    job_members: 8,
 };
 
 const QUICK: Sizes = Sizes {
@@ -70,12 +78,18 @@ const QUICK: Sizes = Sizes {
     unschedulable: 200,
     idle: Duration::from_secs(5),
     bound: 2_000,
+    jobs: 50,
+    job_members: 8,
 };
 
 impl Options {
     pub(crate) fn sizes(&self) -> Sizes {
         let sizes = if self.quick { QUICK } else { FULL };
-        Sizes { rounds: self.rounds.map_or(sizes.rounds, usize::from), ..sizes }
+        Sizes {
+            rounds: self.rounds.map_or(sizes.rounds, usize::from),
+            jobs: self.jobs.map_or(sizes.jobs, usize::from),
+            ..sizes
+        }
     }
 
     pub(crate) fn scenarios(&self) -> Vec<Scenario> {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 
-use crate::figures::{Figure, Figures};
+use crate::cast::Bill;
+use crate::figures::{Figure, Figures, mib};
 use crate::scenarios::Scenario;
 use crate::schedulers::Scheduler;
 
@@ -82,11 +83,20 @@ impl Trial {
                 for (figure, value) in figures.iter() {
                     line[figure.key()] = json!(value);
                 }
-                let writes: Map<String, Value> =
-                    figures.writes.iter().map(|(kind, count)| (kind.to_owned(), json!(count))).collect();
-                line["writes_by_kind"] = Value::Object(writes);
+                let requests: Map<String, Value> =
+                    figures.requests.iter().map(|(kind, count)| (kind.to_owned(), json!(count))).collect();
+                line["requests_by_kind"] = Value::Object(requests);
+                line["processes"] = processes(&figures.bill);
             }
         }
         line
     }
+}
+
+fn processes(bill: &Bill) -> Value {
+    let used = bill.iter().map(|(name, usage)| {
+        let used = json!({ "cpu_s": usage.cpu.as_secs_f64(), "peak_mib": mib(usage.peak_rss_bytes) });
+        (name.clone(), used)
+    });
+    Value::Object(used.collect())
 }

@@ -3,6 +3,7 @@
 mod large_gang;
 mod restart;
 mod rush;
+mod training_jobs;
 mod unschedulable;
 
 use std::fmt;
@@ -28,6 +29,8 @@ pub(crate) enum Scenario {
     Unschedulable,
     /// The scheduler starts in a cluster full of bound pods, and one waits
     Restart,
+    /// Thousands of jobs are created at once, whose pods the contestants make themselves
+    TrainingJobs,
 }
 
 /// Where the trials of a scenario take place.
@@ -63,7 +66,10 @@ impl Scenario {
         let stage = match ground {
             Ground::Shared(stage) => stage,
             Ground::Fresh => {
-                fresh = Stage::set(sizes.nodes, &[contestant]).await?;
+                fresh = match self {
+                    Self::TrainingJobs => Stage::set_with_kubelets(sizes.nodes, &[contestant]).await?,
+                    _ => Stage::set(sizes.nodes, &[contestant]).await?,
+                };
                 &fresh
             }
         };
@@ -92,13 +98,15 @@ impl Scenario {
             Self::LargeGang => large_gang::trial(stage, contestant, sizes).await,
             Self::Unschedulable => unschedulable::trial(stage, contestant, sizes).await,
             Self::Restart => restart::trial(stage, contestant, round).await,
+            Self::TrainingJobs => training_jobs::trial(stage, contestant, sizes).await,
         }
     }
 
     /// What is worth a column.
     pub(crate) fn figures(self) -> &'static [Figure] {
         use Figure::{
-            All, ApiCpu, Cpu, CpuPerPod, First, IdleCpu, IdleWrites, PeakMemory, Rate, Tail, Writes,
+            All, ApiCpu, CallsPerJob, Cpu, CpuPerPod, First, IdleCpu, IdleWrites, PeakMemory, Rate, Tail,
+            Writes,
         };
         match self {
             Self::Singles | Self::Gangs => {
@@ -109,11 +117,13 @@ impl Scenario {
                 &[Rate, First, All, Cpu, CpuPerPod, PeakMemory, Writes, IdleCpu, IdleWrites]
             }
             Self::Restart => &[All, Cpu, PeakMemory, Writes, ApiCpu],
+            Self::TrainingJobs => &[First, All, Tail, Cpu, PeakMemory, CallsPerJob, ApiCpu],
         }
     }
 
     pub(crate) fn describe(self, sizes: &Sizes) -> String {
         let Sizes { singles, gangs, members, large_gang, unschedulable, idle, bound, nodes, .. } = sizes;
+        let Sizes { jobs, job_members, .. } = sizes;
         let what = match self {
             Self::Singles => format!("{singles} pods wait when the scheduler starts"),
             Self::Gangs => format!("{gangs} gangs of {members} wait when the scheduler starts"),
@@ -124,6 +134,9 @@ impl Scenario {
                 format!("{unschedulable} pods that fit nowhere, then {} s of nothing", idle.as_secs())
             }
             Self::Restart => format!("{bound} bound pods, and one waits when the scheduler starts"),
+            Self::TrainingJobs => {
+                format!("{jobs} jobs of {job_members} created at once; time from the first")
+            }
         };
         format!("{self}: {what}; {nodes} nodes")
     }
@@ -137,6 +150,7 @@ impl fmt::Display for Scenario {
             Self::LargeGang => "large-gang",
             Self::Unschedulable => "unschedulable",
             Self::Restart => "restart",
+            Self::TrainingJobs => "training-jobs",
         })
     }
 }

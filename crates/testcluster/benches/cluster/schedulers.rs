@@ -10,8 +10,9 @@ use std::process::Command;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use metronome_testcluster::{Companion, ControlPlane};
+use metronome_testcluster::ControlPlane;
 
+use crate::cast::Cast;
 use crate::options::Options;
 use crate::work::Declaration;
 
@@ -57,7 +58,7 @@ impl Contestant {
         }
     }
 
-    pub(crate) fn launch(&self, plane: &ControlPlane) -> Result<Companion> {
+    pub(crate) fn launch(&self, plane: &ControlPlane) -> Result<Cast> {
         let flags = match self.scheduler {
             Scheduler::Kube => kube_scheduler::flags(plane)?,
             Scheduler::Volcano => volcano::flags(plane)?,
@@ -65,7 +66,20 @@ impl Contestant {
         };
         let mut command = Command::new(&self.program);
         command.args(flags);
-        Ok(plane.accompany(&self.scheduler.to_string(), command)?)
+        let name = self.scheduler.to_string();
+        let scheduler = plane.accompany(&name, command)?;
+        Ok(Cast::of(name, scheduler))
+    }
+
+    /// The scheduler, and whoever makes pods of the jobs that it is used with.
+    pub(crate) async fn launch_with_controllers(&self, plane: &ControlPlane) -> Result<Cast> {
+        let cast = self.launch(plane)?;
+        match self.scheduler {
+            Scheduler::Kube => kube_scheduler::with_controllers(cast, plane).await,
+            Scheduler::Volcano => volcano::with_controllers(cast, plane).await,
+            // It makes the pods of its jobs itself.
+            Scheduler::Metronome => Ok(cast),
+        }
     }
 }
 

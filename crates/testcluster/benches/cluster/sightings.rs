@@ -8,11 +8,11 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, ResourceExt};
-use metronome_testcluster::Companion;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use crate::cast::Cast;
 use crate::work::NAMESPACE;
 
 /// How long a scheduler may take for all of its pods.
@@ -73,13 +73,13 @@ impl Sightings {
     }
 
     /// Waits until so many pods are as wanted, as long as the scheduler lives.
-    pub(crate) async fn until(&self, count: usize, scheduler: &mut Companion) -> Result<Span> {
+    pub(crate) async fn until(&self, count: usize, cast: &mut Cast) -> Result<Span> {
         let mut seen = self.seen.clone();
         let begin = Instant::now();
         while timeout(PULSE, seen.wait_for(|seen| seen.pods.len() >= count)).await.is_err() {
             let so_far = self.seen.borrow().pods.len();
-            check_hope(scheduler, begin)
-                .inspect_err(|_| eprintln!("{}", scheduler.log_tail()))
+            check_hope(cast, begin)
+                .inspect_err(|_| eprintln!("{}", cast.log_tails()))
                 .with_context(|| format!("go on after {so_far} of {count} pods"))?;
         }
         let seen = self.seen.borrow();
@@ -101,9 +101,9 @@ impl Sightings {
     }
 }
 
-fn check_hope(scheduler: &mut Companion, begin: Instant) -> Result<()> {
-    if let Some(status) = scheduler.ended() {
-        bail!("the scheduler ended with {status}");
+fn check_hope(cast: &mut Cast, begin: Instant) -> Result<()> {
+    if let Some((name, status)) = cast.ended() {
+        bail!("{name} ended with {status}");
     }
     ensure!(begin.elapsed() < PATIENCE, "{} s have passed", PATIENCE.as_secs());
     Ok(())

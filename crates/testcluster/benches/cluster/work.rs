@@ -90,7 +90,7 @@ impl Work {
     }
 }
 
-async fn create_all<K>(api: &Api<K>, objects: &[Value]) -> kube::Result<()>
+pub(crate) async fn create_all<K>(api: &Api<K>, objects: &[Value]) -> kube::Result<()>
 where
     K: Clone + std::fmt::Debug + serde::Serialize + serde::de::DeserializeOwned,
 {

@@ -62,7 +62,8 @@ pub(super) fn sources(program: Program, module: &str) -> Result<PathBuf, Unavail
 fn go_build(program: Program, place: &Path) -> Result<(), Unavailable> {
     let unfinished = place.with_extension("unfinished");
     let (flags, to) = (program.link_flags(), unfinished.display().to_string());
-    go(program, &["build", "-trimpath", "-ldflags", &flags, "-o", &to, program.package()])?;
+    let options = ["-trimpath", "-ldflags", &flags, "-tags", program.tags(), "-o", &to];
+    go(program, &[&["build"], options.as_slice(), &[program.package()]].concat())?;
     fs::rename(&unfinished, place).map_err(|source| Unavailable::File { path: unfinished, source })
 }
 

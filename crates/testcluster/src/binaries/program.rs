@@ -73,11 +73,13 @@ pub enum Program {
     ControllerManager(Kubernetes),
     Scheduler(Kubernetes),
     VolcanoScheduler,
+    VolcanoControllers,
     JobSet,
     Trainer,
     MpiOperator,
     Helm,
     Kubectl,
+    Promtool,
 }
 
 impl Program {
@@ -99,11 +101,13 @@ impl Program {
             Self::ControllerManager(_) => "kube-controller-manager",
             Self::Scheduler(_) => "kube-scheduler",
             Self::VolcanoScheduler => "vc-scheduler",
+            Self::VolcanoControllers => "vc-controller-manager",
             Self::JobSet => "jobset",
             Self::Trainer => "trainer-controller-manager",
             Self::MpiOperator => "mpi-operator",
             Self::Helm => "helm",
             Self::Kubectl => "kubectl",
+            Self::Promtool => "promtool",
         }
     }
 
@@ -114,11 +118,13 @@ impl Program {
             Self::ControllerManager(_) => "k8s.io/kubernetes/cmd/kube-controller-manager",
             Self::Scheduler(_) => "k8s.io/kubernetes/cmd/kube-scheduler",
             Self::VolcanoScheduler => "volcano.sh/volcano/cmd/scheduler",
+            Self::VolcanoControllers => "volcano.sh/volcano/cmd/controller-manager",
             Self::JobSet => "sigs.k8s.io/jobset",
             Self::Trainer => "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
             Self::MpiOperator => "github.com/kubeflow/mpi-operator/cmd/mpi-operator",
             Self::Helm => "helm.sh/helm/v4/cmd/helm",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
+            Self::Promtool => "github.com/prometheus/prometheus/cmd/promtool",
         }
     }
 
@@ -129,11 +135,12 @@ impl Program {
             Self::ApiServer(_) | Self::ControllerManager(_) | Self::Scheduler(_) | Self::Kubectl => {
                 "k8s.io/kubernetes"
             }
-            Self::VolcanoScheduler => "volcano.sh/volcano",
+            Self::VolcanoScheduler | Self::VolcanoControllers => "volcano.sh/volcano",
             Self::JobSet => "sigs.k8s.io/jobset",
             Self::Trainer => "github.com/kubeflow/trainer/v2",
             Self::MpiOperator => "github.com/kubeflow/mpi-operator",
             Self::Helm => "helm.sh/helm/v4",
+            Self::Promtool => "github.com/prometheus/prometheus",
         }
     }
 
@@ -143,6 +150,14 @@ impl Program {
         match stamped {
             Some(kubernetes) => stripped + " " + &kubernetes.stamp(),
             None => stripped,
+        }
+    }
+
+    /// What is left out of it: rules are tested without the clients of two dozen clouds.
+    pub(super) fn tags(self) -> &'static str {
+        match self {
+            Self::Promtool => "remove_all_sd",
+            _ => "",
         }
     }
 
@@ -163,11 +178,12 @@ impl Program {
             Self::ApiServer(version) | Self::ControllerManager(version) | Self::Scheduler(version) => {
                 format!("kubernetes-{version}")
             }
-            Self::VolcanoScheduler => "volcano".to_owned(),
+            Self::VolcanoScheduler | Self::VolcanoControllers => "volcano".to_owned(),
             Self::JobSet => "jobset".to_owned(),
             Self::Trainer => "trainer".to_owned(),
             Self::MpiOperator => "mpi-operator".to_owned(),
             Self::Helm => "helm".to_owned(),
+            Self::Promtool => "prometheus".to_owned(),
             Self::Kubectl => "kubectl".to_owned(),
         }
     }

@@ -133,7 +133,7 @@ impl Operator {
         }
     }
 
-    /// Alone, silent but for its webhooks, with a certificate that it is given.
+    /// Alone, silent but for its webhooks, with a certificate that it is given, and no limit that anybody meets.
     fn configuration(self, port: u16) -> String {
         let (group, certificates) = match self {
             Self::JobSet => ("config.jobset.x-k8s.io", "internalCertManagement"),
@@ -142,6 +142,7 @@ impl Operator {
         format!(
             "apiVersion: {group}/v1alpha1\nkind: Configuration\nleaderElection: {{leaderElect: false}}\n\
              {certificates}: {{enable: false}}\nmetrics: {{bindAddress: \"0\"}}\n\
+             clientConnection: {{qps: 100000, burst: 100000}}\n\
              health: {{healthProbeBindAddress: \"0\"}}\nwebhook: {{host: 127.0.0.1, port: {port}}}\n"
         )
     }

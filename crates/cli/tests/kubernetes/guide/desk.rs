@@ -14,11 +14,14 @@ use metronome_testcluster::kubelets::Pace;
 use metronome_testcluster::{ControlPlane, Kubelets, Options, SimNode};
 use tempfile::TempDir;
 
-use super::page::{Step, is_as_shown};
+use super::page::{self, Step, is_as_shown};
 use crate::kubelet::Logs;
 
 /// How long pods run on the nodes of this cluster: long enough to be looked at.
 const PODS_RUN: Duration = Duration::from_secs(25);
+/// What pages take for granted that do not bring it themselves.
+const INSTALL: &str =
+    "helm install metronome deploy/chart/metronome --namespace metronome --create-namespace";
 /// Nothing hangs for ever.
 const ONE_COMMAND: Duration = Duration::from_secs(120);
 const WHOLE_PAGE: Duration = Duration::from_secs(1200);
@@ -48,6 +51,10 @@ impl Desk {
     }
 
     pub(crate) fn follow(&mut self, steps: Vec<Step>) {
+        if !steps.iter().any(Step::brings_metronome) {
+            self.run(0, INSTALL, None);
+            self.keep_up(INSTALL);
+        }
         for step in steps {
             match step {
                 Step::Write { name, text } => fs::write(self.folder.path().join(name), text).unwrap(),
@@ -64,8 +71,7 @@ impl Desk {
     /// What a page shows is taken, though it is not kept.
     fn take(&self, line: usize, text: &str) {
         fs::write(self.folder.path().join("shown.yaml"), text).unwrap();
-        let (is_good, said) = self.shell("kubectl apply --dry-run=server -f shown.yaml");
-        assert!(is_good, "{}:{line}: {said}", self.page);
+        self.run(line, "kubectl apply --dry-run=server -f shown.yaml", None);
     }
 
     /// Simulated nodes run nothing. After an installation the program is run here as its deployment says, where the API
@@ -74,7 +80,7 @@ impl Desk {
         if command.contains("helm uninstall") || command.contains("delete -f -") {
             self.stop();
         }
-        if !["helm install", "helm upgrade", "metronome install"].iter().any(|word| command.contains(word)) {
+        if !page::installs(command) {
             return;
         }
         let installed = "kubectl --namespace metronome get deployment metronome --output";
@@ -174,7 +180,8 @@ fn answers_by_its_exit_code(command: &str) -> bool {
 }
 
 fn is_question(command: &str) -> bool {
-    let questions = [" get ", " describe ", " explain ", " logs ", " what-if ", " can-i ", "curl "];
+    let questions =
+        [" --dry-run=server ", " get ", " describe ", " explain ", " logs ", " what-if ", " can-i ", "curl "];
     questions.iter().any(|question| command.contains(question))
 }
 

@@ -13,6 +13,17 @@ pub(crate) enum Step {
     Take { line: usize, text: String },
 }
 
+impl Step {
+    /// Whether there is a scheduler of ours once it is done.
+    pub(crate) fn brings_metronome(&self) -> bool {
+        matches!(self, Self::Run { command, .. } if installs(command) || command.starts_with("metronome run"))
+    }
+}
+
+pub(crate) fn installs(command: &str) -> bool {
+    ["helm install", "helm upgrade", "metronome install"].iter().any(|word| command.contains(word))
+}
+
 /// The steps of a page, in order. Blocks are commands (`sh`), commands with what they print (`console`), and objects
 /// (`yaml`); a block of another kind is only looked at.
 pub(crate) fn steps(page: &str) -> Vec<Step> {

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use serde_json::json;
 
-use super::{DeadlineBinding, TargetSpec, TrainingJob, TrainingJobSpec};
+use super::{DeadlineBinding, Rendezvous, TargetSpec, TopologySpec, TrainingJob, TrainingJobSpec};
 use crate::objects::fields::Complaint;
-use crate::objects::group::{Group, GroupKind};
+use crate::objects::group::{Elastic, Group, GroupKind};
 
 /// The gang that a job declares.
 pub(in crate::objects) fn group(job: &TrainingJob) -> Group {
@@ -15,6 +16,7 @@ pub(in crate::objects) fn group(job: &TrainingJob) -> Group {
     match &job.spec {
         Ok(spec) => {
             group.min_members = Ok(spec.least().saturating_sub(ended(job)).max(1));
+            group.elastic = elastic(spec).filter(|_| ended(job) == 0);
             group.queue.clone_from(&spec.queue);
             let words = words(spec, job.metadata.creation_timestamp.as_ref().map(|at| at.0));
             group.metadata.annotations.get_or_insert_default().extend(words);
@@ -22,6 +24,13 @@ pub(in crate::objects) fn group(job: &TrainingJob) -> Group {
         Err(_) => group.min_members = Err(Complaint::Missing { field: "spec".into() }),
     }
     group
+}
+
+/// The role that may have more members than it needs: once some have done their part, it stays as it is.
+fn elastic(spec: &TrainingJobSpec) -> Option<Elastic> {
+    let role = spec.elastic_role()?;
+    let joins = spec.rendezvous == Rendezvous::Elastic;
+    Some(Elastic { role: role.name.to_owned(), min: role.least, max: role.most, joins })
 }
 
 /// Whoever has done its part is not waited for when another is made anew.
@@ -47,6 +56,9 @@ fn words(spec: &TrainingJobSpec, made: Option<Timestamp>) -> BTreeMap<String, St
     say("duration", work.duration.map(|span| span.0));
     say("target-loss", work.target.and_then(loss));
     say("checkpoint", checkpoint(spec));
+    say("topology", topology(spec));
+    say("model", spec.model.clone());
+    say("traffic", spec.traffic.as_ref().map(|traffic| json!(traffic).to_string()));
     words
 }
 
@@ -64,6 +76,12 @@ fn deadline(spec: &TrainingJobSpec, made: Option<Timestamp>) -> Option<String> {
 /// Only a loss that falls is understood as a target.
 fn loss(target: TargetSpec) -> Option<String> {
     target.at_most.filter(|_| target.metric == "loss")
+}
+
+fn topology(spec: &TrainingJobSpec) -> Option<String> {
+    let TopologySpec { preferred, required } = spec.topology.as_ref()?;
+    let required = required.as_ref().map(|level| format!("required={level}"));
+    required.or_else(|| preferred.as_ref().map(|level| format!("preferred={level}")))
 }
 
 fn checkpoint(spec: &TrainingJobSpec) -> Option<String> {

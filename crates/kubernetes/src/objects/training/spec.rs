@@ -52,6 +52,7 @@ macro_rules! unchanged {
     printcolumn(name = "Starts", type_ = "string", json_path = ".status.starts"),
     printcolumn(name = "Ends", type_ = "string", json_path = ".status.ends"),
     printcolumn(name = "OnTrack", type_ = "string", json_path = ".status.conditions[?(@.type==\"OnTrack\")].status"),
+    printcolumn(name = "Interleaved", type_ = "string", priority = 1, json_path = ".status.conditions[?(@.type==\"Interleaved\")].reason"),
     printcolumn(name = "Restarts", type_ = "integer", priority = 1, json_path = ".status.restarts"),
     printcolumn(name = "Why", type_ = "string", priority = 1, json_path = ".status.message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
@@ -63,6 +64,7 @@ macro_rules! unchanged {
     validation = Rule::new("!(has(self.template) && (has(self.resources) || has(self.image)))").message("say a template, or image and resources, not both"),
     validation = Rule::new("!(has(self.members) && (has(self.minMembers) || has(self.maxMembers)))").message("say members, or minMembers and maxMembers, not both"),
     validation = Rule::new("has(self.minMembers) == has(self.maxMembers) && (!has(self.minMembers) || self.minMembers <= self.maxMembers)").message("minMembers and maxMembers go together, the least first"),
+    validation = Rule::new("!has(self.roles) || self.roles.filter(role, has(role.minMembers) && role.minMembers < role.maxMembers).size() <= 1").message("one role of a job may have minMembers and maxMembers that differ"),
     validation = Rule::new("has(self.members) == has(oldSelf.members)").message("whether a job is elastic cannot be changed"),
     validation = Rule::new("has(self.roles) == has(oldSelf.roles) && (!has(self.roles) || size(self.roles) == size(oldSelf.roles) && self.roles.all(role, oldSelf.roles.exists(old, old.name == role.name)))").message("roles cannot come, go or change their names: delete the job and make it anew"),
     validation = unchanged!("schedulerName"),
@@ -75,7 +77,11 @@ macro_rules! unchanged {
     validation = unchanged!("work"),
     validation = unchanged!("topology"),
     validation = unchanged!("checkpoint"),
+    validation = unchanged!("template"),
+    validation = unchanged!("traffic"),
+    validation = unchanged!("progress"),
     validation = unchanged!("rendezvous"),
+    validation = unchanged!("port"),
     validation = unchanged!("restart")
 )]
 #[serde(rename_all = "camelCase")]
@@ -96,34 +102,9 @@ pub struct TrainingJobSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub roles: Vec<RoleSpec>,
-    /// How many workers there are
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 10_000))]
-    pub members: Option<u32>,
-    /// The fewest workers with which it runs
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 10_000))]
-    pub min_members: Option<u32>,
-    /// The most workers that it can use
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 10_000))]
-    pub max_members: Option<u32>,
-    /// What each worker takes
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "amounts")]
-    pub resources: Option<Amounts>,
-    /// What members run, where they have no template
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 256))]
-    pub command: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 256))]
-    pub args: Vec<String>,
-    /// The pod that each worker is, instead of `image` and `resources`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub template: Option<Template>,
+    /// The workers, where they are its only role
+    #[serde(flatten)]
+    pub workers: MembersSpec,
     /// The cores that the only member may be given while it runs
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CoresSpec>,
@@ -177,14 +158,28 @@ pub struct TrainingJobSpec {
 #[x_kube(
     validation = Rule::new("!(has(self.members) && (has(self.minMembers) || has(self.maxMembers)))").message("say members, or minMembers and maxMembers, not both"),
     validation = Rule::new("has(self.minMembers) == has(self.maxMembers) && (!has(self.minMembers) || self.minMembers <= self.maxMembers)").message("minMembers and maxMembers go together, the least first"),
-    validation = Rule::new("!(has(self.template) && (has(self.resources) || has(self.image)))").message("say a template, or image and resources, not both")
+    validation = Rule::new("!(has(self.template) && (has(self.resources) || has(self.image)))").message("say a template, or image and resources, not both"),
+    validation = Rule::new("has(self.members) == has(oldSelf.members)").message("whether a role is elastic cannot be changed"),
+    validation = unchanged!("resources"),
+    validation = unchanged!("image"),
+    validation = unchanged!("command"),
+    validation = unchanged!("args"),
+    validation = unchanged!("template")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RoleSpec {
     /// `ps` serves the others until they are done; where there is a `chief`, the job is done when it is
     #[schemars(length(max = 15), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
-    /// How many there are
+    #[serde(flatten)]
+    pub all: MembersSpec,
+}
+
+/// How many members a role has, and what each of them is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MembersSpec {
+    /// How many members there are
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 10_000))]
     pub members: Option<u32>,
@@ -200,7 +195,7 @@ pub struct RoleSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "amounts")]
     pub resources: Option<Amounts>,
-    /// What each member runs
+    /// What each member runs, where it has no template
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -410,6 +405,8 @@ pub enum Rendezvous {
     /// These, and a file with all hosts, as `mpirun` reads it
     #[serde(rename = "MPI")]
     Mpi,
+    /// Variables of `torchrun` for members that come and go: those who run go on when others join or leave
+    Elastic,
     /// Nothing is said to them
     None,
 }

@@ -1,8 +1,10 @@
-//! What has become of a `TrainingJob`. What decides how to go on (`attempt`, `restarts`, `notBefore`, `phase`) is
-//! written before it is acted upon: whoever leads next finds it there.
+//! What has become of a `TrainingJob`. What decides how to go on (`attempt`, `restarts`, `notBefore`, `phase`, and how many
+//! of each role are `wanted`) is written before it is acted upon: whoever leads next finds it there.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::{RoleOf, TrainingJobSpec};
 
 /// What has become of it
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,6 +47,27 @@ pub struct TrainingJobStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
+}
+
+impl TrainingJobStatus {
+    /// How many members of a role there are to be: as is recorded here, where there may be more than the least.
+    pub fn size_of(&self, role: &RoleOf<'_>) -> u32 {
+        let recorded = self.roles.iter().find(|one| one.name == role.name).map(|one| one.wanted);
+        recorded.unwrap_or(role.least).clamp(role.least, role.most)
+    }
+
+    /// All members that there are to be.
+    pub fn size(&self, spec: &TrainingJobSpec) -> u32 {
+        spec.all_roles().iter().map(|role| self.size_of(role)).fold(0, u32::saturating_add)
+    }
+
+    /// From now on its only role that may have more has so many.
+    pub fn resize(&mut self, spec: &TrainingJobSpec, members: u32) {
+        let Some(elastic) = spec.elastic_role() else { return };
+        if let Some(role) = self.roles.iter_mut().find(|role| role.name == elastic.name) {
+            role.wanted = members.clamp(elastic.least, elastic.most);
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -96,7 +119,7 @@ pub struct LastFailure {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
-    /// `Admitted`, `Placed`, `Interleaved`, `OnTrack` or `Completed`
+    /// What it is about: of a job `Admitted`, `Placed`, `Interleaved`, `OnTrack` or `Completed`; of a fabric `Accepted`
     #[serde(rename = "type")]
     pub kind: String,
     /// `True`, `False` or `Unknown`

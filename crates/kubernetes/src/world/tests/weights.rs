@@ -33,7 +33,7 @@ fn who_has_least_left_has_more_weight_until_nobody_is_beside_it() {
     assert_eq!(weights(&deeds), [("short".to_owned(), None)]);
     apply(&mut world, at(61), on(short, "n"));
     world.turn(at(62));
-    assert!(world.weighed.is_empty());
+    assert!(world.asked.is_empty());
 }
 
 #[test]

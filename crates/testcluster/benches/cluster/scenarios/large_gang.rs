@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use metronome_testcluster::Companion;
 
+use crate::cast::Cast;
 use crate::cost::Mark;
 use crate::figures::Figures;
 use crate::options::Sizes;
@@ -27,7 +27,7 @@ pub(super) async fn trial(stage: &Stage, contestant: &Contestant, sizes: &Sizes)
 }
 
 /// A scheduler that has bound a pod: it knows the nodes and listens.
-async fn awake(stage: &Stage, contestant: &Contestant) -> Result<Companion> {
+async fn awake(stage: &Stage, contestant: &Contestant) -> Result<Cast> {
     let binds = stage.watch(Sight::Bound).await;
     let mut scheduler = stage.launch(contestant)?;
     stage.create(&Work::singles(contestant.scheduler, "first", 1, Ask::Little)).await?;

@@ -29,6 +29,6 @@ pub(super) async fn trial(stage: &Stage, contestant: &Contestant, sizes: &Sizes)
         .with(Figure::Rate, span.rate(work.pods()))
         .with_span(span, begin)
         .with_seconds(Figure::IdleCpu, idle.cpu)
-        .with(Figure::IdleWrites, idle.writes.total() as f64);
+        .with(Figure::IdleWrites, idle.writes().total() as f64);
     Ok(figures)
 }

@@ -10,6 +10,7 @@ use super::{NO_LIMIT, SCHEDULER_NAME};
 use crate::stage;
 
 const NAMESPACE: &str = "metronome";
+const DEFINITIONS: [&str; 2] = ["queue.yaml", "trainingjob.yaml"];
 
 /// The named binary, or the one that was built with this benchmark.
 pub(super) fn program(named: Option<&Path>) -> Result<PathBuf> {
@@ -28,8 +29,12 @@ fn beside() -> Result<PathBuf> {
     Ok(folder.join("metronome"))
 }
 
-/// Where it keeps what it must remember.
+/// Its kinds, and where it keeps what it must remember.
 pub(super) async fn prepare(plane: &ControlPlane) -> Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds");
+    for definition in DEFINITIONS {
+        plane.apply_file(&folder.join(definition)).await?;
+    }
     Ok(plane.apply_yaml(&stage::namespace(NAMESPACE)).await?)
 }
 

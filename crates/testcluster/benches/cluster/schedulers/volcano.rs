@@ -1,10 +1,11 @@
 //! Volcano's scheduler with the configuration that its chart installs.
 //!
-//! It runs alone. Of its controllers it would need two things, which are done for it beforehand: queues that are open,
+//! But for jobs of its own it runs alone. Of its controllers it would need two things, which are done for it beforehand: queues that are open,
 //! and a group for every pod, also for a single one. Groups state no `minResources`, so that all are admitted at once.
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use kube::Client;
@@ -14,13 +15,24 @@ use metronome_testcluster::binaries::{self, Program};
 use serde_json::json;
 
 use super::{NO_LIMIT, SCHEDULER_NAME};
+use crate::cast::Cast;
 
 /// Of what it waits for before it schedules.
 const DEFINITIONS: [&str; 4] = [
-    "scheduling.volcano.sh_podgroups.yaml",
-    "scheduling.volcano.sh_queues.yaml",
-    "nodeinfo.volcano.sh_numatopologies.yaml",
-    "topology.volcano.sh_hypernodes.yaml",
+    "volcano/bases/scheduling.volcano.sh_podgroups.yaml",
+    "volcano/bases/scheduling.volcano.sh_queues.yaml",
+    "volcano/bases/nodeinfo.volcano.sh_numatopologies.yaml",
+    "volcano/bases/topology.volcano.sh_hypernodes.yaml",
+];
+/// What its controllers wait for besides.
+const OF_JOBS: [&str; 7] = [
+    "volcano/bases/batch.volcano.sh_jobs.yaml",
+    "volcano/bases/batch.volcano.sh_cronjobs.yaml",
+    "volcano/bases/bus.volcano.sh_commands.yaml",
+    "volcano/bases/config.volcano.sh_colocationconfigurations.yaml",
+    "volcano/bases/shard.volcano.sh_nodeshards.yaml",
+    "jobflow/bases/flow.volcano.sh_jobflows.yaml",
+    "jobflow/bases/flow.volcano.sh_jobtemplates.yaml",
 ];
 const QUEUES: &str = r#"
 apiVersion: scheduling.volcano.sh/v1beta1
@@ -56,15 +68,36 @@ pub(super) fn program() -> Result<PathBuf> {
 }
 
 pub(super) async fn prepare(plane: &ControlPlane) -> Result<()> {
-    let definitions = binaries::sources(Program::VolcanoScheduler)?.join("config/crd/volcano/bases");
-    for definition in DEFINITIONS {
-        plane.apply_file(&definitions.join(definition)).await?;
-    }
+    define(plane, &DEFINITIONS).await?;
     plane.apply_yaml(QUEUES).await?;
     for queue in ["root", "default"] {
         open(plane.client().await?, queue).await?;
     }
     Ok(())
+}
+
+async fn define(plane: &ControlPlane, definitions: &[&str]) -> Result<()> {
+    let folder = binaries::sources(Program::VolcanoScheduler)?.join("config/crd");
+    for definition in definitions {
+        plane.apply_file(&folder.join(definition)).await?;
+    }
+    Ok(())
+}
+
+/// All of its controllers, as its chart runs them.
+pub(super) async fn with_controllers(cast: Cast, plane: &ControlPlane) -> Result<Cast> {
+    define(plane, &OF_JOBS).await?;
+    let mut command = Command::new(binaries::provide(Program::VolcanoControllers)?.path);
+    command.args([
+        format!("--kubeconfig={}", plane.kubeconfig_path().display()),
+        format!("--scheduler-name={SCHEDULER_NAME}"),
+        format!("--kube-api-qps={NO_LIMIT}"),
+        format!("--kube-api-burst={NO_LIMIT}"),
+        "--leader-elect=false".to_owned(),
+        "--logtostderr".to_owned(),
+    ]);
+    let controllers = plane.accompany("volcano-controllers", command)?;
+    Ok(cast.with("volcano-controllers", controllers))
 }
 
 async fn open(client: Client, queue: &str) -> Result<()> {

@@ -1,4 +1,4 @@
-//! How much an API server has been asked to change, as it counts itself.
+//! How much an API server has been asked, as it counts itself.
 
 use std::collections::BTreeMap;
 use std::ops::Sub;
@@ -10,21 +10,21 @@ use crate::error::Result;
 const REQUESTS: &str = "apiserver_request_total{";
 const CHANGING: [&str; 5] = ["POST", "PUT", "PATCH", "APPLY", "DELETE"];
 
-/// Requests that change something, refused ones among them, by what they ask: `POST pods/binding`.
+/// Requests, refused ones among them, by what they ask: `POST pods/binding`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Writes(BTreeMap<String, u64>);
+pub struct Requests(BTreeMap<String, u64>);
 
 impl ControlPlane {
-    /// All writes since the API server started, whoever asked for them: its counters know no users.
-    pub async fn writes(&self) -> Result<Writes> {
-        Ok(Writes::parse(&self.get(Component::ApiServer, "/metrics").await?))
+    /// All requests for resources since the API server started, whoever made them: its counters know no users.
+    pub async fn requests(&self) -> Result<Requests> {
+        Ok(Requests::parse(&self.get(Component::ApiServer, "/metrics").await?))
     }
 }
 
-impl Writes {
+impl Requests {
     fn parse(metrics: &str) -> Self {
         let mut counts = BTreeMap::new();
-        for (kind, count) in metrics.lines().filter_map(write) {
+        for (kind, count) in metrics.lines().filter_map(request) {
             *counts.entry(kind).or_default() += count;
         }
         Self(counts)
@@ -38,6 +38,12 @@ impl Writes {
         self.0.iter().map(|(kind, count)| (kind.as_str(), *count))
     }
 
+    /// Those that change something.
+    #[must_use]
+    pub fn writes(self) -> Self {
+        self.filter(|kind| CHANGING.iter().any(|verb| kind.split(' ').next() == Some(verb)))
+    }
+
     /// Only those that are wanted, by what they ask.
     #[must_use]
     pub fn filter(mut self, wanted: impl Fn(&str) -> bool) -> Self {
@@ -47,7 +53,7 @@ impl Writes {
 }
 
 /// What came after an earlier count.
-impl Sub for Writes {
+impl Sub for Requests {
     type Output = Self;
 
     fn sub(mut self, earlier: Self) -> Self {
@@ -59,13 +65,13 @@ impl Sub for Writes {
     }
 }
 
-/// What a line of the metrics counts, and how often, if it counts writes.
-fn write(line: &str) -> Option<(String, u64)> {
+/// What a line of the metrics counts, and how often, if it counts requests for resources.
+fn request(line: &str) -> Option<(String, u64)> {
     let (labels, count) = line.strip_prefix(REQUESTS)?.rsplit_once("} ")?;
     let label = |name: &str| labels.split(',').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
     let value = |name: &str| Some(label(name)?.trim_matches('"'));
-    let verb = value("verb").filter(|verb| CHANGING.contains(verb))?;
-    let kind = match (value("resource")?, value("subresource")?) {
+    let verb = value("verb")?;
+    let kind = match (value("resource").filter(|resource| !resource.is_empty())?, value("subresource")?) {
         (resource, "") => format!("{verb} {resource}"),
         (resource, subresource) => format!("{verb} {resource}/{subresource}"),
     };
@@ -85,13 +91,19 @@ apiserver_request_total{code="200",component="apiserver",dry_run="",group="",res
 apiserver_request_total{code="201",component="apiserver",dry_run="",group="",resource="pods",scope="resource",subresource="",verb="POST",version="v1"} 1.2e+03
 "#;
 
-    fn counted(writes: &Writes) -> Vec<(&str, u64)> {
-        writes.iter().collect()
+    fn counted(requests: &Requests) -> Vec<(&str, u64)> {
+        requests.iter().collect()
     }
 
     #[test]
-    fn writes_are_summed_over_their_answers_and_reads_are_none() {
-        let writes = Writes::parse(BEFORE);
+    fn requests_are_summed_over_their_answers() {
+        let requests = Requests::parse(BEFORE);
+        assert_eq!(counted(&requests), [("LIST pods", 9), ("PATCH pods/status", 5), ("POST pods", 1200)]);
+    }
+
+    #[test]
+    fn reads_are_no_writes() {
+        let writes = Requests::parse(BEFORE).writes();
         assert_eq!(counted(&writes), [("PATCH pods/status", 5), ("POST pods", 1200)]);
         assert_eq!(writes.total(), 1205);
     }
@@ -99,6 +111,6 @@ apiserver_request_total{code="201",component="apiserver",dry_run="",group="",res
     #[test]
     fn a_difference_holds_only_what_was_added() {
         let after = BEFORE.replace("} 2", "} 7");
-        assert_eq!(counted(&(Writes::parse(&after) - Writes::parse(BEFORE))), [("PATCH pods/status", 5)]);
+        assert_eq!(counted(&(Requests::parse(&after) - Requests::parse(BEFORE))), [("PATCH pods/status", 5)]);
     }
 }
