@@ -1,6 +1,9 @@
 //! The commands and their arguments. The texts here are also the reference: see `commands/reference.rs`.
 
-use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::{Command as Definition, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
     completions::Completions, demo::Demo, experiment::Experiment, explain::Explain, reference::Reference,
@@ -10,7 +13,9 @@ use crate::commands::{
 #[cfg(feature = "kubernetes")]
 use crate::commands::{
     install::{Crd, Install},
+    logs::Logs,
     run::Run,
+    wait::Wait,
 };
 
 /// A scheduler for distributed training jobs on shared clusters
@@ -19,6 +24,27 @@ use crate::commands::{
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// What the program is called as a plugin of kubectl, and how people then call it.
+const PLUGIN: (&str, &str) = ("kubectl-metronome", "kubectl metronome");
+
+impl Cli {
+    /// Ends the process where the arguments make no sense, or ask for help.
+    pub(crate) fn of_this_process() -> Self {
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        let matches = Self::called(arguments.first()).get_matches_from(arguments);
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
+    /// The commands under the name by which the program was called.
+    fn called(program: Option<&OsString>) -> Definition {
+        let name = program.and_then(|program| Path::new(program).file_stem());
+        match name.is_some_and(|name| name == PLUGIN.0) {
+            true => Self::command().bin_name(PLUGIN.1),
+            false => Self::command(),
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -33,6 +59,10 @@ pub(crate) enum Command {
     Install(Box<Install>),
     #[cfg(feature = "kubernetes")]
     Crd(Crd),
+    #[cfg(feature = "kubernetes")]
+    Wait(Wait),
+    #[cfg(feature = "kubernetes")]
+    Logs(Logs),
     Explain(Explain),
     WhatIf(WhatIf),
     Replay(Replay),
@@ -57,7 +87,17 @@ mod tests {
 
     #[test]
     fn the_definitions_are_consistent() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn as_a_plugin_it_is_called_as_people_call_it() {
+        let usage = |program: &str| {
+            let mut command = Cli::called(Some(&OsString::from(program)));
+            let error = command.try_get_matches_from_mut([program, "replay"]).unwrap_err();
+            error.to_string()
+        };
+        assert!(usage("/usr/local/bin/kubectl-metronome").contains("Usage: kubectl metronome replay"));
+        assert!(usage("metronome").contains("Usage: metronome replay"));
     }
 }

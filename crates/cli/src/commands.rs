@@ -6,6 +6,8 @@ pub(crate) mod experiment;
 pub(crate) mod explain;
 #[cfg(feature = "kubernetes")]
 pub(crate) mod install;
+#[cfg(feature = "kubernetes")]
+pub(crate) mod logs;
 pub(crate) mod reference;
 pub(crate) mod replay;
 #[cfg(feature = "kubernetes")]
@@ -14,6 +16,8 @@ pub(crate) mod sim_compare;
 pub(crate) mod sim_import;
 pub(crate) mod sim_policies;
 pub(crate) mod sim_run;
+#[cfg(feature = "kubernetes")]
+pub(crate) mod wait;
 pub(crate) mod what_if;
 
 use crate::args::{Command, Sim};
@@ -33,6 +37,10 @@ pub(crate) fn run(command: Command) -> Result<Reply, Failure> {
         Command::Install(args) => install::run(&args),
         #[cfg(feature = "kubernetes")]
         Command::Crd(_) => Ok(install::definitions()),
+        #[cfg(feature = "kubernetes")]
+        Command::Wait(args) => wait::run(&args),
+        #[cfg(feature = "kubernetes")]
+        Command::Logs(args) => logs::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::WhatIf(args) => what_if::run(&args),
         Command::Replay(args) => replay::run(&args),

@@ -2,6 +2,8 @@
 //! out, once.
 
 mod args;
+#[cfg(feature = "kubernetes")]
+mod cluster;
 mod commands;
 mod exit;
 mod failure;
@@ -18,10 +20,8 @@ mod schema;
 mod server;
 mod table;
 
-use clap::Parser;
-
 fn main() -> std::process::ExitCode {
-    let done = commands::run(args::Cli::parse().command).and_then(reply::Reply::write);
+    let done = commands::run(args::Cli::of_this_process().command).and_then(reply::Reply::write);
     match done {
         Ok(exit) => exit.into(),
         Err(failure) => failure.tell().into(),

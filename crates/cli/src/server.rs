@@ -1,55 +1,105 @@
 //! Questions to a running scheduler.
 
+use clap::Args;
 use metronome_core::engine::State;
 use serde_json::Value;
 
+#[cfg(feature = "kubernetes")]
+use crate::cluster::Cluster;
 use crate::failure::Failure;
 
+/// How to reach a scheduler through the API server of its cluster.
+#[derive(Debug, Args)]
+pub(crate) struct Behind {
+    #[cfg(feature = "kubernetes")]
+    #[command(flatten)]
+    cluster: Cluster,
+    /// Namespace that the scheduler runs in
+    #[arg(long, value_name = "NAME", default_value = "metronome")]
+    scheduler_namespace: String,
+}
+
+/// Which scheduler is asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Asked<'a> {
+    /// The one that listens there.
+    At(&'a str),
+    Behind(&'a Behind),
+}
+
 /// What it has to say about a job.
-pub(crate) fn explain(server: &str, job: &str) -> Result<Value, Failure> {
-    ask::explain(server, job)
+pub(crate) fn explain(asked: Asked<'_>, job: &str, namespace: Option<&str>) -> Result<Value, Failure> {
+    ask::explain(asked, job, namespace)
 }
 
 /// All that it knows.
-pub(crate) fn state(server: &str) -> Result<State, Failure> {
-    ask::state(server)
+pub(crate) fn state(asked: Asked<'_>) -> Result<State, Failure> {
+    ask::state(asked)
 }
 
 #[cfg(not(feature = "kubernetes"))]
 mod ask {
-    use super::{Failure, State, Value};
+    use super::{Asked, Failure, State, Value};
 
-    pub(super) fn explain(server: &str, _: &str) -> Result<Value, Failure> {
-        Err(cannot(server))
+    pub(super) fn explain(asked: Asked<'_>, _: &str, _: Option<&str>) -> Result<Value, Failure> {
+        Err(cannot(asked))
     }
 
-    pub(super) fn state(server: &str) -> Result<State, Failure> {
-        Err(cannot(server))
+    pub(super) fn state(asked: Asked<'_>) -> Result<State, Failure> {
+        Err(cannot(asked))
     }
 
-    fn cannot(server: &str) -> Failure {
-        let failure = Failure::input(format!("ask {server}: this binary was built without `kubernetes`"));
+    fn cannot(asked: Asked<'_>) -> Failure {
+        let whom = match asked {
+            Asked::At(server) => server,
+            Asked::Behind(behind) => &behind.scheduler_namespace,
+        };
+        let failure = Failure::input(format!("ask {whom}: this binary was built without `kubernetes`"));
         failure.hint("cargo build --release -p metronome-cli --features kubernetes")
     }
 }
 
 #[cfg(feature = "kubernetes")]
 mod ask {
-    use metronome_kubernetes::ask::{self, AskError};
+    use kube::Client;
+    use metronome_kubernetes::ask::Scheduler;
 
-    use super::{Failure, State, Value};
+    use super::{Asked, Failure, State, Value};
+    use crate::cluster::{place, wait_for};
 
-    pub(super) fn explain(server: &str, job: &str) -> Result<Value, Failure> {
-        answer(ask::explain(server, job))
+    pub(super) fn explain(asked: Asked<'_>, job: &str, namespace: Option<&str>) -> Result<Value, Failure> {
+        wait_for(async {
+            let (scheduler, usual) = open(asked).await?;
+            // Who is asked directly knows of no kubeconfig, and is told the name as it is.
+            let job = match usual {
+                Some(usual) => place(job, namespace, &usual)?.join("/"),
+                None => job.to_owned(),
+            };
+            scheduler.explain(&job).await.map_err(|error| Failure::from_world(&error))
+        })
     }
 
-    pub(super) fn state(server: &str) -> Result<State, Failure> {
-        answer(ask::state(server))
+    pub(super) fn state(asked: Asked<'_>) -> Result<State, Failure> {
+        wait_for(async {
+            let (scheduler, _) = open(asked).await?;
+            scheduler.state().await.map_err(|error| Failure::from_world(&error))
+        })
     }
 
-    fn answer<T>(asked: impl Future<Output = Result<T, AskError>>) -> Result<T, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::world("start a thread").because(&error))?;
-        runtime.block_on(asked).map_err(|error| Failure::from_world(&error))
+    const WHOM: &str =
+        "to ask a cluster, give --kubeconfig or set KUBECONFIG; else give --server or --journal";
+
+    /// The scheduler, and the namespace that people mean who name none.
+    async fn open(asked: Asked<'_>) -> Result<(Scheduler, Option<String>), Failure> {
+        let behind = match asked {
+            Asked::At(server) => return Ok((Scheduler::At(server.to_owned()), None)),
+            Asked::Behind(behind) => behind,
+        };
+        let config = behind.cluster.config().await.map_err(|failure| failure.hint(WHOM))?;
+        let usual = config.default_namespace.clone();
+        let client = Client::try_from(config);
+        let client = client.map_err(|error| Failure::world("talk to the API server").because(&error))?;
+        let namespace = behind.scheduler_namespace.clone();
+        Ok((Scheduler::Behind { client, namespace }, Some(usual)))
     }
 }

@@ -24,7 +24,9 @@ use slots::{Slots, Switch};
 pub use values::{Journal, Part, Resources, Values};
 
 /// What everything of ours is called, and the label by which it is found.
-const NAME: &str = "metronome";
+pub(crate) const NAME: &str = "metronome";
+/// What the port of its service is called.
+pub(crate) const PORT_NAME: &str = "http";
 const LABEL: &str = "app.kubernetes.io/name";
 
 /// One object of an installation.

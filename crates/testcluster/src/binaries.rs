@@ -101,9 +101,17 @@ mod tests {
     #[test]
     fn every_program_has_a_module_of_ours() {
         let planes = Kubernetes::ALL.into_iter().flat_map(Program::control_plane);
-        let volcano = [Program::VolcanoScheduler, Program::VolcanoControllers];
-        let others = [Program::JobSet, Program::Trainer, Program::Helm, Program::Promtool];
-        for program in planes.chain(volcano).chain(others) {
+        let others = [
+            Program::VolcanoScheduler,
+            Program::VolcanoControllers,
+            Program::JobSet,
+            Program::Trainer,
+            Program::MpiOperator,
+            Program::Helm,
+            Program::Promtool,
+            Program::Kubectl,
+        ];
+        for program in planes.chain(others) {
             let go_mod = read(&program.module().join("go.mod")).unwrap();
             assert!(go_mod.contains(program.package()), "{program} is no tool of its go.mod");
         }

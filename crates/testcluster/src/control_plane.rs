@@ -34,7 +34,7 @@ use site::Site;
 
 pub use companion::Companion;
 pub use component::Component;
-pub use operators::Operator;
+pub use operators::{MpiGroups, Operator};
 pub use options::Options;
 pub use requests::Requests;
 pub use shared::{Shared, shared, shared_with_controllers};

@@ -38,6 +38,8 @@ pub struct Pace {
     pub start_after: Duration,
     /// From the deletion of a pod until it has ended; never longer than its grace period.
     pub stop_after: Duration,
+    /// From the start of a pod that is to end, and does not say when, until it has ended well; never, if not given.
+    pub ends_after: Option<Duration>,
     /// How often each node renews its lease, if at all. Only the node controller asks.
     pub heartbeat: Option<Duration>,
     /// How many writes to the API server may be under way.
@@ -46,7 +48,13 @@ pub struct Pace {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { start_after: Duration::ZERO, stop_after: Duration::ZERO, heartbeat: None, writes_at_once: 32 }
+        Self {
+            start_after: Duration::ZERO,
+            stop_after: Duration::ZERO,
+            ends_after: None,
+            heartbeat: None,
+            writes_at_once: 32,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ pub mod proxy;
 
 pub use binaries::Kubernetes;
 pub use control_plane::{
-    Companion, Component, ControlPlane, Operator, Options, Requests, Shared, Usage, shared,
+    Companion, Component, ControlPlane, MpiGroups, Operator, Options, Requests, Shared, Usage, shared,
     shared_with_controllers,
 };
 pub use corner::Corner;

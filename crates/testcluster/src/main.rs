@@ -19,10 +19,10 @@ struct Options {
     /// Also Volcano, against which benchmarks compare
     #[arg(long)]
     volcano: bool,
-    /// Also JobSet and Kubeflow's Trainer, whose objects are scheduled in tests
+    /// Also JobSet, Kubeflow's Trainer and its MPI operator, whose objects are scheduled in tests
     #[arg(long)]
     operators: bool,
-    /// Also Helm and promtool, with which the chart and its alerts are tried
+    /// Also Helm, promtool and kubectl, with which the chart, its alerts and the guide are tried
     #[arg(long)]
     helm: bool,
 }
@@ -42,12 +42,12 @@ fn provide(options: &Options) -> anyhow::Result<()> {
     let begin = Instant::now();
     let kubernetes = options.kubernetes.map_or_else(Kubernetes::chosen, Ok)?;
     let volcano = options.volcano.then_some([Program::VolcanoScheduler, Program::VolcanoControllers]);
-    let volcano = volcano.into_iter().flatten();
-    let operators = options.operators.then_some([Program::JobSet, Program::Trainer]).into_iter().flatten();
-    let helm = options.helm.then_some([Program::Helm, Program::Promtool]).into_iter().flatten();
+    let operators = options.operators.then_some([Program::JobSet, Program::Trainer, Program::MpiOperator]);
+    let clients = options.helm.then_some([Program::Helm, Program::Promtool, Program::Kubectl]);
     let mut built = Vec::new();
     let plane = Program::control_plane(kubernetes).into_iter();
-    for program in plane.chain(volcano).chain(operators).chain(helm) {
+    let others = operators.into_iter().chain(clients).flatten();
+    for program in plane.chain(volcano.into_iter().flatten()).chain(others) {
         built.extend(binaries::provide(program)?.built_in);
     }
     eprintln!("{}", summary(kubernetes, &built, begin.elapsed()));

@@ -15,21 +15,28 @@ use crate::failure::Failure;
 use crate::journal::Past;
 use crate::names::InState;
 use crate::reply::{Format, Reply};
-use crate::server;
+use crate::server::{self, Asked, Behind};
 
-/// Say in which state a job is and why, from a recorded journal or a running scheduler
+/// Say in which state a job is and why, from a running scheduler or a recorded journal
+///
+/// Without `--journal` and `--server` the scheduler of the cluster is asked, through its API server.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// Name of the job; in a cluster `namespace/name` of a pod or gang
     job: String,
     /// Journal that `--journal` wrote
-    #[arg(long, value_name = "FILE", required_unless_present = "server", conflicts_with = "server")]
+    #[arg(long, value_name = "FILE", conflicts_with = "server")]
     journal: Option<PathBuf>,
     /// Where a running scheduler listens, such as http://127.0.0.1:8089
     #[arg(long, value_name = "URL")]
     server: Option<String>,
+    #[command(flatten)]
+    behind: Behind,
+    /// Namespace of the job; if not given, the one of the kubeconfig's context
+    #[arg(long, short, value_name = "NAME", conflicts_with_all = ["server", "journal"])]
+    namespace: Option<String>,
     /// At this time after the beginning, such as 90s or 10m; at the end, if not given
-    #[arg(long, value_name = "TIME", conflicts_with = "server")]
+    #[arg(long, value_name = "TIME", requires = "journal")]
     at: Option<Duration>,
     /// How to print the explanation
     #[arg(long, value_enum, default_value_t = Format::Human)]
@@ -38,14 +45,14 @@ pub(crate) struct Explain {
 
 pub(crate) fn run(args: &Explain) -> Result<Reply, Failure> {
     match (&args.server, &args.journal) {
-        (Some(server), _) => from_server(args, server),
+        (Some(server), _) => from_scheduler(args, Asked::At(server)),
         (None, Some(journal)) => from_journal(args, journal),
-        (None, None) => unreachable!("one of them is required"),
+        (None, None) => from_scheduler(args, Asked::Behind(&args.behind)),
     }
 }
 
-fn from_server(args: &Explain, server: &str) -> Result<Reply, Failure> {
-    let document = server::explain(server, &args.job)?;
+fn from_scheduler(args: &Explain, asked: Asked<'_>) -> Result<Reply, Failure> {
+    let document = server::explain(asked, &args.job, args.namespace.as_deref())?;
     Ok(match args.output {
         Format::Json => Reply::json(&document),
         Format::Human => Reply::text(document["text"].as_str().unwrap_or_default()),

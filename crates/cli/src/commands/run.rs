@@ -6,8 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use kube::Config;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -17,6 +15,7 @@ use metronome_kubernetes::run::{MakeJournal, Options};
 use metronome_kubernetes::world::{Mode, Settings};
 use metronome_kubernetes::{act, lead, run as world};
 
+use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::journal::JournalFile;
 use crate::policies;
@@ -31,12 +30,8 @@ pub(crate) struct Run {
     /// Decide and explain, but bind nothing; compare with the scheduler in charge
     #[arg(long)]
     observe: bool,
-    /// How to reach the API server; in a cluster, or by KUBECONFIG, if not given
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig to use
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
+    #[command(flatten)]
+    cluster: Cluster,
     /// Pods with this `schedulerName` are scheduled; with `--observe`, `default-scheduler` if not given
     #[arg(long, value_name = "NAME")]
     scheduler_name: Option<String>,
@@ -88,7 +83,7 @@ pub(crate) fn run(args: &Run) -> Result<Reply, Failure> {
         .build()
         .map_err(|error| Failure::world("start threads").because(&error))?;
     runtime.block_on(async {
-        let config = config(args).await?;
+        let config = args.cluster.config().await?;
         world::run(config, options, until_told_to_stop()?).await.map_err(|error| Failure::from_world(&error))
     })?;
     Ok(Reply::nothing())
@@ -152,23 +147,6 @@ fn journal(args: &Run) -> Result<Option<MakeJournal>, Failure> {
     let Some(path) = args.journal.clone() else { return Ok(None) };
     let file = JournalFile::create(&path)?;
     Ok(Some(Box::new(move || Box::new(file.clone()))))
-}
-
-async fn config(args: &Run) -> Result<Config, Failure> {
-    let cannot = |error: &dyn std::error::Error| Failure::world("find the API server").because(error);
-    let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
-    match &args.kubeconfig {
-        Some(path) => {
-            let read = Kubeconfig::read_from(path).map_err(|error| cannot(&error))?;
-            Config::from_custom_kubeconfig(read, &options).await.map_err(|error| cannot(&error))
-        }
-        None if args.context.is_some() => {
-            Config::from_kubeconfig(&options).await.map_err(|error| cannot(&error))
-        }
-        None => Config::infer().await.map_err(|error| {
-            cannot(&error).hint("give --kubeconfig, or set KUBECONFIG, or run inside a cluster")
-        }),
-    }
 }
 
 /// A name that no other replica has: a pod's own, or the machine's, and the process.

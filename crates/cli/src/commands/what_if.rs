@@ -17,9 +17,11 @@ use crate::journal::Past;
 use crate::names::InState;
 use crate::policies;
 use crate::reply::{Format, Reply};
-use crate::server;
+use crate::server::{self, Asked, Behind};
 
 /// Say when a job would start and end if it were submitted, and whom it would delay
+///
+/// Without `--journal`, `--scenario` and `--server` the scheduler of the cluster is asked, through its API server.
 #[derive(Debug, Args)]
 pub(crate) struct WhatIf {
     /// File with the one TrainingJob to ask about; `-` reads standard input
@@ -27,6 +29,8 @@ pub(crate) struct WhatIf {
     file: PathBuf,
     #[command(flatten)]
     world: World,
+    #[command(flatten)]
+    behind: Behind,
     /// Policy to simulate the scenario under; metronome, if not given
     #[arg(long, value_name = "NAME", requires = "scenario")]
     policy: Option<String>,
@@ -44,7 +48,7 @@ pub(crate) struct WhatIf {
 
 /// Where it would be submitted.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
+#[group(multiple = false)]
 struct World {
     /// Ask at a time of a recorded journal
     #[arg(long, value_name = "FILE")]
@@ -82,13 +86,15 @@ impl Moment {
         match &args.world {
             World { journal: Some(journal), .. } => Self::of_journal(journal, at),
             World { scenario: Some(file), .. } => Self::of_scenario(args, file, at.unwrap_or(Instant::START)),
-            World { server: Some(server), .. } => Self::of_server(server),
-            World { .. } => unreachable!("one of them is required"),
+            World { .. } if at.is_some() => Err(Failure::input("ask a running scheduler about another time")
+                .hint("`--at` goes with `--journal` or `--scenario`")),
+            World { server: Some(server), .. } => Self::of_scheduler(Asked::At(server)),
+            World { .. } => Self::of_scheduler(Asked::Behind(&args.behind)),
         }
     }
 
-    fn of_server(server: &str) -> Result<Self, Failure> {
-        let state = server::state(server)?;
+    fn of_scheduler(asked: Asked<'_>) -> Result<Self, Failure> {
+        let state = server::state(asked)?;
         Ok(Self { now: state.now, state, within_node: None })
     }
 

@@ -19,12 +19,16 @@ use crate::lessened::{Lessened, Needed};
 use crate::replica::Replica;
 
 /// Kinds of others, which a cluster may have. Volcano's keeps its status in the object, as it does there.
-const KINDS: [(&str, &str, &str, &str, &str); 6] = [
+const KINDS: [(&str, &str, &str, &str, &str); 10] = [
     ("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", "Namespaced"),
     ("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup", "Namespaced"),
     ("scheduling.volcano.sh", "v1beta1", "queues", "Queue", "Cluster"),
     ("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode", "Cluster"),
     ("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", "Namespaced"),
+    ("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob", "Namespaced"),
+    ("kubeflow.org", "v1", "tfjobs", "TFJob", "Namespaced"),
+    ("kubeflow.org", "v2beta1", "mpijobs", "MPIJob", "Namespaced"),
+    ("ray.io", "v1", "rayclusters", "RayCluster", "Namespaced"),
     ("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob", "Namespaced"),
 ];
 

@@ -105,3 +105,16 @@ fn every_reason_is_in_the_schema() {
     listed.sort_unstable();
     assert_eq!(names, listed);
 }
+
+#[test]
+fn every_reason_has_its_place_in_the_guide() {
+    let guide = fs::read_to_string(root().join("docs/guide/troubleshooting.md")).unwrap();
+    for (name, _) in SCENES {
+        let begin = format!("\n## `{name}`\n");
+        let section = guide.split(&begin).nth(1).unwrap_or_else(|| panic!("{name} has no section"));
+        let section = section.split("\n## ").next().unwrap();
+        for part in ["\n> ", "- *Look at* ", "- *Do:* "] {
+            assert!(section.contains(part), "{name} lacks {part:?}");
+        }
+    }
+}

@@ -26,6 +26,7 @@ const STORAGE: &str = "storage.k8s.io";
 const OURS: &str = "metronome.dev";
 const VOLCANO: &str = "scheduling.volcano.sh";
 const VOLCANO_TOPOLOGY: &str = "topology.volcano.sh";
+const KUBEFLOW: &str = "kubeflow.org";
 
 /// In every namespace, and of what belongs to none.
 pub const IN_THE_CLUSTER: &[Right] = &[
@@ -51,6 +52,10 @@ pub const IN_THE_CLUSTER: &[Right] = &[
     right(OURS, "fabrics", READ, "Where nodes lie, and what the links between them carry."),
     right(OURS, "trainingjobs", READ, "Training jobs, whose pods and restarts are seen to."),
     right("jobset.x-k8s.io", "jobsets", READ, "All pods of a job set are its gang, where they ask for that."),
+    right(KUBEFLOW, "pytorchjobs", READ, "All pods of a job are its gang, where they ask for that."),
+    right(KUBEFLOW, "tfjobs", READ, "The same for jobs of TensorFlow."),
+    right(KUBEFLOW, "mpijobs", READ, "The same for jobs of MPI."),
+    right("ray.io", "rayclusters", READ, "The same for clusters of Ray."),
     right("trainer.kubeflow.org", "trainjobs", READ, "How far jobs of Kubeflow's Trainer are."),
     right("", "pods/binding", &["create"], "A pod is placed by binding it."),
     right(

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::slots::Slots;
-use super::{LABEL, Manifest, NAME, labels, metadata};
+use super::{LABEL, Manifest, NAME, PORT_NAME, labels, metadata};
 
 const PORT: u16 = 8089;
 /// Nobody, as images without users of their own call it.
@@ -102,7 +102,7 @@ fn service(slots: &Slots) -> Value {
         "apiVersion": "v1", "kind": "Service", "metadata": metadata(slots, NAME),
         "spec": {
             "selector": {LABEL: NAME},
-            "ports": [{"name": "http", "port": PORT, "targetPort": "http"}],
+            "ports": [{"name": PORT_NAME, "port": PORT, "targetPort": "http"}],
         },
     })
 }

@@ -2,6 +2,7 @@
 //! custom resources may hold anything. What makes no sense is kept as a complaint beside what does.
 
 mod job_set;
+mod replicas;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,6 +30,11 @@ pub enum GroupKind {
     Training,
     /// `jobset.x-k8s.io` JobSet; pods name it by a label, and ask by an annotation to be its gang.
     JobSet,
+    /// Jobs of Kubeflow's operators and clusters of Ray's; pods name them by a label, and ask by an annotation.
+    PyTorchJob,
+    TfJob,
+    MpiJob,
+    RayCluster,
 }
 
 /// A role whose number of members may change.
@@ -79,9 +85,13 @@ impl Group {
             GroupKind::Plugins => vec![Reader::new(kind, reference, metadata).plugins(&body)],
             GroupKind::Volcano => vec![Reader::new(kind, reference, metadata).volcano(&body)],
             GroupKind::Training => vec![training::group(&TrainingJob::read(api, object))],
-            GroupKind::JobSet => {
+            GroupKind::JobSet
+            | GroupKind::PyTorchJob
+            | GroupKind::TfJob
+            | GroupKind::MpiJob
+            | GroupKind::RayCluster => {
                 let group = Self::plain(kind, reference, metadata);
-                vec![Self { min_members: job_set::members(&body.at("spec")), ..group }]
+                vec![Self { min_members: of_owner(kind, &body.at("spec")), ..group }]
             }
         }
     }
@@ -89,6 +99,17 @@ impl Group {
     /// One that says nothing.
     pub(super) fn plain(kind: GroupKind, reference: ObjectRef, metadata: ObjectMeta) -> Self {
         Reader::new(kind, reference, metadata).0
+    }
+}
+
+/// How many pods the controller of such an object runs at once.
+fn of_owner(kind: GroupKind, spec: &Fields<'_>) -> Result<u32, Complaint> {
+    match kind {
+        GroupKind::PyTorchJob => replicas::of_kubeflow(spec, "pytorchReplicaSpecs"),
+        GroupKind::TfJob => replicas::of_kubeflow(spec, "tfReplicaSpecs"),
+        GroupKind::MpiJob => replicas::of_mpi(spec),
+        GroupKind::RayCluster => replicas::of_ray(spec),
+        _ => job_set::members(spec),
     }
 }
 

@@ -28,7 +28,7 @@ enum Declares {
 use Declares::{Gangs, Links, Places, Progress, Queues};
 
 /// Where each kind may be found, the newest version first.
-const PLACES: [(Declares, &str, &str, &str); 12] = [
+const PLACES: [(Declares, &str, &str, &str); 16] = [
     (Gangs(GroupKind::Upstream), "scheduling.k8s.io/v1beta1", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Upstream), "scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Workload), "scheduling.k8s.io/v1alpha1", "Workload", "workloads"),
@@ -36,6 +36,10 @@ const PLACES: [(Declares, &str, &str, &str); 12] = [
     (Gangs(GroupKind::Volcano), "scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups"),
     (Gangs(GroupKind::Training), "metronome.dev/v1alpha1", "TrainingJob", "trainingjobs"),
     (Gangs(GroupKind::JobSet), "jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets"),
+    (Gangs(GroupKind::PyTorchJob), "kubeflow.org/v1", "PyTorchJob", "pytorchjobs"),
+    (Gangs(GroupKind::TfJob), "kubeflow.org/v1", "TFJob", "tfjobs"),
+    (Gangs(GroupKind::MpiJob), "kubeflow.org/v2beta1", "MPIJob", "mpijobs"),
+    (Gangs(GroupKind::RayCluster), "ray.io/v1", "RayCluster", "rayclusters"),
     (Queues(QueueKind::Own), "metronome.dev/v1alpha1", "Queue", "queues"),
     (Queues(QueueKind::Volcano), "scheduling.volcano.sh/v1beta1", "Queue", "queues"),
     (Links, "metronome.dev/v1alpha1", "Fabric", "fabrics"),
@@ -208,6 +212,10 @@ impl Declares {
             Gangs(GroupKind::Volcano) => "volcano_groups",
             Gangs(GroupKind::Training) => "training_jobs",
             Gangs(GroupKind::JobSet) => "job_sets",
+            Gangs(GroupKind::PyTorchJob) => "pytorch_jobs",
+            Gangs(GroupKind::TfJob) => "tf_jobs",
+            Gangs(GroupKind::MpiJob) => "mpi_jobs",
+            Gangs(GroupKind::RayCluster) => "ray_clusters",
             Queues(QueueKind::Own) => "queues",
             Queues(QueueKind::Volcano) => "volcano_queues",
             Links => "fabrics",

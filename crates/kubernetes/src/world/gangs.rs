@@ -14,17 +14,29 @@ use crate::objects::{Group, GroupKind, INDEX_LABEL, JOB_LABEL, Pod, ROLE_LABEL};
 /// The label of pods that are a gang by their own word, and the annotation that says how many it takes.
 pub(super) const GANG_LABEL: &str = "metronome.dev/gang";
 pub(super) const MEMBERS_ANNOTATION: &str = "metronome.dev/gang-members";
-/// The annotation by which a pod of a `Job`, or of a `JobSet`, asks that all of it start together.
+/// The annotation by which a pod asks that all pods of its owner start together: a `Job`, a `JobSet` or another.
 pub(super) const GANG_OF_ANNOTATION: &str = "metronome.dev/gang-of";
 const PLUGINS_LABEL: &str = "scheduling.x-k8s.io/pod-group";
 const VOLCANO_ANNOTATION: &str = "scheduling.k8s.io/group-name";
 /// The `JobSet` that a pod belongs to. The set that a `TrainJob` makes has its name.
 pub(super) const JOB_SET_LABEL: &str = "jobset.sigs.k8s.io/jobset-name";
+/// The job of one of Kubeflow's operators that a pod belongs to, and the cluster of Ray's.
+const KUBEFLOW_LABEL: &str = "training.kubeflow.org/job-name";
+const RAY_LABEL: &str = "ray.io/cluster";
+/// What pods call their owners, which of them that is, and the label that names it.
+const OWNERS: [(&str, GroupKind, &str); 5] = [
+    ("jobset", GroupKind::JobSet, JOB_SET_LABEL),
+    ("pytorchjob", GroupKind::PyTorchJob, KUBEFLOW_LABEL),
+    ("tfjob", GroupKind::TfJob, KUBEFLOW_LABEL),
+    ("mpijob", GroupKind::MpiJob, KUBEFLOW_LABEL),
+    ("raycluster", GroupKind::RayCluster, RAY_LABEL),
+];
 /// Which of the jobs of its set a pod is of.
 const JOB_INDEX_LABEL: &str = "jobset.sigs.k8s.io/job-global-index";
-const ROLE_LABELS: [&str; 4] = [
+const ROLE_LABELS: [&str; 5] = [
     ROLE_LABEL,
     "training.kubeflow.org/replica-type",
+    "ray.io/group",
     "volcano.sh/task-spec",
     "jobset.sigs.k8s.io/replicatedjob-name",
 ];
@@ -74,10 +86,14 @@ impl GangKey {
         if let Some(name) = label(pod, GANG_LABEL) {
             return Self::Labelled { namespace, name: name.into() };
         }
-        match (annotation(pod, GANG_OF_ANNOTATION), owning_job(pod), label(pod, JOB_SET_LABEL)) {
-            (Some("job"), Some(name), _) => Self::Job { namespace, name: name.into() },
-            (Some("jobset"), _, Some(name)) => declared(GroupKind::JobSet, name),
-            _ => Self::Single(super::pods::uid(pod)),
+        let asked = annotation(pod, GANG_OF_ANNOTATION);
+        if let (Some("job"), Some(name)) = (asked, owning_job(pod)) {
+            return Self::Job { namespace, name: name.into() };
+        }
+        let owner = OWNERS.iter().find(|(word, ..)| asked == Some(word));
+        match owner.and_then(|(_, kind, key)| Some((*kind, label(pod, key)?))) {
+            Some((kind, name)) => declared(kind, name),
+            None => Self::Single(super::pods::uid(pod)),
         }
     }
 

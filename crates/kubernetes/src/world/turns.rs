@@ -40,9 +40,9 @@ const RENEWED_BEFORE: Duration = Duration(5 * Duration::MINUTE.0);
 /// Words that only go on are said on so many pods at a time: there are minutes left for the others.
 const MOST_RENEWED: usize = 200;
 
-/// Every leader counts from a number of its own, so that a late word of the one before is older than ours. Fewer bits than
-/// a number in JSON has.
-const WORDS_OF_A_LEADER: u32 = 24;
+/// Every leader counts from a number of its own, so that a late word of the one before is older than ours. Together they
+/// have fewer bits than a number in JSON.
+const WORDS_OF_A_LEADER: u32 = 32;
 
 /// What the pods of a job say of their turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,25 +80,25 @@ pub(super) struct Words {
     of: BTreeMap<JobId, (Word, String)>,
     /// The number of the last word.
     pub(super) generation: u64,
+    /// The first number of the next leader: nobody can have come so far.
+    end: u64,
     /// What they rest on.
     lanes: BTreeMap<JobId, Lane>,
 }
 
 impl Words {
     pub(super) fn of_a_leader(epoch: u64) -> Self {
-        Self { generation: epoch << WORDS_OF_A_LEADER, ..Self::default() }
+        let [generation, end] = [epoch, epoch + 1].map(|epoch| epoch << WORDS_OF_A_LEADER);
+        Self { generation, end, ..Self::default() }
+    }
+
+    /// A word of ours or of an earlier leader; anybody may have written something else.
+    fn read(&self, text: &str) -> Option<Word> {
+        serde_json::from_str::<Word>(text).ok().filter(|word| word.generation < self.end)
     }
 }
 
 impl World {
-    /// The same, where lanes are other than they were.
-    pub(super) fn say_turns_that_changed(&mut self, now: Instant) {
-        if self.engine.state().lanes != self.turns.lanes {
-            self.say_turns(now);
-            self.look_at_links();
-        }
-    }
-
     /// Says of all who have a lane of their own what it is, and takes it back from all others.
     pub(super) fn say_turns(&mut self, now: Instant) {
         self.turns.lanes.clone_from(&self.engine.state().lanes);
@@ -107,6 +107,14 @@ impl World {
         let pods: BTreeSet<Uid> =
             crews.flat_map(|crew| crew.members().map(|member| member.uid.clone())).collect();
         self.have_said(now, TURN, pods, Self::turn_of);
+    }
+
+    /// The same, where lanes are other than they were.
+    pub(super) fn say_turns_that_changed(&mut self, now: Instant) {
+        if self.engine.state().lanes != self.turns.lanes {
+            self.say_turns(now);
+            self.look_at_links();
+        }
     }
 
     fn turn_of(&self, known: &Known) -> Option<String> {
@@ -121,7 +129,7 @@ impl World {
         for (job, lane) in self.turns.lanes.clone() {
             let Some(crew) = self.crews.get(&job) else { continue };
             let members = crew.members().count();
-            let old = before.remove(&job).or_else(|| self.word_on_pods(job));
+            let old = before.remove(&job).or_else(|| self.word_on_pods(now, job));
             let word = match old {
                 Some((word, text)) if word.means(lane) => {
                     let lasts = now + RENEWED_BEFORE < word.ends();
@@ -142,15 +150,18 @@ impl World {
         }
     }
 
-    fn word_on_pods(&self, job: JobId) -> Option<(Word, String)> {
+    fn word_on_pods(&self, now: Instant, job: JobId) -> Option<(Word, String)> {
         let members = self.crews.get(&job)?.members();
         let mut said = members.filter_map(|member| annotation(&self.pods.get(&member.uid)?.pod, TURN));
-        said.find_map(|text| Some((serde_json::from_str(text).ok()?, text.to_owned())))
+        said.find_map(|text| {
+            let word = self.turns.read(text).filter(|word| word.ends() <= now + VALID_FOR)?;
+            Some((word, text.to_owned()))
+        })
     }
 
     /// Whatever is said from now on is newer than what a pod says already.
     pub(super) fn note_old_turn(&mut self, pod: &Pod) {
-        let said = annotation(pod, TURN).and_then(|text| serde_json::from_str::<Word>(text).ok());
+        let said = annotation(pod, TURN).and_then(|text| self.turns.read(text));
         let generation = said.map_or(0, |word| word.generation);
         self.turns.generation = self.turns.generation.max(generation);
     }

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
-use metronome_testcluster::{Companion, ControlPlane, Corner, Operator, shared_with_controllers};
+use metronome_testcluster::{Companion, ControlPlane, Corner, MpiGroups, Operator, shared_with_controllers};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -149,6 +149,69 @@ async fn a_train_job_starts_whole_by_the_group_it_makes() {
     let groups: Api<DynamicObject> =
         Api::namespaced_with(corner.client.clone(), &corner.namespace, &ApiResource::from_gvk(&kind));
     assert_eq!(groups.get("train").await.unwrap().data["spec"]["minMember"], 2);
+}
+
+/// One after the other: the operator serves its health at one port, whatever is said.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_mpi_job_starts_whole_by_the_group_it_makes_and_where_its_pods_ask_for_it() {
+    let Some(plane) = shared_with_controllers().await else { return };
+    let ways = [(MpiGroups::Written, "example.com/nothing"), (MpiGroups::None, "metronome.dev/gang-of")];
+    for (groups, annotation) in ways {
+        let corner = Scheduled::new(plane, "mpi", 1).await;
+        let _operator = plane.operate_mpi(&corner.namespace, groups).await.unwrap();
+        nearly_enough(&corner, 3).await;
+        let template = template(&corner, (annotation, "mpijob"));
+        let replicas =
+            |count: u32| json!({"replicas": count, "restartPolicy": "Never", "template": template});
+        let spec = json!({"mpiReplicaSpecs": {"Launcher": replicas(1), "Worker": replicas(2)}});
+        make(&corner, "kubeflow.org/v2beta1", "MPIJob", "train", spec).await;
+        starts_whole(&corner, 3).await;
+    }
+}
+
+/// As Ray's operator makes them, and that of Kubeflow's training: the pods say whose they are by a label.
+#[tokio::test(flavor = "multi_thread")]
+async fn clusters_of_ray_and_jobs_of_kubeflow_start_whole_where_their_pods_ask_for_it() {
+    let Some(plane) = shared_with_controllers().await else { return };
+    let worker = json!({"replicas": 2});
+    let ray = json!({"headGroupSpec": {}, "workerGroupSpecs": [worker]});
+    let torch = json!({"pytorchReplicaSpecs": {"Master": {"replicas": 1}, "Worker": worker}});
+    let tensorflow = json!({"tfReplicaSpecs": {"PS": {}, "Worker": worker}});
+    let owners = [
+        ("ray.io/v1", "RayCluster", "ray.io/cluster", ray),
+        ("kubeflow.org/v1", "PyTorchJob", "training.kubeflow.org/job-name", torch),
+        ("kubeflow.org/v1", "TFJob", "training.kubeflow.org/job-name", tensorflow),
+    ];
+    for (api_version, kind, label, spec) in owners {
+        define(plane, api_version, kind).await;
+        let corner = Scheduled::new(plane, &kind.to_lowercase(), 1).await;
+        nearly_enough(&corner, 3).await;
+        make(&corner, api_version, kind, "train", spec).await;
+        let pods = (0..3).map(|at| {
+            let mut pod = corner.pod(&format!("train-{at}"), 1);
+            pod["metadata"]["labels"] = json!({label: "train"});
+            pod["metadata"]["annotations"] = json!({"metronome.dev/gang-of": kind.to_lowercase()});
+            pod
+        });
+        corner.create(pods).await;
+        starts_whole(&corner, 3).await;
+    }
+}
+
+/// A kind that takes any object.
+async fn define(plane: &ControlPlane, api_version: &str, kind: &str) {
+    let (group, version) = api_version.split_once('/').unwrap();
+    let plural = format!("{}s", kind.to_lowercase());
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version =
+        json!({"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    let names = json!({"plural": plural, "singular": kind.to_lowercase(), "kind": kind});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+    });
+    plane.apply_yaml(&definition.to_string()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -166,6 +166,67 @@ async fn volcanos_queues_share_by_weight_and_take_back_whole_gangs() {
     corner.judge();
 }
 
+/// A server without a GPU and four workers with one each, of a user and with a priority.
+fn served_gang(corner: &Scheduled, gang: &str, (user, class): (&str, &str)) -> Vec<Value> {
+    let mut pods = corner.gang_in("team", gang, 5);
+    for (at, pod) in pods.iter_mut().enumerate() {
+        pod["metadata"]["annotations"]["metronome.dev/user"] = json!(user);
+        pod["metadata"]["labels"]["metronome.dev/role"] = json!(if at == 0 { "ps" } else { "worker" });
+        pod["spec"]["priorityClassName"] = json!(corner.queue(class));
+        if at == 0 {
+            pod["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+        }
+    }
+    pods
+}
+
+/// User and urgency count together: the first a little more, and neither decides alone. Who came last goes first here.
+#[tokio::test(flavor = "multi_thread")]
+async fn gangs_are_bound_in_the_order_of_users_and_urgency_together() {
+    let Some(plane) = with_queues().await else { return };
+    let corner = Scheduled::new(plane, "order", 1).await;
+    let users = json!([{"name": "ann", "priority": "high"}, {"name": "guest", "priority": "low"}]);
+    corner.declare(OWN, "team", json!({"quota": gpus(4), "users": users})).await;
+    for (class, value) in [("urgent", 1000), ("patient", 100)] {
+        let class = json!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+            "metadata": {"name": corner.queue(class)}, "value": value,
+        });
+        plane.apply_yaml(&class.to_string()).await.unwrap();
+    }
+    corner.guard("other").await;
+    corner.create(corner.gang_in("team", "other", 4)).await;
+    corner.until_bound(4).await;
+    let gangs = [
+        ("neither", ("guest", "patient")),
+        ("task", ("guest", "urgent")),
+        ("user", ("ann", "patient")),
+        ("both", ("ann", "urgent")),
+    ];
+    for (name, who) in gangs {
+        corner.create(served_gang(&corner, name, who)).await;
+    }
+    // What the scheduler says of the line.
+    for (place, (name, _)) in gangs.iter().rev().enumerate() {
+        let says = format!("place {},", place + 1);
+        corner.until_verdict(&format!("{name}-0"), |_, message| message.contains(&says)).await;
+    }
+    let mut runs = "other";
+    let mut order = Vec::new();
+    for _ in gangs {
+        let members = if runs == "other" { 4 } else { 5 };
+        for at in 0..members {
+            corner.delete(&format!("{runs}-{at}")).await;
+        }
+        let bound = corner.until_gangs("the next is bound whole", |bound| bound.values().eq(&[5])).await;
+        let next = bound.into_keys().next().unwrap();
+        runs = gangs.iter().find(|(name, _)| *name == next).unwrap().0;
+        order.push(runs);
+    }
+    assert_eq!(order, ["both", "user", "task", "neither"]);
+    corner.judge();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_budget_guards_is_not_taken_back_until_it_goes() {
     let Some(plane) = with_queues().await else { return };

@@ -76,7 +76,9 @@ pub enum Program {
     VolcanoControllers,
     JobSet,
     Trainer,
+    MpiOperator,
     Helm,
+    Kubectl,
     Promtool,
 }
 
@@ -102,7 +104,9 @@ impl Program {
             Self::VolcanoControllers => "vc-controller-manager",
             Self::JobSet => "jobset",
             Self::Trainer => "trainer-controller-manager",
+            Self::MpiOperator => "mpi-operator",
             Self::Helm => "helm",
+            Self::Kubectl => "kubectl",
             Self::Promtool => "promtool",
         }
     }
@@ -117,7 +121,9 @@ impl Program {
             Self::VolcanoControllers => "volcano.sh/volcano/cmd/controller-manager",
             Self::JobSet => "sigs.k8s.io/jobset",
             Self::Trainer => "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
+            Self::MpiOperator => "github.com/kubeflow/mpi-operator/cmd/mpi-operator",
             Self::Helm => "helm.sh/helm/v4/cmd/helm",
+            Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
             Self::Promtool => "github.com/prometheus/prometheus/cmd/promtool",
         }
     }
@@ -126,10 +132,13 @@ impl Program {
     pub(super) fn source_module(self) -> &'static str {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
-            Self::ApiServer(_) | Self::ControllerManager(_) | Self::Scheduler(_) => "k8s.io/kubernetes",
+            Self::ApiServer(_) | Self::ControllerManager(_) | Self::Scheduler(_) | Self::Kubectl => {
+                "k8s.io/kubernetes"
+            }
             Self::VolcanoScheduler | Self::VolcanoControllers => "volcano.sh/volcano",
             Self::JobSet => "sigs.k8s.io/jobset",
             Self::Trainer => "github.com/kubeflow/trainer/v2",
+            Self::MpiOperator => "github.com/kubeflow/mpi-operator",
             Self::Helm => "helm.sh/helm/v4",
             Self::Promtool => "github.com/prometheus/prometheus",
         }
@@ -137,7 +146,8 @@ impl Program {
 
     pub(super) fn link_flags(self) -> String {
         let stripped = "-s -w".to_owned();
-        match self.kubernetes() {
+        let stamped = if self == Self::Kubectl { Some(Kubernetes::V1_37) } else { self.kubernetes() };
+        match stamped {
             Some(kubernetes) => stripped + " " + &kubernetes.stamp(),
             None => stripped,
         }
@@ -156,25 +166,25 @@ impl Program {
             Self::ApiServer(version) | Self::ControllerManager(version) | Self::Scheduler(version) => {
                 Some(version)
             }
-            Self::Etcd
-            | Self::VolcanoScheduler
-            | Self::VolcanoControllers
-            | Self::JobSet
-            | Self::Trainer
-            | Self::Helm
-            | Self::Promtool => None,
+            _ => None,
         }
     }
 
+    /// One module for all that is built of the same parts. The client of Kubernetes has one of its own, so that the
+    /// others need not be built anew for it.
     pub(super) fn module_name(self) -> String {
-        match self.kubernetes() {
-            Some(version) => format!("kubernetes-{version}"),
-            None if self == Self::Etcd => "etcd".to_owned(),
-            None if self == Self::JobSet => "jobset".to_owned(),
-            None if self == Self::Trainer => "trainer".to_owned(),
-            None if self == Self::Helm => "helm".to_owned(),
-            None if self == Self::Promtool => "prometheus".to_owned(),
-            None => "volcano".to_owned(),
+        match self {
+            Self::Etcd => "etcd".to_owned(),
+            Self::ApiServer(version) | Self::ControllerManager(version) | Self::Scheduler(version) => {
+                format!("kubernetes-{version}")
+            }
+            Self::VolcanoScheduler | Self::VolcanoControllers => "volcano".to_owned(),
+            Self::JobSet => "jobset".to_owned(),
+            Self::Trainer => "trainer".to_owned(),
+            Self::MpiOperator => "mpi-operator".to_owned(),
+            Self::Helm => "helm".to_owned(),
+            Self::Promtool => "prometheus".to_owned(),
+            Self::Kubectl => "kubectl".to_owned(),
         }
     }
 

@@ -34,6 +34,8 @@ pub(super) fn api_server(options: &Options, certificates: &Certificates, ports: 
         // It refuses to publish a loopback address in the endpoints of the `kubernetes` service.
         "--endpoint-reconciler-type=none".to_owned(),
         "--authorization-mode=RBAC".to_owned(),
+        // Nobody resolves the names of nodes; a test that has logs to show gives its nodes an address.
+        "--kubelet-preferred-address-types=InternalIP".to_owned(),
         "--allow-privileged=true".to_owned(),
         "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),

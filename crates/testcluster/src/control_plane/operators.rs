@@ -19,6 +19,13 @@ pub enum Operator {
     Trainer,
 }
 
+/// Whether the operator for MPI writes a group of the scheduler plugins for each job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MpiGroups {
+    Written,
+    None,
+}
+
 /// What an operator consists of.
 struct Parts {
     program: PathBuf,
@@ -29,6 +36,8 @@ struct Parts {
 const JOB_SETS: &str = "config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml";
 const JOB_SET_WEBHOOKS: &str = "config/components/webhook/manifests.yaml";
 const TRAINER: [&str; 3] = ["trainjobs", "trainingruntimes", "clustertrainingruntimes"];
+const MPI: &str = "mpi-operator";
+const MPI_JOBS: &str = "manifests/base/kubeflow.org_mpijobs.yaml";
 const PLUGINS_MODULE: &str = "sigs.k8s.io/scheduler-plugins";
 const PLUGINS_GROUPS: &str = "config/crd/bases/scheduling.x-k8s.io_podgroups.yaml";
 
@@ -43,10 +52,37 @@ impl ControlPlane {
         let port = free_port().map_err(super::spawning(operator.name()))?;
         let command = self.command(operator, &parts.program, port)?;
         let mut companion = self.accompany(operator.name(), command)?;
-        until_listening(operator, &mut companion, port).await?;
+        until_listening(operator.name(), &mut companion, port).await?;
         if let Some(webhooks) = &parts.webhooks {
             self.apply_webhooks(webhooks, operator.name(), port).await?;
         }
+        Ok(companion)
+    }
+
+    /// Runs Kubeflow's operator for MPI in one namespace, which is called as the scheduler is that it gives pods to.
+    pub async fn operate_mpi(&self, namespace: &str, groups: MpiGroups) -> Result<Companion> {
+        let built = tokio::task::spawn_blocking(|| {
+            let program = binaries::provide(Program::MpiOperator)?.path;
+            let plugins = binaries::sources_of(PLUGINS_MODULE, Program::MpiOperator)?.join(PLUGINS_GROUPS);
+            Ok::<_, Unavailable>((
+                program,
+                [binaries::sources(Program::MpiOperator)?.join(MPI_JOBS), plugins],
+            ))
+        });
+        let (program, definitions) = built.await.expect("building does not panic")?;
+        for definition in &definitions {
+            self.apply_file(definition).await?;
+        }
+        let port = free_port().map_err(super::spawning(MPI))?;
+        let mut command = Command::new(program);
+        command.arg(format!("--kubeConfig={}", self.kubeconfig_path().display()));
+        command.arg(format!("--namespace={namespace}")).arg(format!("--lock-namespace={namespace}"));
+        command.arg(format!("--monitoring-port={port}"));
+        if groups == MpiGroups::Written {
+            command.arg(format!("--gang-scheduling={namespace}"));
+        }
+        let mut companion = self.accompany(MPI, command)?;
+        until_listening(MPI, &mut companion, port).await?;
         Ok(companion)
     }
 
@@ -116,11 +152,11 @@ fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
-async fn until_listening(operator: Operator, companion: &mut Companion, port: u16) -> Result<()> {
+async fn until_listening(name: &str, companion: &mut Companion, port: u16) -> Result<()> {
     let begin = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         if companion.ended().is_some() || begin.elapsed() > PATIENCE {
-            return Err(Error::Companion { what: operator.name().to_owned(), log: companion.log_tail() });
+            return Err(Error::Companion { what: name.to_owned(), log: companion.log_tail() });
         }
         tokio::time::sleep(PAUSE).await;
     }

@@ -110,12 +110,15 @@ impl Books {
     }
 
     /// Takes note of a pod as the API server shows it. Pods on nodes that are not ours are somebody else's.
-    pub(super) fn observe(&mut self, pod: BoundPod, now: Instant) {
+    pub(super) fn observe(&mut self, mut pod: BoundPod, now: Instant) {
         if !self.nodes.contains_key(&pod.node) {
             return;
         }
         if let Some(listed) = &mut self.listed {
             listed.insert(pod.key.clone());
+        }
+        if pod.is_finite {
+            pod.ends = pod.ends.or(self.pace.ends_after.map(|time| (time, Ending::Succeeded)));
         }
         match self.pods.get(&pod.key) {
             Some(known) if known.pod.uid == pod.uid => {}

@@ -43,6 +43,8 @@ pub(super) struct BoundPod {
     /// The grace period of a pod that is to be deleted.
     pub(super) deleted_within: Option<Duration>,
     pub(super) ends: Option<(Duration, Ending)>,
+    /// It is not started again when it has ended.
+    pub(super) is_finite: bool,
     pub(super) requests: Amounts,
     pub(super) containers: Vec<BoundContainer>,
 }
@@ -70,6 +72,7 @@ impl BoundPod {
             phase: phase(pod),
             deleted_within: grace(pod),
             ends: ending(pod),
+            is_finite: spec.restart_policy.as_deref().is_some_and(|policy| policy != "Always"),
             requests: Amounts::requested_by(pod),
             containers: spec.containers.iter().map(container).collect(),
         })

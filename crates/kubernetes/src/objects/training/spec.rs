@@ -354,7 +354,7 @@ pub struct TrafficSpec {
     /// How long an iteration takes
     pub period: Span,
     #[serde(default)]
-    #[schemars(length(max = 64))]
+    #[schemars(length(max = 16))]
     pub phases: Vec<PhaseSpec>,
 }
 

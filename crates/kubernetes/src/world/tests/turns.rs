@@ -160,6 +160,24 @@ fn whatever_a_new_leader_says_is_newer() {
 }
 
 #[test]
+fn what_others_write_in_our_place_is_replaced() {
+    let (_, pods) = told_by(3);
+    for (field, nonsense) in [("generation", json!(u64::MAX)), ("validUntil", json!("9000-01-01T00:00:00Z"))]
+    {
+        let mut pods = pods.clone();
+        for pod in &mut pods {
+            let said = &mut pod["metadata"]["annotations"]["metronome.dev/turn"];
+            let mut turn: Value = serde_json::from_str(said.as_str().unwrap()).unwrap();
+            turn[field] = nonsense.clone();
+            *said = json!(turn.to_string());
+        }
+        let told = turns(&led(3, vec![fabric()], &pods).turn(at(60)));
+        assert_eq!(told.len(), 4, "{told:?}");
+        assert!(generations(&told).iter().all(|is| (3 << 32..4 << 32).contains(is)), "{told:?}");
+    }
+}
+
+#[test]
 fn turns_are_said_anew_before_they_lapse() {
     let (mut world, pods) = told_by(0);
     assert_eq!(turns(&world.turn(at(9 * 60))), BTreeMap::new());

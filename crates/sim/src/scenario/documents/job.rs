@@ -24,9 +24,24 @@ pub(crate) struct JobShape {
     pub(crate) resources: Option<ResourcesShape>,
     pub(crate) gpu_type: Option<Spanned<GpuTypesShape>>,
     pub(crate) template: Option<Spanned<IgnoredAny>>,
-    /// For `local`: a simulated member runs nothing.
+    /// For `local` and Kubernetes: a simulated member runs nothing.
     #[expect(dead_code, reason = "its shape is checked, its words are not used here")]
     command: Option<Vec<Text>>,
+    #[expect(dead_code, reason = "its shape is checked, its words are not used here")]
+    args: Option<Vec<Text>>,
+    // For Kubernetes alone, so that a job is asked about by the file that is applied there.
+    #[expect(dead_code, reason = "a simulated member has no image")]
+    image: Option<Text>,
+    #[expect(dead_code, reason = "a simulation has one scheduler")]
+    scheduler_name: Option<Text>,
+    #[expect(dead_code, reason = "simulated members need not find each other")]
+    rendezvous: Option<Text>,
+    #[expect(dead_code, reason = "simulated members need not find each other")]
+    port: Option<Text>,
+    #[expect(dead_code, reason = "what fails in a simulation is said by its faults")]
+    restart: Option<Text>,
+    #[expect(dead_code, reason = "what fails in a simulation is said by its faults")]
+    failures: Option<Vec<IgnoredAny>>,
     /// One process whose cores may be changed while it runs.
     pub(crate) cpu: Option<Spanned<CpuShape>>,
     pub(crate) scaling: Option<Spanned<ScalingShape>>,
@@ -55,6 +70,10 @@ pub(crate) struct RoleShape {
     pub(crate) template: Option<Spanned<IgnoredAny>>,
     #[expect(dead_code, reason = "its shape is checked, its words are not used here")]
     command: Option<Vec<Text>>,
+    #[expect(dead_code, reason = "its shape is checked, its words are not used here")]
+    args: Option<Vec<Text>>,
+    #[expect(dead_code, reason = "a simulated member has no image")]
+    image: Option<Text>,
 }
 
 /// A name, or a list of names of which any will do.
