@@ -200,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    fn job(status: Value) -> TrainingJob {
+    fn job(status: &Value) -> TrainingJob {
         let object = json!({
             "metadata": {"name": "bert", "namespace": "team-a", "generation": 2},
             "spec": {"image": "none"}, "status": status,
@@ -210,7 +210,7 @@ mod tests {
     }
 
     fn phase(phase: &str) -> TrainingJob {
-        job(json!({"phase": phase, "message": "so it is", "observedGeneration": 2}))
+        job(&json!({"phase": phase, "message": "so it is", "observedGeneration": 2}))
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn what_was_said_of_an_earlier_version_counts_for_nothing() {
-        let old = job(json!({"phase": "Refused", "observedGeneration": 1}));
+        let old = job(&json!({"phase": "Refused", "observedGeneration": 1}));
         assert_eq!(outcome(Some(&old), Goal::Completed), None);
     }
 
@@ -241,7 +241,7 @@ mod tests {
         let with = |running: u32| {
             let roles =
                 json!([{"name": "worker", "wanted": 3, "placed": 3, "running": running, "succeeded": 0}]);
-            job(json!({"phase": "Running", "observedGeneration": 2, "roles": roles}))
+            job(&json!({"phase": "Running", "observedGeneration": 2, "roles": roles}))
         };
         assert_eq!(outcome(Some(&with(2)), Goal::Running), None);
         assert!(outcome(Some(&with(2)), Goal::Placed).is_some());
@@ -255,10 +255,10 @@ mod tests {
             "starts": "2026-11-16T14:20Z", "ends": "2026-11-16T16:00Z to 2026-11-16T17:00Z",
         });
         assert_eq!(
-            standing(&job(waits)),
+            standing(&job(&waits)),
             "waits, 2 of 5 in line, starts 2026-11-16T14:20Z, ends 2026-11-16T16:00Z to 2026-11-16T17:00Z: \
              needs 4 GPUs, 2 are free"
         );
-        assert_eq!(standing(&job(json!({"phase": "Running", "members": "4/4"}))), "runs, 4/4 members");
+        assert_eq!(standing(&job(&json!({"phase": "Running", "members": "4/4"}))), "runs, 4/4 members");
     }
 }
