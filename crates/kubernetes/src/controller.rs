@@ -36,6 +36,9 @@ type JobKey = (Arc<str>, Arc<str>);
 /// What was asked for and has not been seen by then is asked for again.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
 
+/// What the API server has made or deleted is seen in the end; in a rush that takes a while.
+const SEEN_WITHIN: Duration = Duration::MINUTE;
+
 /// Numbers alone are written at most this often.
 const NUMBERS_EVERY: Duration = Duration::from_secs(5);
 
@@ -90,7 +93,7 @@ impl Known {
 
     /// Whether something that was asked for may yet be seen.
     fn awaits(&self, now: Instant, name: &Arc<str>) -> bool {
-        self.asked.get(name).is_some_and(|asked| !asked.is_answered || now < asked.at + ASK_AGAIN)
+        self.asked.get(name).is_some_and(|asked| !asked.is_answered || now < asked.at + SEEN_WITHIN)
     }
 }
 

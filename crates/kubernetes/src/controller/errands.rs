@@ -5,7 +5,7 @@ use std::sync::Arc;
 use metronome_core::units::{Duration, Instant};
 
 use super::places::Place;
-use super::{ASK_AGAIN, Asked, Controller, JobKey, pods};
+use super::{Asked, Controller, JobKey, SEEN_WITHIN, pods};
 use crate::deed::{Kind, NewObject, ObjectRef, Outcome};
 
 /// How long what the API server refused is left alone, at first and at most.
@@ -98,7 +98,7 @@ impl Controller {
         let asked = self.jobs.get_mut(job).and_then(|known| known.asked.get_mut(name));
         if let Some(asked) = asked {
             *asked = Asked { at: now, is_answered: true };
-            self.alarms.insert((now + ASK_AGAIN, job.clone()));
+            self.alarms.insert((now + SEEN_WITHIN, job.clone()));
         }
     }
 

@@ -378,7 +378,7 @@ fn while_the_api_server_is_slow_nothing_is_asked_for_twice() {
         assert!(controller.turn(now).is_empty(), "there is no answer yet");
     }
     asked.iter().for_each(|deed| controller.heard(now, &Outcome::Made { ticket: deed.ticket }));
-    now = now + Duration::from_secs(9);
+    now = now + Duration::from_secs(59);
     assert!(controller.turn(now).is_empty(), "they are about to be seen");
     now = now + Duration::from_secs(1);
     let again = controller.turn(now);
