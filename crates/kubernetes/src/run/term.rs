@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use futures::FutureExt;
 use kube::Client;
 use tokio::sync::{mpsc, watch as channel};
 use tokio::task::JoinHandle;
@@ -147,6 +148,10 @@ impl Term<'_> {
                 outlook = desk.lookout.due() => seen = outlook,
                 () = wake => {}
             }
+            // In a rush one of them always has something to say: whoever woke us, the others are heard as well.
+            let _ = desk.scheduling.outcomes.recv_many(&mut heard, BATCH).now_or_never();
+            let _ = desk.making.outcomes.recv_many(&mut heard_of_jobs, BATCH).now_or_never();
+            let _ = desk.changes.recv_many(&mut batch, BATCH).now_or_never();
             let now = now();
             heard.drain(..).for_each(|outcome| desk.world.heard(now, outcome));
             let (for_the_controller, rest) = batch.drain(..).partition::<Vec<_>, _>(Controller::heeds);
