@@ -59,7 +59,10 @@ impl Controller {
 
     pub(super) fn make(&mut self, now: Instant, key: &JobKey, object: NewObject, what: Made) {
         let name = object.name.clone();
-        self.jobs.get_mut(key).expect("only for jobs that are there").ask(now, &name);
+        // What pods share is never seen here, and the service is called as its job is.
+        if what == Made::Pod {
+            self.jobs.get_mut(key).expect("only for jobs that are there").ask(now, &name);
+        }
         let ticket = self.do_it(Kind::Make(object));
         self.errands.insert(ticket, Errand::Make { job: key.clone(), name, what });
     }

@@ -304,6 +304,16 @@ fn it_is_deleted_when_it_has_been_over_for_long_enough() {
     assert!(stage.job["metadata"]["deletionTimestamp"].is_string());
 }
 
+#[test]
+fn a_job_whose_service_was_only_just_made_is_deleted_in_time() {
+    let mut stage = Stage::new(&json!({"image": "train", "ttlSecondsAfterFinished": 1}));
+    stage.all_run();
+    stage.becomes("job-worker-0", json!({"phase": "Succeeded"}));
+    stage.settle();
+    stage.wait(2);
+    assert!(stage.job["metadata"]["deletionTimestamp"].is_string(), "the service has the same name");
+}
+
 /// Makes what is not a pod, and says which pods are to be made.
 fn pods_asked_for(controller: &mut Controller, now: Instant) -> Vec<Ticket> {
     let mut pods = Vec::new();
