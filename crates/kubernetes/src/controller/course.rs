@@ -213,7 +213,7 @@ impl Of<'_> {
     fn has_another_size(&self) -> Option<Course> {
         let (members, role) = (self.room_for?, self.spec.elastic_role()?);
         let stays = |member: &Member| member.is_placed() && !member.is_leaving() && !member.is_over();
-        if members == self.job.size_of(&role) {
+        if members == self.job.status.size_of(&role) {
             return None;
         }
         if self.come_and_go().is_some() {
@@ -234,7 +234,7 @@ impl Of<'_> {
         let decides = |role: &RoleOf<'_>| if has_chief { is_chief(role.name) } else { !is_server(role.name) };
         roles.iter().filter(|role| decides(role)).all(|role| {
             let done = self.current().filter(|member| member.role() == Some(role.name));
-            done.filter(|member| member.is("Succeeded")).count() >= self.job.size_of(role) as usize
+            done.filter(|member| member.is("Succeeded")).count() >= self.job.status.size_of(role) as usize
         })
     }
 

@@ -92,7 +92,7 @@ struct Ring<'a>(Vec<(&'a str, u32)>);
 impl<'a> Ring<'a> {
     fn of(job: &TrainingJob, spec: &'a TrainingJobSpec) -> Self {
         let roles = spec.all_roles().into_iter().filter(|role| !is_server(role.name));
-        let mut roles: Vec<(&str, u32)> = roles.map(|role| (role.name, job.size_of(&role))).collect();
+        let mut roles: Vec<(&str, u32)> = roles.map(|role| (role.name, job.status.size_of(&role))).collect();
         roles.sort_by_key(|(name, _)| !is_chief(name));
         Self(roles)
     }
@@ -111,7 +111,8 @@ impl<'a> Ring<'a> {
 fn tensorflow(job: &TrainingJob, spec: &TrainingJobSpec, place: &Place, port: u16) -> Value {
     let mut cluster = serde_json::Map::new();
     for role in spec.all_roles() {
-        let hosts = (0..job.size_of(&role)).map(|index| format!("{}:{port}", host(job, role.name, index)));
+        let hosts =
+            (0..job.status.size_of(&role)).map(|index| format!("{}:{port}", host(job, role.name, index)));
         cluster.insert(role.name.to_owned(), hosts.collect());
     }
     json!({"cluster": cluster, "task": {"type": place.role, "index": place.index}})

@@ -22,7 +22,7 @@ impl Of<'_> {
 
     /// Those that there are to be of a role; of who comes and goes, those who are there stay whatever their places are.
     pub(super) fn indices(&self, role: &RoleOf<'_>) -> Vec<u32> {
-        let size = self.job.size_of(role);
+        let size = self.job.status.size_of(role);
         if self.come_and_go().is_none_or(|comes| comes.name != role.name) {
             return (0..size).collect();
         }
@@ -39,7 +39,7 @@ impl Of<'_> {
         let role = self.come_and_go();
         let is_of_it =
             move |member: &&Member| role.as_ref().is_some_and(|role| member.role() == Some(role.name));
-        let size = self.come_and_go().map_or(0, |role| self.job.size_of(&role) as usize);
+        let size = self.come_and_go().map_or(0, |role| self.job.status.size_of(&role) as usize);
         let mine: Vec<&Member> =
             self.current().filter(is_of_it).filter(|member| !member.is_leaving()).collect();
         let beyond = mine.len().saturating_sub(size);

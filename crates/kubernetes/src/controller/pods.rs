@@ -45,7 +45,7 @@ fn hosts_map(job: &TrainingJob, spec: &TrainingJobSpec) -> NewObject {
 /// One for each number of hosts: what was made stays as it is.
 fn hosts_name(job: &TrainingJob, spec: &TrainingJobSpec) -> String {
     match spec.elastic_role() {
-        Some(_) => format!("{}-hosts-{}", job.reference.name, job.size(spec)),
+        Some(_) => format!("{}-hosts-{}", job.reference.name, job.status.size(spec)),
         None => format!("{}-hosts", job.reference.name),
     }
 }
@@ -70,7 +70,7 @@ pub(super) fn pod(job: &TrainingJob, place: &Place, scheduler: &str) -> NewObjec
     labels.insert(INDEX_LABEL.into(), json!(place.index.to_string()));
     within(meta, "annotations").insert(ATTEMPT.into(), json!(place.attempt.to_string()));
     if spec.elastic_role().is_some() && spec.rendezvous != Rendezvous::Elastic {
-        within(meta, "annotations").insert(SIZE.into(), json!(job.size(spec).to_string()));
+        within(meta, "annotations").insert(SIZE.into(), json!(job.status.size(spec).to_string()));
     }
     if let Some(cores) = &spec.cpu {
         within(meta, "annotations")

@@ -79,7 +79,7 @@ pub(super) fn going_on(
     now: Instant,
 ) -> TrainingJobStatus {
     let placed = standing.members.iter().filter(|member| member.is_placed()).count();
-    let is_placed = placed >= job.size(spec) as usize;
+    let is_placed = placed >= job.status.size(spec) as usize;
     let phase = match (is_placed, standing.is_restarting) {
         (true, _) => Phase::Running,
         (false, true) => Phase::Restarting,

@@ -71,16 +71,6 @@ impl TrainingJob {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    /// How many members of a role there are to be in this attempt: as was recorded, where it may have more than the least.
-    pub fn size_of(&self, role: &RoleOf<'_>) -> u32 {
-        self.status.size_of(role)
-    }
-
-    /// All of them.
-    pub fn size(&self, spec: &TrainingJobSpec) -> u32 {
-        self.status.size(spec)
-    }
-
     /// Whether its pods are made and scheduled by one of this name.
     pub fn is_of(&self, scheduler: &str) -> bool {
         self.scheduler.as_deref().unwrap_or(USUAL_SCHEDULER) == scheduler
