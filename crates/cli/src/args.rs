@@ -6,9 +6,9 @@ use std::path::Path;
 use clap::{Command as Definition, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    completions::Completions, demo::Demo, experiment::Experiment, explain::Explain, reference::Reference,
-    replay::Replay, sim_compare::SimCompare, sim_import::SimImport, sim_policies::SimPolicies,
-    sim_run::SimRun, what_if::WhatIf,
+    completions::Completions, demo::Demo, experiment::Experiment, explain::Explain, profile::Profile,
+    reference::Reference, replay::Replay, sim_compare::SimCompare, sim_import::SimImport,
+    sim_policies::SimPolicies, sim_run::SimRun, what_if::WhatIf,
 };
 #[cfg(feature = "kubernetes")]
 use crate::commands::{
@@ -66,6 +66,7 @@ pub(crate) enum Command {
     Explain(Explain),
     WhatIf(WhatIf),
     Replay(Replay),
+    Profile(Profile),
     Completions(Completions),
     #[command(hide = true)]
     Experiment(Experiment),

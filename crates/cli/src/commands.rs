@@ -8,6 +8,7 @@ pub(crate) mod explain;
 pub(crate) mod install;
 #[cfg(feature = "kubernetes")]
 pub(crate) mod logs;
+pub(crate) mod profile;
 pub(crate) mod reference;
 pub(crate) mod replay;
 #[cfg(feature = "kubernetes")]
@@ -44,6 +45,7 @@ pub(crate) fn run(command: Command) -> Result<Reply, Failure> {
         Command::Explain(args) => explain::run(&args),
         Command::WhatIf(args) => what_if::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Profile(args) => profile::run(&args),
         Command::Completions(args) => Ok(completions::run(&args)),
         Command::Experiment(args) => experiment::run(&args),
         Command::Reference(args) => reference::run(&args),
