@@ -1,4 +1,13 @@
 //! Links: each direction of each cable is shaped at its sending end.
+//!
+//! What an agent finds at a [`Port`]: HTB with the handle `1:`, the class [`LINK_CLASS`](shaping::LINK_CLASS) with the
+//! link's rate and below it [`USUAL_LEAF`](shaping::USUAL_LEAF), where everybody is who has no leaf of its own. Leaves
+//! between `1:2` and `1:fffe` are the agent's. They should have next to nothing of their own and borrow up to the
+//! link's rate, as the usual leaf does.
+
+pub(crate) mod batch;
+pub mod shaping;
+pub(crate) mod ways;
 
 use std::num::NonZeroU64;
 

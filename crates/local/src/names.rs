@@ -1,10 +1,12 @@
 //! Names of a world and of what belongs to it on this machine. They are all derived from the world's name, so whoever
 //! cleans up needs to know nothing else.
 
-use std::fmt;
+use std::fs::File;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use std::{fmt, thread};
 
+use nix::sched::{CloneFlags, setns};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{LocalError, Result};
@@ -89,6 +91,20 @@ impl Namespace {
     /// The file by which it is entered.
     pub fn path(&self) -> PathBuf {
         PathBuf::from(NAMESPACES).join(&self.0)
+    }
+
+    /// Does something in it, on a thread of its own: one that has gone there does not come back.
+    pub fn within<T: Send>(&self, deed: impl FnOnce() -> T + Send) -> Result<T> {
+        thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let path = self.path();
+                let file = File::open(&path).map_err(|error| LocalError::file(&path, error))?;
+                setns(file, CloneFlags::CLONE_NEWNET)
+                    .map_err(|source| LocalError::Namespace { path, source })?;
+                Ok(deed())
+            });
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     }
 }
 

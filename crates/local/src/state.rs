@@ -80,10 +80,10 @@ impl WorldFolder {
 
     /// The members that have a folder, in the order of their numbers.
     pub fn members(&self) -> Vec<MemberNumber> {
-        let entries = fs::read_dir(self.members_folder()).into_iter().flatten().flatten();
-        let mut numbers: Vec<MemberNumber> = entries
-            .filter_map(|entry| entry.file_name().to_str()?.strip_prefix('m')?.parse().ok().map(MemberNumber))
-            .collect();
+        let folders = member_folders(&self.path);
+        let names = folders.iter().filter_map(|folder| folder.file_name()?.to_str());
+        let mut numbers: Vec<MemberNumber> =
+            names.filter_map(|name| name.strip_prefix('m')?.parse().ok().map(MemberNumber)).collect();
         numbers.sort_unstable();
         numbers
     }
@@ -126,6 +126,12 @@ impl WorldFolder {
 }
 
 const LOCK: &str = "lock";
+
+/// The folders of the members of a world, by the world's folder.
+pub(crate) fn member_folders(world: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(world.join("members")).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
 
 fn lock(folder: &Path, world: &WorldName) -> Result<Flock<File>> {
     let path = folder.join(LOCK);

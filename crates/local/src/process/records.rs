@@ -167,6 +167,16 @@ impl Records {
         read(&self.path("refused.json"))
     }
 
+    /// The shim and the member, as far as they run.
+    pub(crate) fn alive(&self) -> Vec<Identity> {
+        let shim = match self.read_claim() {
+            Ok(Some(Claim::Shim(shim))) => Some(shim),
+            _ => None,
+        };
+        let member = self.read_started().ok().flatten();
+        shim.into_iter().chain(member).filter(Identity::is_alive).collect()
+    }
+
     pub(crate) fn write_ended(&self, ended: &Ended) -> Result<()> {
         write(&self.path("ended.json"), ended)
     }
