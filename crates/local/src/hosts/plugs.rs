@@ -33,9 +33,9 @@ impl Hosts {
         let namespace = self.layout.world.member_namespace(number);
         let what = format!("the plug of {number}");
         let make = Batch { ip: vec![format!("netns add {}", namespace.name())], ..Batch::default() };
-        make.run_here(&what)?;
-        on_host(number, &namespace).run_in(&host, &what)?;
-        inside(number, self.layout.rate_of(node)).run_in(&namespace, &what)?;
+        make.run_here(&self.tie, &what)?;
+        on_host(number, &namespace).run_in(&host, &self.tie, &what)?;
+        inside(number, self.layout.rate_of(node)).run_in(&namespace, &self.tie, &what)?;
         self.tell_the_way(number, node, "add")?;
         Ok(Plug { number, node, namespace, address: number.address(), host })
     }
@@ -53,11 +53,11 @@ impl Hosts {
         let what = format!("the end of the plug of {number}");
         // The cable first: a namespace goes when the kernel finds the time, and the number may be needed at once.
         let cable = Batch { ip: vec![format!("link del dev {number}")], ..Batch::default() };
-        let cable = cable.run_in(&self.layout.hosts[node], &what);
+        let cable = cable.run_in(&self.layout.hosts[node], &self.tie, &what);
         let namespace = self.layout.world.member_namespace(number);
         if namespace.path().exists() {
             let unmade = Batch { ip: vec![format!("netns del {}", namespace.name())], ..Batch::default() };
-            unmade.run_here(&what)?;
+            unmade.run_here(&self.tie, &what)?;
         }
         // One that was half made has no cable, and nobody knows the way to it.
         if cable.is_ok() {
@@ -88,7 +88,11 @@ impl Hosts {
             }
         }
         for (namespace, bridge) in told {
-            Batch { bridge, ..Batch::default() }.run_in(namespace, &format!("the way to {number}"))?;
+            Batch { bridge, ..Batch::default() }.run_in(
+                namespace,
+                &self.tie,
+                &format!("the way to {number}"),
+            )?;
         }
         Ok(())
     }
