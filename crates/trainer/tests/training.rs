@@ -77,7 +77,11 @@ fn everybody_has_the_sum_of_all_whatever_the_way() {
     for (nodes, servers) in ways {
         let ended = run(&task(5), places(nodes, servers, None), &[]);
         for (rank, ended) in ended.into_iter().enumerate() {
-            assert_eq!(ended.unwrap(), Ended::Done { iterations: 5 }, "{nodes:?}, {servers} servers, member {rank}");
+            assert_eq!(
+                ended.unwrap(),
+                Ended::Done { iterations: 5 },
+                "{nodes:?}, {servers} servers, member {rank}"
+            );
         }
     }
 }
@@ -102,7 +106,8 @@ fn when_one_is_asked_to_leave_all_leave_after_the_same_iteration_and_go_on_from_
     let ended = run(&task(whole), places(&["a", "b"], 0, Some(folder.path())), &[]);
     assert!(ended.into_iter().all(|ended| ended.unwrap() == Ended::Done { iterations: whole }));
     let table = std::fs::read_to_string(folder.path().join(RECORD)).unwrap();
-    let done: Vec<u64> = table.lines().skip(1).map(|line| line.split(',').next().unwrap().parse().unwrap()).collect();
+    let done: Vec<u64> =
+        table.lines().skip(1).map(|line| line.split(',').next().unwrap().parse().unwrap()).collect();
     assert_eq!(done, (0..whole).collect::<Vec<u64>>(), "every iteration once, with other members");
 }
 
