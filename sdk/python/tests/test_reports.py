@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import socket
 import subprocess
 import sys
@@ -13,10 +12,9 @@ from typing import Any, Iterator, List
 
 import pytest
 from fake_agent import FakeAgent, Request, answer, take
+from given import variables
 
 from metronome import Environment, Job
-
-SOURCE = Path(__file__).parent.parent / "src"
 
 
 @pytest.fixture
@@ -249,16 +247,3 @@ with metronome.training() as job:
         line = [sys.executable, "-W", "ignore", "-c", code]
         subprocess.run(line, env=variables(environment), check=True, timeout=30)
         assert [report["iteration"] for report in agent.reports] == [1, 3]
-
-
-def variables(environment: Environment) -> Any:
-    return {
-        **os.environ,
-        "PYTHONPATH": str(SOURCE),
-        "METRONOME_JOB": str(environment.job),
-        "METRONOME_MEMBER": str(environment.member),
-        "METRONOME_SOCKET": str(environment.socket),
-        "METRONOME_TOKEN": str(environment.token),
-        "METRONOME_DIR": str(environment.directory),
-        "METRONOME_CHECKPOINT_DIR": str(environment.checkpoint_dir),
-    }

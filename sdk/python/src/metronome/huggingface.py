@@ -12,12 +12,12 @@ from typing import Any, Mapping, Optional
 
 from transformers import TrainerCallback
 
-from .job import LEFT, Job
+from .job import Job
 
 
 class MetronomeCallback(TrainerCallback):
-    """Steps of the optimizer are the iterations. Asked to leave, it has the `Trainer` save a checkpoint by its own means
-    and stop, and then leaves."""
+    """Steps of the optimizer are the iterations. Asked to leave, it has the `Trainer` save a checkpoint by its own
+    means and stop, and then leaves."""
 
     def __init__(self, job: Optional[Job] = None) -> None:
         self.job = job or Job.from_environment()
@@ -46,8 +46,7 @@ class MetronomeCallback(TrainerCallback):
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if self._leaves:
-            self.job.close()
-            raise SystemExit(LEFT)
+            self.job.leave()
 
     def _note(self) -> None:
         self._leaves = True

@@ -178,6 +178,12 @@ class Job:
         self._leave = leave
         self._leaving.listen()
 
+    def leave(self) -> NoReturn:
+        """Ends the process as one that was stopped and is to go on later. Saves nothing."""
+        self._leaving.is_done()
+        self._reporter.close()
+        raise SystemExit(LEFT)
+
     def close(self) -> None:
         """Sends what is still to be reported, for a second at most, and leaves signals as they were."""
         self._leaving.stop_listening()
@@ -195,8 +201,7 @@ class Job:
     def _save_and_exit(self) -> NoReturn:
         for save in self._savers:
             save()
-        self._reporter.close()
-        raise SystemExit(LEFT)
+        self.leave()
 
     def _tell(self, present: _Iteration) -> None:
         at = self._clock.steady()

@@ -107,6 +107,14 @@ class Leaving:
         except ValueError:
             pass
 
+    def is_done(self) -> None:
+        """From now on requests change nothing, to the very end: it leaves already."""
+        if self._is_listening:
+            self._is_listening = False
+            # Not a function of ours: those are gone before the process is.
+            with contextlib.suppress(ValueError):
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
     def after(self, iteration: int) -> None:
         self._last = iteration if self._last is None else min(self._last, iteration)
 

@@ -73,7 +73,7 @@ def parse_time(text: str) -> int:
         raise ValueError(f"{text!r} is no time")
     year, month, day, hour, minute, second = (int(part) for part in match.group(1, 2, 3, 4, 5, 6))
     fraction = (match.group(7) or "").ljust(9, "0")
-    whole = calendar.timegm((year, month, day, hour, minute, second))
+    whole: int = calendar.timegm((year, month, day, hour, minute, second))
     if match.group(8):
         away = (int(match.group(9)) * 60 + int(match.group(10))) * 60
         whole -= away if match.group(8) == "+" else -away
