@@ -73,18 +73,18 @@ def parse_time(text: str) -> int:
         raise ValueError(f"{text!r} is no time")
     year, month, day, hour, minute, second = (int(part) for part in match.group(1, 2, 3, 4, 5, 6))
     fraction = (match.group(7) or "").ljust(9, "0")
-    whole: int = calendar.timegm((year, month, day, hour, minute, second))
+    whole = calendar.timegm((year, month, day, hour, minute, second))
     if match.group(8):
         away = (int(match.group(9)) * 60 + int(match.group(10))) * 60
         whole -= away if match.group(8) == "+" else -away
     return whole * SECOND + int(fraction)
 
 
-def _whole(value: Any) -> int:
+def _whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f"{value!r} is no whole number from 0 on")
     return value
 
 
-def _maybe(value: Any) -> Optional[int]:
+def _maybe(value: object) -> Optional[int]:
     return None if value is None else _whole(value)
