@@ -35,7 +35,7 @@ async fn people_read_what_the_members_of_a_job_write() {
     for member in 0..3 {
         let of = out.lines().filter_map(|line| line.strip_prefix(&format!("worker-{member} | ")));
         let expected = (0..LINES).map(|at| format!("bert-worker-{member} is at epoch {at}"));
-        assert!(of.eq(expected), "every line once and in order: {out}");
+        assert!(of.eq(expected), "every line once and in order: {out}\n{err}");
     }
     assert!(kubelet.cuts.load(Ordering::Relaxed) > 0, "somebody was cut off");
     assert!(err.contains("bert has succeeded"), "{err}");
