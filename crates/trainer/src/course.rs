@@ -106,7 +106,7 @@ impl<'a> Member<'a> {
             on_disk: (saved.iterations, Instant::now()),
             gate: Gate::at(folder),
             telling: if leads { Telling::of(place) } else { Telling::default() },
-            record: folder.and_then(|folder| Record::open(folder).ok()),
+            record: place.record.as_deref().filter(|_| leads).and_then(|file| Record::open(file).ok()),
         })
     }
 

@@ -35,7 +35,7 @@ impl Hosts {
         make.run_here(&what)?;
         on_host(number, &namespace).run_in(&host, &what)?;
         inside(number).run_in(&namespace, &what)?;
-        self.tell_the_way(number, node, "add")?;
+        self.tell_the_way(number, node, "replace")?;
         Ok(Plug { number, node, namespace, address: number.address(), host })
     }
 
@@ -101,7 +101,7 @@ fn on_host(number: MemberNumber, namespace: &Namespace) -> Batch {
         namespace.name()
     )];
     ip.extend(plug_into(&number.to_string(), "br0"));
-    let bridge = vec![format!("fdb add {hardware} dev {number} master static")];
+    let bridge = vec![format!("fdb replace {hardware} dev {number} master static")];
     Batch { ip, bridge, ..Batch::default() }
 }
 
