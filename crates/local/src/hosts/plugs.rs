@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use metronome_core::cluster::Vertex;
 use metronome_core::id::{LinkId, NodeId};
+use metronome_core::units::Bandwidth;
 
-use super::layout::{QUIET, plug_into};
+use super::layout::{plug_into, quiet};
 use super::{Hosts, Plug};
 use crate::error::{LocalError, Result};
 use crate::links::batch::Batch;
-use crate::links::shaping::{LARGEST_PACKET, MTU, TCP};
+use crate::links::shaping::{LARGEST_PACKET, MTU, tcp};
 use crate::links::ways::walk;
 use crate::names::{MemberNumber, Namespace};
 
@@ -34,7 +35,7 @@ impl Hosts {
         let make = Batch { ip: vec![format!("netns add {}", namespace.name())], ..Batch::default() };
         make.run_here(&what)?;
         on_host(number, &namespace).run_in(&host, &what)?;
-        inside(number).run_in(&namespace, &what)?;
+        inside(number, self.layout.rate_of(node)).run_in(&namespace, &what)?;
         self.tell_the_way(number, node, "replace")?;
         Ok(Plug { number, node, namespace, address: number.address(), host })
     }
@@ -107,17 +108,17 @@ fn on_host(number: MemberNumber, namespace: &Namespace) -> Batch {
 
 /// The end that the member sees. It knows the hardware addresses of all it could meet, so nobody has to ask, which
 /// would mean to flood.
-fn inside(number: MemberNumber) -> Batch {
+fn inside(number: MemberNumber, rate: Bandwidth) -> Batch {
     let packets = format!("mtu {MTU} gso_max_size {LARGEST_PACKET} gso_max_segs 1");
     let mut ip = vec![
         "link set dev lo up".to_owned(),
-        format!("link set dev eth0 {packets} txqueuelen 1000 up"),
+        format!("link set dev eth0 {packets} up"),
         format!("address add {}/16 dev eth0", number.address()),
     ];
     for other in (0..MemberNumber::MOST).map(MemberNumber).filter(|other| *other != number) {
         let (address, hardware) = (other.address(), other.hardware_address());
         ip.push(format!("neighbour add {address} lladdr {hardware} nud permanent dev eth0"));
     }
-    let settings = QUIET.iter().chain(&TCP).copied().collect();
+    let settings = quiet().into_iter().chain(tcp(rate)).collect();
     Batch { ip, settings, ..Batch::default() }
 }

@@ -13,7 +13,7 @@ pub(crate) struct Batch {
     pub(crate) tc: Vec<String>,
     pub(crate) bridge: Vec<String>,
     /// Settings under `/proc/sys/net` and their values; made before everything else.
-    pub(crate) settings: Vec<(&'static str, &'static str)>,
+    pub(crate) settings: Vec<(&'static str, String)>,
 }
 
 impl Batch {

@@ -53,20 +53,36 @@ fn burst(rate: Bandwidth) -> u64 {
     (rate.0 / 8 / 1000).max(2 * u64::from(LARGEST_PACKET))
 }
 
-/// Bytes that may wait: those of 50 ms, and never less than some packets of each of several flows.
+/// Bytes that may wait. Windows are bounded, so queues are: nothing is lost where up to 64 flows meet.
 fn queue(rate: Bandwidth) -> u64 {
-    (rate.0 / 8 / 20).max(64 * u64::from(LARGEST_PACKET))
+    64 * window(rate)
 }
 
-/// How members speak TCP: they begin each burst of an iteration with the window that the last one ended with, and every
-/// flow behaves as every other, whatever this machine prefers. Reno is what every namespace may choose on every kernel.
-pub(crate) const TCP: [(&str, &str); 7] = [
-    ("ipv4/tcp_congestion_control", "reno"),
-    ("ipv4/tcp_slow_start_after_idle", "0"),
-    ("ipv4/tcp_timestamps", "0"),
-    ("ipv4/tcp_no_metrics_save", "1"),
-    // A cut cable that is whole again is noticed within a second, not within two minutes.
-    ("ipv4/tcp_rto_max_ms", "1000"),
-    ("ipv4/tcp_wmem", "4096 262144 4194304"),
-    ("ipv4/tcp_rmem", "4096 262144 4194304"),
-];
+/// What a flow may have under way: what its host's link carries in 6 ms, so that a process that is woken late holds
+/// nothing up, and never less than some packets.
+///
+/// This is how flows share. Each has the same window, and in one queue rates are as windows are, so each has its equal
+/// part as soon as it sends: nobody has to lose packets first and find its rate by and by, which takes TCP seconds.
+fn window(rate: Bandwidth) -> u64 {
+    (rate.0 * 6 / 8 / 1000).max(10 * u64::from(LARGEST_PACKET))
+}
+
+/// How a member whose host's link has this rate speaks TCP.
+pub(crate) fn tcp(rate: Bandwidth) -> Vec<(&'static str, String)> {
+    // The kernel takes half of what it receives into for the books.
+    let receive = 2 * window(rate);
+    let usual = [
+        // What every namespace may choose on every kernel.
+        ("ipv4/tcp_congestion_control", "reno"),
+        // Every iteration begins with the window that the last one ended with.
+        ("ipv4/tcp_slow_start_after_idle", "0"),
+        ("ipv4/tcp_no_metrics_save", "1"),
+        ("ipv4/tcp_timestamps", "0"),
+        ("ipv4/tcp_adv_win_scale", "1"),
+        // A cut cable that is whole again is noticed within a second, not within two minutes.
+        ("ipv4/tcp_rto_max_ms", "1000"),
+        ("ipv4/tcp_wmem", "4096 262144 4194304"),
+    ];
+    let usual = usual.into_iter().map(|(name, value)| (name, value.to_owned()));
+    usual.chain([("ipv4/tcp_rmem", format!("4096 {receive} {receive}"))]).collect()
+}
