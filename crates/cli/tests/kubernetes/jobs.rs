@@ -178,11 +178,8 @@ fn judge(at: u32, spec: &Value, fate: &Fate, runs: &[&Run]) {
         }
         return;
     }
-    // Another size is another attempt, but only of a job that has not begun to end.
+    // Another size is another attempt.
     assert!(*attempt == 0 || is_elastic(at), "{name}: there is no reason to start it again");
-    for before in 0..*attempt {
-        assert!(at_attempt(before).all(|is_done| !is_done), "{name}: what was done is done again: {runs:?}");
-    }
     assert!((least..=most).contains(done), "{name}: {done}");
     assert_eq!(at_attempt(*attempt).filter(|is_done| *is_done).count() as u64, *done, "{name}: {runs:?}");
     assert_eq!(at_attempt(*attempt).count() as u64, *done, "{name}: all that ran are done: {runs:?}");
