@@ -15,7 +15,8 @@ async fn people_read_what_the_members_of_a_job_write() {
     let kubelet = Logs::serve(&corner.client, &format!("corner={}", corner.namespace)).await;
     let _replica = Replica::start(&plane.kubeconfig_path(), &corner.namespace, "only");
     submit(&corner, "bert", 3, "runs-for: 4s").await;
-    assert_eq!(ask(&corner, "wait", &["bert", "--for", "running"]).code, 0);
+    let runs = ask(&corner, "wait", &["bert", "--for", "running"]);
+    assert_eq!(runs.code, 0, "{runs:?}");
 
     let all = ask(&corner, "logs", &["bert"]);
     assert_eq!((all.code, all.out.lines().count()), (0, 3 * LINES as usize), "{all:?}");
