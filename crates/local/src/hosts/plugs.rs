@@ -8,6 +8,7 @@ use metronome_core::units::Bandwidth;
 
 use super::layout::{plug_into, quiet};
 use super::{Hosts, Plug};
+use crate::cleanup::remove_namespace;
 use crate::error::{LocalError, Result};
 use crate::links::batch::Batch;
 use crate::links::shaping::{LARGEST_PACKET, MTU, tcp};
@@ -36,7 +37,7 @@ impl Hosts {
         make.run_here(&self.tie, &what)?;
         on_host(number, &namespace).run_in(&host, &self.tie, &what)?;
         inside(number, self.layout.rate_of(node)).run_in(&namespace, &self.tie, &what)?;
-        self.tell_the_way(number, node, "add")?;
+        self.tell_the_way(number, node, "replace")?;
         Ok(Plug { number, node, namespace, address: number.address(), host })
     }
 
@@ -55,15 +56,28 @@ impl Hosts {
         let cable = Batch { ip: vec![format!("link del dev {number}")], ..Batch::default() };
         let cable = cable.run_in(&self.layout.hosts[node], &self.tie, &what);
         let namespace = self.layout.world.member_namespace(number);
-        if namespace.path().exists() {
-            let unmade = Batch { ip: vec![format!("netns del {}", namespace.name())], ..Batch::default() };
-            unmade.run_here(&self.tie, &what)?;
-        }
+        remove_namespace(&namespace)?;
         // One that was half made has no cable, and nobody knows the way to it.
         if cable.is_ok() {
             self.tell_the_way(number, node, "del")?;
         }
         self.plugged.remove(&number);
+        Ok(())
+    }
+
+    /// Takes away what members have that nobody knows any more: a scheduler before us had begun to plug them in. Their
+    /// numbers are free at once.
+    pub fn remove_strays(&self) -> Result<()> {
+        let world = &self.layout.world;
+        let unknown =
+            (0..MemberNumber::MOST).map(MemberNumber).filter(|number| !self.plugged.contains_key(number));
+        for number in unknown.filter(|number| world.member_namespace(*number).path().exists()) {
+            let namespace = world.member_namespace(number);
+            let cable = Batch { ip: vec!["link del dev eth0".to_owned()], ..Batch::default() };
+            // One that was half made has none.
+            let _ = cable.run_in(&namespace, &self.tie, "the end of a cable");
+            remove_namespace(&namespace)?;
+        }
         Ok(())
     }
 
@@ -106,7 +120,7 @@ fn on_host(number: MemberNumber, namespace: &Namespace) -> Batch {
         namespace.name()
     )];
     ip.extend(plug_into(&number.to_string(), "br0"));
-    let bridge = vec![format!("fdb add {hardware} dev {number} master static")];
+    let bridge = vec![format!("fdb replace {hardware} dev {number} master static")];
     Batch { ip, bridge, ..Batch::default() }
 }
 

@@ -194,12 +194,15 @@ fn a_scheduler_that_comes_later_takes_over_what_there_is() {
     let absent = Hosts::adopt(&folder, &cluster, ONE, &[]);
     assert!(matches!(absent, Err(LocalError::File { .. })));
     let mut first = Hosts::set_up(&folder, &cluster, ONE).unwrap();
-    let plugs = plug_in(&mut first, &[0, 1]);
+    let plugs = plug_in(&mut first, &[0, 1, 1]);
     drop(first);
-    let members: Vec<_> = plugs.iter().map(|plug| (plug.number, plug.node)).collect();
+    // One whom nobody has written down.
+    let members = [(plugs[0].number, plugs[0].node), (plugs[1].number, plugs[1].node)];
     let mut second = Hosts::adopt(&folder, &cluster, ONE, &members).unwrap();
     assert_eq!(second.plugged(plugs[1].number).as_ref(), Some(&plugs[1]));
     assert_eq!(second.free_number().unwrap(), MemberNumber(2));
+    second.remove_strays().unwrap();
+    second.plug(MemberNumber(2), NodeId(1)).unwrap();
     second.unplug(plugs[0].number).unwrap();
     assert_eq!(second.free_number().unwrap(), MemberNumber(0));
     second.plug(MemberNumber(0), NodeId(1)).unwrap();
