@@ -1,0 +1,118 @@
+//! A counter that is watched: samples come in, and now and then there is something new to tell.
+
+use std::collections::VecDeque;
+
+use metronome_core::profile::Traffic;
+
+use super::{Learned, Sample, learn};
+
+/// The latest samples of a counter, in bounded memory, and what was told of it.
+#[derive(Debug, Default)]
+pub struct Observer {
+    samples: VecDeque<Sample>,
+    /// Of so many samples one is kept: a period too long for what fits is looked for in coarser steps.
+    keep_each: u64,
+    seen: u64,
+    /// Samples kept since the last look, and how many there are to be before the next.
+    fresh: usize,
+    told: Option<Learned>,
+}
+
+/// At steps of 5 ms twenty seconds.
+const MOST_SAMPLES: usize = 4096;
+const COARSEST: u64 = 16;
+
+/// The first look, and the most samples between two.
+const FIRST_LOOK: usize = 256;
+const SELDOM: usize = 2048;
+
+/// What differs by less from what was told is noise: parts of the period, and of a rate.
+const PERIOD_CHANGED: f64 = 0.003;
+const PHASE_CHANGED: f64 = 0.01;
+const RATE_CHANGED: f64 = 0.05;
+
+impl Observer {
+    /// Takes a sample in; says whether a look is worth its while.
+    pub fn feed(&mut self, sample: Sample) -> bool {
+        self.seen += 1;
+        if !self.seen.is_multiple_of(self.keep_each.max(1)) {
+            return false;
+        }
+        if self.samples.len() == MOST_SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(sample);
+        self.fresh += 1;
+        self.fresh >= (self.samples.len() / 2).clamp(FIRST_LOOK, SELDOM)
+    }
+
+    /// Looks at what there is; tells what is new.
+    pub fn look(&mut self) -> Option<&Learned> {
+        self.fresh = 0;
+        let found = learn(self.samples.make_contiguous()).ok();
+        let Some(found) = found else {
+            match self.told {
+                Some(_) => self.look_at_what_is_new(),
+                None => self.look_coarser(),
+            }
+            return None;
+        };
+        let is_new = self.told.as_ref().is_none_or(|told| differs(told, &found));
+        self.told = Some(found);
+        self.told.as_ref().filter(|_| is_new)
+    }
+
+    /// What was found last.
+    pub fn known(&self) -> Option<&Learned> {
+        self.told.as_ref()
+    }
+
+    /// As after the counter of another member: nothing is known.
+    pub fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// What had a profile and now has none is about to change: what came before is in the way.
+    fn look_at_what_is_new(&mut self) {
+        self.samples.drain(..self.samples.len() / 2);
+        self.keep_each = (self.keep_each / 2).max(1);
+    }
+
+    fn look_coarser(&mut self) {
+        let now = self.keep_each.max(1);
+        if self.samples.len() < MOST_SAMPLES || now >= COARSEST {
+            return;
+        }
+        self.keep_each = now * 2;
+        let mut odd = false;
+        self.samples.retain(|_| {
+            odd = !odd;
+            odd
+        });
+    }
+}
+
+fn differs(told: &Learned, found: &Learned) -> bool {
+    let (before, after) = (&told.traffic, &found.traffic);
+    let period = before.period().0 as f64;
+    let off = |one: u64, other: u64| one.abs_diff(other) as f64;
+    off(before.period().0, after.period().0) > PERIOD_CHANGED * period
+        || before.phases().len() != after.phases().len()
+        || phases_differ(before, after)
+        || found.confidence > told.confidence + 0.1
+}
+
+/// Whether one of them lies elsewhere, seen from the first, or has another rate.
+fn phases_differ(before: &Traffic, after: &Traffic) -> bool {
+    let period = before.period().0 as f64;
+    let first = |traffic: &Traffic| traffic.phases().first().map_or(0, |phase| phase.offset.0) as f64;
+    let (one, other) = (first(before), first(after));
+    before.phases().iter().zip(after.phases()).any(|(before, after)| {
+        let moved = (before.offset.0 as f64 - one) - (after.offset.0 as f64 - other);
+        let longer = before.length.0 as f64 - after.length.0 as f64;
+        let faster = before.rate.0 as f64 / after.rate.0 as f64 - 1.0;
+        moved.abs() > PHASE_CHANGED * period
+            || longer.abs() > PHASE_CHANGED * period
+            || faster.abs() > RATE_CHANGED
+    })
+}

@@ -1,0 +1,134 @@
+//! Counters as they are read become samples to work with: they wrap at 32 bits, begin anew with their interface, and are
+//! not read for a while when the machine is busy.
+
+use super::Sample;
+
+/// Samples of one counter that went on without beginning anew, from time and bytes zero.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Run {
+    /// When the first was taken.
+    pub(super) from: u64,
+    pub(super) samples: Vec<Point>,
+    /// The usual time between two samples, in nanoseconds.
+    pub(super) step: f64,
+    /// The rate at which the mean byte is sent, in bytes a nanosecond.
+    usual: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Point {
+    pub(super) at: f64,
+    pub(super) bytes: f64,
+}
+
+/// Longer than so many usual steps nobody looked: what was sent meanwhile is known, but not when.
+const GAP: f64 = 4.0;
+
+/// Slower than this part of its usual rate a counter stands still.
+const STILL: f64 = 0.3;
+
+const WRAP: u64 = 1 << 32;
+
+impl Run {
+    fn of(samples: &[(u64, f64)]) -> Self {
+        let Some((from, base)) = samples.first().copied() else { return Self::default() };
+        let point = |(at, bytes): &(u64, f64)| Point { at: (at - from) as f64, bytes: bytes - base };
+        let samples: Vec<Point> = samples.iter().map(point).collect();
+        let mut steps: Vec<f64> = samples.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
+        steps.sort_by(f64::total_cmp);
+        let step = steps.get(steps.len() / 2).copied().unwrap_or(0.0);
+        let mut run = Self { from, samples, step, usual: 0.0 };
+        run.usual = run.usual_rate();
+        run
+    }
+
+    fn usual_rate(&self) -> f64 {
+        let (mut bytes, mut rated) = (0.0, 0.0);
+        for pair in self.samples.windows(2).filter(|pair| !self.is_gap(&pair[0], &pair[1])) {
+            let sent = pair[1].bytes - pair[0].bytes;
+            bytes += sent;
+            rated += sent * sent / (pair[1].at - pair[0].at);
+        }
+        if bytes > 0.0 { rated / bytes } else { 0.0 }
+    }
+
+    /// Whether the counter stood nearly still in this interval.
+    pub(super) fn is_still(&self, from: &Point, to: &Point) -> bool {
+        to.bytes - from.bytes < STILL * self.usual * (to.at - from.at)
+    }
+
+    pub(super) fn lasts(&self) -> f64 {
+        self.samples.last().map_or(0.0, |last| last.at)
+    }
+
+    pub(super) fn bytes(&self) -> f64 {
+        self.samples.last().map_or(0.0, |last| last.bytes)
+    }
+
+    /// Whether nobody looked in this interval for a while.
+    pub(super) fn is_gap(&self, from: &Point, to: &Point) -> bool {
+        to.at - from.at > GAP * self.step
+    }
+}
+
+/// Of all runs between two beginnings of the counter, the one that lasts longest.
+pub(super) fn longest_run(samples: &[Sample]) -> Run {
+    let mut runs: Vec<Vec<(u64, f64)>> = vec![Vec::new()];
+    let mut before: Option<Sample> = None;
+    let mut wrapped = 0.0;
+    for sample in samples {
+        match before {
+            Some(last) if sample.at <= last.at => continue,
+            Some(last) if sample.bytes < last.bytes => match wraps(last.bytes, sample.bytes) {
+                true => wrapped += WRAP as f64,
+                false => {
+                    wrapped = 0.0;
+                    runs.push(Vec::new());
+                }
+            },
+            _ => {}
+        }
+        let run = runs.last_mut().expect("there is always one");
+        run.push((sample.at, sample.bytes as f64 + wrapped));
+        before = Some(*sample);
+    }
+    let lasts = |run: &Vec<(u64, f64)>| run.last().map_or(0, |last| last.0 - run[0].0);
+    let longest = runs.iter().enumerate().max_by_key(|(at, run)| (lasts(run), *at)).map(|(_, run)| run);
+    Run::of(longest.map_or(&[], Vec::as_slice))
+}
+
+/// A counter of 32 bits that was near its end goes on near zero; any other that falls has begun anew.
+fn wraps(last: u64, next: u64) -> bool {
+    last < WRAP && WRAP - last < WRAP / 8 && next < WRAP / 8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(counts: &[u64]) -> Run {
+        let samples: Vec<Sample> =
+            (0..).zip(counts).map(|(at, bytes)| Sample { at, bytes: *bytes }).collect();
+        longest_run(&samples)
+    }
+
+    #[test]
+    fn a_counter_that_wraps_goes_on() {
+        let run = run(&[WRAP - 30, WRAP - 10, 10, 30]);
+        let bytes: Vec<f64> = run.samples.iter().map(|point| point.bytes).collect();
+        assert_eq!(bytes, [0.0, 20.0, 40.0, 60.0]);
+    }
+
+    #[test]
+    fn a_counter_that_begins_anew_begins_another_run_and_the_longest_counts() {
+        let run = run(&[500, 600, 0, 10, 20, 30, 5]);
+        assert_eq!((run.from, run.samples.len(), run.bytes()), (2, 4, 30.0));
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_or_goes_back_adds_nothing() {
+        let samples = [(5, 10), (5, 20), (4, 30), (6, 40)].map(|(at, bytes)| Sample { at, bytes });
+        let run = longest_run(&samples);
+        assert_eq!(run.samples.iter().map(|point| point.bytes).collect::<Vec<_>>(), [0.0, 30.0]);
+    }
+}
