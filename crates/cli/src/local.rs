@@ -38,7 +38,8 @@ pub(crate) fn setup(scenario: &Scenario, policy: Policy, asked: &Asked) -> Resul
     let executable = executable()?;
     let arrivals = scenario.arrivals(asked.seed);
     let jobs = arrivals.iter().enumerate();
-    let jobs = jobs.map(|(index, arrival)| job(scenario, arrival, asked.seed + index as u64, scale, &executable));
+    let jobs =
+        jobs.map(|(index, arrival)| job(scenario, arrival, asked.seed + index as u64, scale, &executable));
     Ok(Setup {
         world: WorldName::new(&asked.world).map_err(cannot)?,
         root: asked.root.clone(),
@@ -68,10 +69,8 @@ fn job(
 ) -> Result<Job, Failure> {
     let spec = &arrival.spec;
     let commands = scenario.commands.get(&spec.name);
-    let trainer = Program {
-        command: vec![executable.display().to_string(), "trainer".into()],
-        keeps_turns: true,
-    };
+    let trainer =
+        Program { command: vec![executable.display().to_string(), "trainer".into()], keeps_turns: true };
     let program = |role: usize| match commands.and_then(|commands| commands.get(role)) {
         Some(words) if !words.is_empty() => Program { command: words.clone(), keeps_turns: false },
         _ => trainer.clone(),

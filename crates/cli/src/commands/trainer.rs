@@ -1,7 +1,7 @@
 //! `metronome trainer`
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -19,11 +19,8 @@ use crate::reply::Reply;
 /// METRONOME_SERVERS, METRONOME_NODES, METRONOME_CHECKPOINT_DIR. Without any of it one member trains alone.
 #[derive(Debug, Args)]
 pub(crate) struct Trainer {
-    /// Read what is to be done from FILE, as a world on this machine writes it
-    #[arg(long, value_name = "FILE", env = "METRONOME_TASK", conflicts_with = "model")]
-    task: Option<PathBuf>,
-    /// A measured model, such as `resnet50/512`
-    #[arg(long, value_name = "NAME", required_unless_present = "task")]
+    /// A measured model, such as `resnet50/512`; where none is named, METRONOME_TASK says what is to be done
+    #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// How many iterations in all
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -46,9 +43,12 @@ pub(crate) struct Trainer {
 }
 
 pub(crate) fn run(args: &Trainer) -> Result<Reply, Failure> {
-    let task = match &args.task {
-        Some(file) => read(file)?,
-        None => args.task()?,
+    let task = match (&args.model, std::env::var_os("METRONOME_TASK")) {
+        (None, Some(file)) => read(Path::new(&file))?,
+        (Some(name), _) => args.task(name)?,
+        (None, None) => {
+            return Err(Failure::input("train nothing").hint("name a model: `--model resnet50/512`"));
+        }
     };
     let place = Place::read(|name| std::env::var(name).ok())
         .map_err(|error| Failure::input("take part in a job").because(&error))?;
@@ -66,15 +66,14 @@ pub(crate) fn run(args: &Trainer) -> Result<Reply, Failure> {
     }
 }
 
-fn read(file: &PathBuf) -> Result<Task, Failure> {
+fn read(file: &Path) -> Result<Task, Failure> {
     let cannot = || format!("read the task {}", file.display());
     let text = fs::read(file).map_err(|error| Failure::input(cannot()).because(&error))?;
     serde_json::from_slice(&text).map_err(|error| Failure::input(cannot()).because(&error))
 }
 
 impl Trainer {
-    fn task(&self) -> Result<Task, Failure> {
-        let name = self.model.as_deref().unwrap_or_default();
+    fn task(&self, name: &str) -> Result<Task, Failure> {
         let model = model::named(name).ok_or_else(|| {
             let known = model::all().iter().map(|model| model.name.as_str());
             let near = metronome_sim::near::nearest(name, known.clone());
@@ -91,7 +90,11 @@ impl Trainer {
             iterations: self.iterations,
             noise: self.noise,
             seed: self.seed,
-            compute: if self.burn { Compute::Burns { serial: 1.0, most_cores: 1.0 } } else { Compute::Sleeps },
+            compute: if self.burn {
+                Compute::Burns { serial: 1.0, most_cores: 1.0 }
+            } else {
+                Compute::Sleeps
+            },
             learns: Curve::default(),
             saves: Saves { every: self.save_every.map(Duration::from_secs), takes: Duration::ZERO },
         })

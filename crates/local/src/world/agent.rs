@@ -25,6 +25,9 @@ use crate::error::{LocalError, Result};
 
 /// So often it is asked what it has seen.
 const ASKED_EVERY: Time = Time::from_millis(200);
+/// One that ends at once is not started over and over.
+const AT_LEAST_BETWEEN_STARTS: Time = Time::from_secs(1);
+
 const PATIENCE: Time = Time::from_millis(300);
 
 /// A period that differs by less is the same.
@@ -36,6 +39,7 @@ pub(super) struct Agent {
     words: Vec<String>,
     pub(super) token: String,
     process: Option<Child>,
+    started: Moment,
     pub(super) restarts: u32,
     asked: Option<Moment>,
     /// What it has seen up to here is known.
@@ -78,6 +82,7 @@ impl Agent {
             .spawn()
             .map_err(|source| LocalError::Spawn { program: self.words[0].clone(), source })?;
         self.process = Some(process);
+        self.started = Moment::now();
         self.seen = 0;
         Ok(())
     }
@@ -168,6 +173,7 @@ impl World<'_> {
             words,
             token,
             process: None,
+            started: Moment::now(),
             restarts: 0,
             asked: None,
             seen: 0,
@@ -193,7 +199,7 @@ impl World<'_> {
         let mut members = Vec::new();
         for (index, course) in self.courses.iter().enumerate() {
             let (Some(up), Some(id)) = (course.up(), course.id) else { continue };
-            let job = format!("default/{}", self.setup.jobs[index].spec.name);
+            let job = self.setup.jobs[index].key();
             let lane = self.engine.state().lanes.get(&id).copied().unwrap_or_default();
             let turn = self.word_for(&mut agent, index, lane, now);
             let program = &self.setup.jobs[index].programs[usize::from(up.seats[0].role)];
@@ -262,7 +268,7 @@ impl World<'_> {
         let mut crossed: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
         for (index, course) in self.courses.iter().enumerate() {
             let Some(up) = course.up() else { continue };
-            let job = format!("default/{}", self.setup.jobs[index].spec.name);
+            let job = self.setup.jobs[index].key();
             for (at, seat) in up.seats.iter().enumerate() {
                 let has_servers = up.seats.iter().any(|seat| self.is_server(index, seat.role));
                 let next = (at + 1) % up.seats.len();
@@ -288,7 +294,7 @@ impl World<'_> {
 
     pub(super) fn hear_the_agent(&mut self) -> Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
-        if agent.has_ended() {
+        if agent.has_ended() && agent.started.elapsed() >= AT_LEAST_BETWEEN_STARTS {
             agent.restarts += 1;
             agent.start()?;
             (self.tell)(Told::AgentRestarted);

@@ -59,7 +59,6 @@ pub(super) struct Up {
     pub(super) seats: Vec<Seat>,
     /// The step that is done once all run.
     pub(super) step: Option<StepId>,
-    pub(super) since: Instant,
 }
 
 /// What comes when all members have left.

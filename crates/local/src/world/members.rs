@@ -41,7 +41,7 @@ impl World<'_> {
         let mut seats = Vec::new();
         match self.seat_all(index, to, &mut seats) {
             Ok(()) => {
-                self.courses[index].doing = Doing::Up(Up { held: to.clone(), seats, step, since: now });
+                self.courses[index].doing = Doing::Up(Up { held: to.clone(), seats, step });
                 Ok(())
             }
             Err(error) => {
@@ -65,11 +65,10 @@ impl World<'_> {
     fn seat_all(&mut self, index: usize, to: &Assignment, seats: &mut Vec<Seat>) -> Result<()> {
         let seated = self.plan_seats(index, to)?;
         let task = self.write_task(index)?;
-        let name = self.setup.jobs[index].spec.name.to_string();
-        let environments = environments(&self.setup.jobs[index], &name, self.courses[index].starts, &seated);
+        let environments = environments(&self.setup.jobs[index], self.courses[index].starts, &seated);
         for (seated, mut environment) in seated.iter().zip(environments) {
             let folder = self.folder.member(seated.number)?;
-            let job = format!("default/{name}");
+            let job = self.setup.jobs[index].key();
             let checkpoints = self.folder.checkpoints(&job)?;
             let record = checkpoints.parent().unwrap_or(&checkpoints).join("iterations.csv");
             let mut say = |name: &str, value: String| environment.insert(name.to_owned(), value);
@@ -153,7 +152,7 @@ impl World<'_> {
     fn write_task(&self, index: usize) -> Result<Option<PathBuf>> {
         let job = &self.setup.jobs[index];
         let Some(task) = &job.task else { return Ok(None) };
-        let checkpoints = self.folder.checkpoints(&format!("default/{}", job.spec.name))?;
+        let checkpoints = self.folder.checkpoints(&job.key())?;
         let file = checkpoints.parent().unwrap_or(&checkpoints).join("task.json");
         crate::state::write(&file, task)?;
         Ok(Some(file))
@@ -184,7 +183,7 @@ impl World<'_> {
         }
         let job = &self.setup.jobs[index];
         let kind = job.spec.roles[usize::from(seat.role)].kind;
-        let checkpoints = self.folder.checkpoints(&format!("default/{}", job.spec.name))?;
+        let checkpoints = self.folder.checkpoints(&job.key())?;
         let log = format!("{}-{}.log", super::rendezvous::word(kind), seat.index);
         // A log is worth keeping, but nothing depends on it.
         let _ = fs::rename(

@@ -91,7 +91,7 @@ impl World<'_> {
                 self.courses[index].id = Some(id);
                 self.courses[index].doing = match seats.is_empty() {
                     true => Doing::Pausing { held, until: now },
-                    false => Doing::Up(Up { held, seats, step: None, since: now }),
+                    false => Doing::Up(Up { held, seats, step: None }),
                 };
                 Ok(true)
             }

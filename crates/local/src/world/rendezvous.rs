@@ -32,12 +32,7 @@ pub(super) fn word(kind: RoleKind) -> &'static str {
     }
 }
 
-pub(super) fn environments(
-    job: &Job,
-    name: &str,
-    start: u32,
-    all: &[Seated],
-) -> Vec<BTreeMap<String, String>> {
+pub(super) fn environments(job: &Job, start: u32, all: &[Seated]) -> Vec<BTreeMap<String, String>> {
     let servers = all.iter().filter(|seated| seated.kind == RoleKind::Ps).count();
     let workers = &all[servers..];
     let joined = |each: fn(&Seated) -> String| all.iter().map(each).collect::<Vec<_>>().join(",");
@@ -46,7 +41,7 @@ pub(super) fn environments(
     let one = |(rank, seated): (usize, &Seated)| {
         let mut told: BTreeMap<String, String> = BTreeMap::new();
         let mut say = |name: &str, value: String| told.insert(name.to_owned(), value);
-        say("METRONOME_JOB", format!("default/{name}"));
+        say("METRONOME_JOB", job.key());
         say("METRONOME_MEMBER", format!("{}-{}", word(seated.kind), seated.index));
         say("METRONOME_ATTEMPT", start.to_string());
         say("METRONOME_RANK", rank.to_string());

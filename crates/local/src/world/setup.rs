@@ -61,6 +61,19 @@ pub struct Job {
     pub failures: u32,
 }
 
+impl Job {
+    /// What it is called everywhere: its namespace and its name.
+    pub fn key(&self) -> String {
+        let name = &*self.spec.name;
+        if name.contains('/') { name.to_owned() } else { format!("default/{name}") }
+    }
+
+    /// The table of its iterations, in the folder of its world.
+    pub fn record(&self) -> PathBuf {
+        PathBuf::from("jobs").join(self.key()).join("iterations.csv")
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     pub command: Vec<String>,

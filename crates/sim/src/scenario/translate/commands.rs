@@ -8,7 +8,10 @@ pub(super) fn of(job: &JobShape) -> Option<Vec<Vec<String>>> {
     let own = words(job.command.as_deref(), job.args.as_deref());
     let roles: Vec<Vec<String>> = match &job.roles {
         Some(roles) => {
-            let of_role = roles.value.iter().map(|role| words(role.value.command.as_deref(), role.value.args.as_deref()));
+            let of_role = roles
+                .value
+                .iter()
+                .map(|role| words(role.value.command.as_deref(), role.value.args.as_deref()));
             of_role.map(|of_role| if of_role.is_empty() { own.clone() } else { of_role }).collect()
         }
         None => vec![own],
