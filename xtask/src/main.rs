@@ -5,6 +5,7 @@ mod codegen;
 mod experiment;
 mod fence;
 mod needs;
+mod python;
 mod screenshot;
 mod shell;
 mod test;
@@ -32,6 +33,8 @@ enum Command {
     Experiment(experiment::Options),
     /// Take docs/images/demo.png of the demo's report, in a real browser
     Screenshot,
+    /// Test sdk/python alone
+    Sdk,
     /// Check by text that `core` decides from its arguments alone
     Fence,
 }
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => ended(bench::run(&options)),
         Command::Experiment(options) => experiment::run(&options),
         Command::Screenshot => ended(screenshot::run()),
+        Command::Sdk => ended(python::Tools::find().and_then(|tools| tools.test())),
         Command::Fence => ended(fence::run()),
     };
     match done {

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 
-use crate::shell;
+use crate::{python, shell};
 
 pub(crate) struct Need {
     pub(crate) tool: &'static str,
@@ -33,6 +33,7 @@ pub(crate) const NEEDS: &[Need] = &[
         check: &["chromium", "--version"],
         install: &["sh", "-c", "apt-get update && apt-get install --yes --no-install-recommends chromium"],
     },
+    Need { tool: "python3", serves: "Python SDK", check: python::CHECK, install: python::INSTALL },
 ];
 
 impl Need {

@@ -21,8 +21,14 @@ fn command(line: &[&str]) -> Result<Command> {
 
 /// Runs a program that writes to our own output, with more environment.
 pub(crate) fn run_with(line: &[&str], environment: &[(&str, String)]) -> Result<()> {
+    run_in(".", line, environment)
+}
+
+/// The same in a folder of the repository.
+pub(crate) fn run_in(folder: &str, line: &[&str], environment: &[(&str, String)]) -> Result<()> {
     let envs = environment.iter().map(|(name, value)| (*name, value.as_str()));
-    let status = command(line)?.envs(envs).status().with_context(|| format!("cannot run `{}`", line[0]))?;
+    let status = command(line)?.current_dir(root()?.join(folder)).envs(envs).status();
+    let status = status.with_context(|| format!("cannot run `{}`", line[0]))?;
     ensure!(status.success(), "`{}` ended with {status}", line.join(" "));
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::needs::NEEDS;
-use crate::{fence, shell};
+use crate::{fence, python, shell};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -43,6 +43,7 @@ const STAGES: &[Stage] = &[
     Stage { name: "control plane", tool: None, depth: Depth::Full, run: control_plane },
     Stage { name: "tests", tool: None, depth: Depth::Full, run: tests },
     Stage { name: "examples in documentation", tool: None, depth: Depth::Full, run: doc_tests },
+    Stage { name: "Python SDK", tool: Some("python3"), depth: Depth::Full, run: python_sdk },
 ];
 
 /// What the tests find around them.
@@ -180,6 +181,14 @@ fn doc_tests(surroundings: &Surroundings) -> Result<()> {
     cargo_test(&["--doc"], surroundings)
 }
 
+fn python_sdk(_: &Surroundings) -> Result<()> {
+    let tools = python::Tools::find().map_err(|error| {
+        eprintln!("{error:#}");
+        NotHere("pytest, mypy and numpy could not be installed: types and behaviour of sdk/python were not tested")
+    })?;
+    tools.test()
+}
+
 fn cargo_test(kinds: &[&str], surroundings: &Surroundings) -> Result<()> {
     let line = [&["cargo", "test", "--quiet", "--workspace", "--no-fail-fast"], kinds].concat();
     let data = surroundings.data.as_ref().map(|folder| ("METRONOME_DATA", folder.display().to_string()));
@@ -211,6 +220,10 @@ mod tests {
         assert_eq!(reason("lints", true, &[]), "--quick");
         assert_eq!(reason("lints", false, &["clippy"]), "clippy is missing and could not be installed");
         assert_eq!(reason("control plane", true, &[]), "--quick");
+        assert_eq!(
+            reason("Python SDK", false, &["python3"]),
+            "python3 is missing and could not be installed"
+        );
         assert_eq!(reason("fence", true, &["clippy"]), "");
     }
 }

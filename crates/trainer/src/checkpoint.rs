@@ -31,7 +31,9 @@ impl Checkpoint {
         let Some(folder) = folder else { return Ok(Self::default()) };
         let file = folder.join(FILE);
         match fs::read(&file) {
-            Ok(text) => serde_json::from_slice(&text).map_err(|source| CheckpointError::Damaged { file, source }),
+            Ok(text) => {
+                serde_json::from_slice(&text).map_err(|source| CheckpointError::Damaged { file, source })
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(source) => Err(CheckpointError::Read { file, source }),
         }

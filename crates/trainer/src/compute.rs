@@ -34,8 +34,17 @@ pub(crate) fn stretch(task: &Task, iteration: u64) -> f64 {
 
 /// The compute of one iteration, under way.
 pub(crate) enum Computing<'a> {
-    Asleep { iteration: &'a Iteration, began: Instant, stretch: f64 },
-    OnCores { iteration: &'a Iteration, work: u64, done: Arc<AtomicU64>, cores: Vec<JoinHandle<()>> },
+    Asleep {
+        iteration: &'a Iteration,
+        began: Instant,
+        stretch: f64,
+    },
+    OnCores {
+        iteration: &'a Iteration,
+        work: u64,
+        done: Arc<AtomicU64>,
+        cores: Vec<JoinHandle<()>>,
+    },
     /// Nothing is computed: a server.
     Nothing,
 }

@@ -46,7 +46,9 @@ pub fn train(task: &Task, place: &Place, asked_to_leave: &Arc<AtomicBool>) -> Re
     let mut member = Member::set_out(task, place, asked_to_leave)?;
     loop {
         let iterations = member.saved.iterations;
-        if iterations >= task.iterations || task.learns.target.is_some_and(|target| member.saved.loss <= target) {
+        if iterations >= task.iterations
+            || task.learns.target.is_some_and(|target| member.saved.loss <= target)
+        {
             member.save(true);
             member.telling.end();
             return Ok(Ended::Done { iterations });
@@ -79,7 +81,11 @@ struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    fn set_out(task: &'a Task, place: &'a Place, asked_to_leave: &'a AtomicBool) -> Result<Self, TrainingError> {
+    fn set_out(
+        task: &'a Task,
+        place: &'a Place,
+        asked_to_leave: &'a AtomicBool,
+    ) -> Result<Self, TrainingError> {
         let mut numbers: Vec<usize> =
             task.iteration.buckets.iter().map(|bucket| bucket.bytes.0 as usize / NUMBER).collect();
         match numbers.last_mut() {
@@ -100,7 +106,7 @@ impl<'a> Member<'a> {
             on_disk: (saved.iterations, Instant::now()),
             gate: Gate::at(folder),
             telling: if leads { Telling::of(place) } else { Telling::default() },
-            record: folder.and_then(|folder| Record::open(folder).ok()),
+            record: place.record.as_deref().filter(|_| leads).and_then(|file| Record::open(file).ok()),
         })
     }
 
@@ -188,7 +194,8 @@ impl<'a> Member<'a> {
     /// Saves, if it is time to or must be. A disk that is full costs what was learned since the last time, and no more.
     fn save(&mut self, must: bool) {
         let (iterations, at) = self.on_disk;
-        let is_due = self.task.saves.every.is_some_and(|every| at.elapsed().as_nanos() >= u128::from(every.0));
+        let is_due =
+            self.task.saves.every.is_some_and(|every| at.elapsed().as_nanos() >= u128::from(every.0));
         let Some(folder) = self.place.checkpoints.as_deref().filter(|_| self.place.leads()) else { return };
         if iterations == self.saved.iterations || !(must || is_due) {
             return;
@@ -206,7 +213,8 @@ impl<'a> Member<'a> {
 
 /// Waits until the wire moves, or for so long.
 fn wait(fds: &mut [PollFd<'_>], most: Option<Duration>) -> Result<(), Broken> {
-    let most = most.map(|most| Timespec { tv_sec: most.as_secs() as i64, tv_nsec: i64::from(most.subsec_nanos()) });
+    let most =
+        most.map(|most| Timespec { tv_sec: most.as_secs() as i64, tv_nsec: i64::from(most.subsec_nanos()) });
     match poll(fds, most.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(Broken::Wire(error.into())),

@@ -16,6 +16,8 @@ use crate::servers::{Server, Worker};
 pub enum Broken {
     #[error("another member of the job has left")]
     Gone,
+    #[error("another member sent what makes no sense")]
+    Nonsense,
     #[error("the exchange with another member broke off")]
     Wire(#[from] io::Error),
 }

@@ -70,7 +70,8 @@ impl Gate {
         }
         self.seen = seen;
         let read: Option<Word> = fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok());
-        let is_older = |word: &Word| self.word.as_ref().is_some_and(|known| word.generation < known.generation);
+        let is_older =
+            |word: &Word| self.word.as_ref().is_some_and(|known| word.generation < known.generation);
         if !read.as_ref().is_some_and(is_older) {
             self.word = read;
         }
@@ -134,7 +135,10 @@ mod tests {
     fn whoever_is_early_waits_every_time_and_whoever_is_late_goes() {
         let word = word(Held::EveryIteration);
         let wait = |ms: i128| word.wait(at(ms), Some((3, 0))).map(|(wait, _)| i128::from(wait) / MS);
-        assert_eq!([0, 29, 30, 31, 79, 81, 129].map(wait), [Some(30), Some(1), None, None, None, Some(49), Some(1)]);
+        assert_eq!(
+            [0, 29, 30, 31, 79, 81, 129].map(wait),
+            [Some(30), Some(1), None, None, None, Some(49), Some(1)]
+        );
     }
 
     #[test]

@@ -25,7 +25,12 @@ impl Head {
 
     /// Computed by all members on the node.
     fn ready_here(&self) -> usize {
-        self.followers.iter().map(|follower| follower.heard.bucket).min().unwrap_or(self.ready).min(self.ready)
+        self.followers
+            .iter()
+            .map(|follower| follower.heard.bucket)
+            .min()
+            .unwrap_or(self.ready)
+            .min(self.ready)
     }
 }
 
@@ -79,8 +84,10 @@ impl Exchange for Head {
         let reduced = self.beyond.reduced();
         let unfinished = self.followers.iter().filter(|follower| follower.sent.bucket < self.count);
         let wait = |follower: &'_ Other| (follower.sent.bucket < reduced, follower.heard.bucket < self.ready);
-        let followers =
-            unfinished.map(|follower| { let (gives, hears) = wait(follower); follower.wire.waits_for(gives, hears) });
+        let followers = unfinished.map(|follower| {
+            let (gives, hears) = wait(follower);
+            follower.wire.waits_for(gives, hears)
+        });
         self.beyond.waits_for().into_iter().chain(followers).collect()
     }
 }

@@ -19,6 +19,8 @@ pub struct Place {
     /// Where its turn and its size are said.
     pub folder: Option<PathBuf>,
     pub checkpoints: Option<PathBuf>,
+    /// Where it is noted how long each iteration took.
+    pub record: Option<PathBuf>,
     /// Where progress is told, and the word that opens that door.
     pub socket: Option<PathBuf>,
     pub token: Option<String>,
@@ -41,7 +43,8 @@ impl Place {
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, PlaceError> {
         let number = |name: &'static str| -> Result<usize, PlaceError> {
             let Some(value) = variable(name) else { return Ok(0) };
-            let unreadable = |_| PlaceError::Unreadable { name, value: value.clone(), what: "a whole number" };
+            let unreadable =
+                |_| PlaceError::Unreadable { name, value: value.clone(), what: "a whole number" };
             value.parse().map_err(unreadable)
         };
         let peers = list(variable("METRONOME_PEERS").as_deref());
@@ -63,6 +66,7 @@ impl Place {
             nodes: list(variable("METRONOME_NODES").as_deref()),
             folder: variable("METRONOME_DIR").map(PathBuf::from),
             checkpoints: variable("METRONOME_CHECKPOINT_DIR").map(PathBuf::from),
+            record: variable("METRONOME_RECORD").map(PathBuf::from),
             socket: variable("METRONOME_SOCKET").map(PathBuf::from),
             token: variable("METRONOME_TOKEN"),
         };
@@ -119,7 +123,9 @@ mod tests {
     use super::*;
 
     fn read(variables: &[(&str, &str)]) -> Result<Place, PlaceError> {
-        Place::read(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
+        Place::read(|name| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        })
     }
 
     #[test]
@@ -131,7 +137,9 @@ mod tests {
     #[test]
     fn of_members_on_one_node_the_first_is_on_the_ring() {
         let peers = "10.0.0.1:1,10.0.0.2:1,10.0.0.3:1,10.0.0.4:1";
-        let place = read(&[("METRONOME_PEERS", peers), ("METRONOME_NODES", "a,a,b,b"), ("METRONOME_RANK", "3")]).unwrap();
+        let place =
+            read(&[("METRONOME_PEERS", peers), ("METRONOME_NODES", "a,a,b,b"), ("METRONOME_RANK", "3")])
+                .unwrap();
         assert_eq!((place.ring(), place.head_of(3), place.followers_of(0)), (vec![0, 2], 2, vec![1]));
         assert!(!place.leads());
     }
@@ -140,10 +148,19 @@ mod tests {
     fn what_makes_no_sense_is_said() {
         let said = |variables: &[(&str, &str)]| read(variables).unwrap_err().to_string();
         assert_eq!(said(&[("METRONOME_RANK", "x")]), "`METRONOME_RANK` is `x`, which is not a whole number");
-        assert_eq!(said(&[("METRONOME_RANK", "1")]), "`METRONOME_RANK` is 1, but `METRONOME_PEERS` names 0 members");
-        assert_eq!(said(&[("METRONOME_PEERS", "here")]), "`METRONOME_PEERS` is `here`, which is not an address with a port");
+        assert_eq!(
+            said(&[("METRONOME_RANK", "1")]),
+            "`METRONOME_RANK` is 1, but `METRONOME_PEERS` names 0 members"
+        );
+        assert_eq!(
+            said(&[("METRONOME_PEERS", "here")]),
+            "`METRONOME_PEERS` is `here`, which is not an address with a port"
+        );
         let two = ("METRONOME_PEERS", "10.0.0.1:1,10.0.0.2:1");
         assert_eq!(said(&[two, ("METRONOME_NODES", "a")]), "`METRONOME_NODES` names 1 nodes for 2 members");
-        assert_eq!(said(&[two, ("METRONOME_SERVERS", "2")]), "all 2 members are servers: somebody has to work");
+        assert_eq!(
+            said(&[two, ("METRONOME_SERVERS", "2")]),
+            "all 2 members are servers: somebody has to work"
+        );
     }
 }

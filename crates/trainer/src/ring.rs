@@ -2,16 +2,22 @@
 //!
 //! A bucket of gradients is cut into as many chunks as the ring has members. In the first half of the steps each member adds
 //! what it hears to its own chunk and passes it on, so that afterwards each has one chunk of the sum; in the second half
-//! these go round. Nobody waits for the end of a step: what has arrived is passed on at once, as bytes of a stream, so the
-//! links of the ring are busy from the first byte to the last, and every member sends 2(n − 1)/n of the bucket.
+//! these go round. Nobody waits for the end of a step: what has arrived is passed on at once, as bytes of a stream, and
+//! every member sends 2(n − 1)/n of the bucket.
+//!
+//! A small bucket is waiting most of the time for its last chunk to come round, so whatever else is ready goes on meanwhile:
+//! bytes travel in frames that say which bucket they belong to. So the links of the ring are busy from the first byte to
+//! the last, as they are where links are so fast that a step takes no time.
 
-use std::cmp::Ordering;
 use std::net::TcpStream;
 
 use rustix::event::PollFd;
 
 use crate::exchange::{Broken, Exchange};
-use crate::wire::{Cursor, Hears, NUMBER, Wire, as_bytes};
+use crate::wire::{Hears, NUMBER, Wire, as_bytes};
+
+/// The most bytes of a frame, so that what is ready first is not held up for long.
+const MOST_OF_A_FRAME: usize = 8 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct Ring {
@@ -20,10 +26,46 @@ pub(crate) struct Ring {
     next: Wire,
     previous: Wire,
     buckets: Vec<Vec<f32>>,
+    /// How far each of them has come.
+    progress: Vec<Progress>,
     /// So many of them are computed.
     ready: usize,
-    sent: Cursor,
-    heard: Cursor,
+    sends: Frame,
+    hears: Frame,
+}
+
+/// Bytes of a bucket that went out and came in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Progress {
+    sent: usize,
+    heard: usize,
+}
+
+/// What is left of the frame under way, its head first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Frame {
+    head: [u8; Frame::HEAD],
+    head_done: usize,
+    bucket: usize,
+    left: usize,
+}
+
+impl Frame {
+    const HEAD: usize = 8;
+
+    fn new(bucket: usize, bytes: usize) -> Self {
+        let mut head = [0; Self::HEAD];
+        head[..4].copy_from_slice(&(bucket as u32).to_le_bytes());
+        head[4..].copy_from_slice(&(bytes as u32).to_le_bytes());
+        Self { head, head_done: 0, bucket, left: bytes }
+    }
+
+    /// What a head says that has come in.
+    fn read(&mut self) {
+        let number =
+            |at: usize| u32::from_le_bytes(self.head[at..at + 4].try_into().expect("four bytes")) as usize;
+        (self.bucket, self.left) = (number(0), number(4));
+    }
 }
 
 impl Ring {
@@ -35,9 +77,10 @@ impl Ring {
             next: Wire::new(next),
             previous: Wire::new(previous),
             buckets: buckets.iter().map(|numbers| vec![0.0; *numbers]).collect(),
+            progress: vec![Progress::default(); buckets.len()],
             ready: 0,
-            sent: Cursor::default(),
-            heard: Cursor::default(),
+            sends: Frame::default(),
+            hears: Frame::default(),
         }
     }
 
@@ -51,61 +94,109 @@ impl Ring {
         2 * (self.size - 1) * self.chunk(bucket)
     }
 
-    /// How much of its present bucket may be sent by now: one's own chunk, and behind it what was heard of the others.
-    fn may_be_sent(&self) -> usize {
-        let Cursor { bucket, .. } = self.sent;
-        let heard = match self.heard.bucket.cmp(&bucket) {
-            Ordering::Less => 0,
-            Ordering::Equal => self.heard.bytes,
-            Ordering::Greater => return self.whole(bucket),
-        };
-        (self.chunk(bucket) + heard).min(self.whole(bucket))
+    /// How much of a bucket may be sent but is not: one's own chunk, and behind it what was heard of the others.
+    fn to_send(&self, bucket: usize) -> usize {
+        let Progress { sent, heard } = self.progress[bucket];
+        (self.chunk(bucket) + heard).min(self.whole(bucket)) - sent
+    }
+
+    /// Of those that can go on the one with least left: the smaller a bucket, the longer it waits for its chunks to come
+    /// round, and the larger ones fill that time.
+    fn next_to_send(&self) -> Option<usize> {
+        let can_go_on = (0..self.ready).filter(|bucket| self.to_send(*bucket) > 0);
+        can_go_on.min_by_key(|bucket| self.whole(*bucket) - self.progress[*bucket].sent)
     }
 
     fn has_to_send(&self) -> bool {
-        self.sent.bucket < self.ready && self.sent.bytes < self.may_be_sent()
+        self.sends.left > 0 || self.next_to_send().is_some()
     }
 
+    /// Somebody may be ahead: what belongs to a bucket that is not computed here has to wait.
     fn has_to_hear(&self) -> bool {
-        self.heard.bucket < self.ready
+        let unheard = |bucket: usize| self.progress[bucket].heard < self.whole(bucket);
+        let waits = self.hears.left > 0 && self.hears.bucket >= self.ready;
+        !waits && (0..self.ready).any(unheard)
     }
 
     /// In step `s` member `r` sends chunk `r − s`.
     fn send(&mut self) -> Result<(), Broken> {
-        while self.has_to_send() {
-            let Cursor { bucket, bytes } = self.sent;
-            let (chunk, whole) = (self.chunk(bucket), self.whole(bucket));
-            let (step, within) = (bytes / chunk, bytes % chunk);
+        loop {
+            if self.sends.left == 0 {
+                let Some(bucket) = self.next_to_send() else { return Ok(()) };
+                self.sends = Frame::new(bucket, self.to_send(bucket).min(MOST_OF_A_FRAME));
+            }
+            while self.sends.head_done < Frame::HEAD {
+                match self.next.give(&self.sends.head[self.sends.head_done..])? {
+                    0 => return Ok(()),
+                    count => self.sends.head_done += count,
+                }
+            }
+            let Frame { bucket, left, .. } = self.sends;
+            let (chunk, sent) = (self.chunk(bucket), self.progress[bucket].sent);
+            let (step, within) = (sent / chunk, sent % chunk);
             let from = (self.rank + 2 * self.size - step) % self.size * chunk + within;
-            let most = (chunk - within).min(self.may_be_sent() - bytes);
+            let most = (chunk - within).min(left);
             let count = self.next.give(&as_bytes(&self.buckets[bucket])[from..from + most])?;
             if count == 0 {
-                break;
+                return Ok(());
             }
-            self.sent.advance(count, whole);
+            self.progress[bucket].sent += count;
+            self.sends.left -= count;
         }
-        Ok(())
     }
 
     /// In step `s` member `r` hears chunk `r − 1 − s`, which is the whole sum in the second half of the steps.
     fn hear(&mut self) -> Result<(), Broken> {
         while self.has_to_hear() {
-            let Cursor { bucket, bytes } = self.heard;
-            let (chunk, whole) = (self.chunk(bucket), self.whole(bucket));
-            let (step, within) = (bytes / chunk, bytes % chunk);
-            let from = (self.rank + 2 * self.size - 1 - step) % self.size * chunk;
-            let own = &mut self.buckets[bucket][(from + within) / NUMBER..(from + chunk) / NUMBER];
+            if self.hears.left == 0 {
+                if self.hears.head_done == Frame::HEAD {
+                    self.hears.head_done = 0;
+                }
+                let Some(count) = self.previous.take(&mut self.hears.head[self.hears.head_done..])? else {
+                    return Ok(());
+                };
+                self.hears.head_done += count;
+                if self.hears.head_done == Frame::HEAD {
+                    self.hears.read();
+                    self.check_frame()?;
+                }
+                continue;
+            }
+            let Frame { bucket, left, .. } = self.hears;
+            let (chunk, heard) = (self.chunk(bucket), self.progress[bucket].heard);
+            let (step, within) = (heard / chunk, heard % chunk);
+            let from = (self.rank + 2 * self.size - 1 - step) % self.size * chunk + within;
+            let most = (chunk - within).min(left);
+            let own = &mut self.buckets[bucket][from / NUMBER..(from + most) / NUMBER];
             let how = if step < self.size - 1 { Hears::ToAdd } else { Hears::ToKeep };
-            let Some(count) = self.previous.hear(own, how)? else { break };
-            self.heard.advance(count * NUMBER, whole);
+            let Some(count) = self.previous.hear(own, how)? else { return Ok(()) };
+            self.progress[bucket].heard += count * NUMBER;
+            self.hears.left -= count * NUMBER;
         }
         Ok(())
+    }
+
+    /// Whoever sends frames that cannot be is not one of us.
+    fn check_frame(&self) -> Result<(), Broken> {
+        let Frame { bucket, left, .. } = self.hears;
+        let is_whole = left > 0 && left % NUMBER == 0;
+        let fits = bucket < self.buckets.len() && self.progress[bucket].heard + left <= self.whole(bucket);
+        if is_whole && fits { Ok(()) } else { Err(Broken::Nonsense) }
+    }
+
+    fn is_sent(&self, bucket: usize) -> bool {
+        self.progress[bucket].sent == self.whole(bucket)
+    }
+
+    fn is_heard(&self, bucket: usize) -> bool {
+        self.progress[bucket].heard == self.whole(bucket)
     }
 }
 
 impl Exchange for Ring {
     fn begin(&mut self) {
-        (self.ready, self.sent, self.heard) = (0, Cursor::default(), Cursor::default());
+        self.ready = 0;
+        self.progress.fill(Progress::default());
     }
 
     fn buckets(&mut self) -> &mut [Vec<f32>] {
@@ -124,13 +215,16 @@ impl Exchange for Ring {
     }
 
     fn reduced(&self) -> usize {
-        self.sent.bucket.min(self.heard.bucket)
+        let is_reduced = |bucket: &usize| self.is_sent(*bucket) && self.is_heard(*bucket);
+        (0..self.ready).take_while(is_reduced).count()
     }
 
     fn waits_for(&self) -> Vec<PollFd<'_>> {
-        let last = self.buckets.len();
-        let hears = (self.heard.bucket < last).then(|| self.previous.waits_for(false, self.has_to_hear()));
-        let sends = (self.sent.bucket < last).then(|| self.next.waits_for(self.has_to_send(), false));
+        let all = 0..self.buckets.len();
+        let hears = (!all.clone().all(|bucket| self.is_heard(bucket)))
+            .then(|| self.previous.waits_for(false, self.has_to_hear()));
+        let sends = (!all.clone().all(|bucket| self.is_sent(bucket)))
+            .then(|| self.next.waits_for(self.has_to_send(), false));
         hears.into_iter().chain(sends).collect()
     }
 }

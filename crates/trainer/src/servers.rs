@@ -114,7 +114,12 @@ impl Exchange for Worker {
         let unfinished = |server: &&Other| server.heard.bucket < self.buckets.len();
         let servers = self.servers.iter().filter(unfinished);
         let wait = |server: &'_ Other| (server.sent.bucket < self.ready, server.heard.bucket < self.ready);
-        servers.map(|server| { let (gives, hears) = wait(server); server.wire.waits_for(gives, hears) }).collect()
+        servers
+            .map(|server| {
+                let (gives, hears) = wait(server);
+                server.wire.waits_for(gives, hears)
+            })
+            .collect()
     }
 }
 

@@ -32,7 +32,14 @@ impl Telling {
     }
 
     /// Something is told now and then, and `last` things for certain, if anybody listens.
-    pub(crate) fn say(&mut self, place: &Place, iteration: u64, loss: f64, computed: Duration, is_last: bool) {
+    pub(crate) fn say(
+        &mut self,
+        place: &Place,
+        iteration: u64,
+        loss: f64,
+        computed: Duration,
+        is_last: bool,
+    ) {
         let Some(to) = &self.to else { return };
         let now = Instant::now();
         if !is_last && self.last.is_some_and(|last| now - last < EVERY) {

@@ -49,18 +49,27 @@ impl Wire {
         }
     }
 
-    /// How many numbers came in, at the beginning of what they belong to; nothing, if the wire is empty.
-    pub(crate) fn hear(&mut self, own: &mut [f32], how: Hears) -> Result<Option<usize>, Broken> {
-        let most = (own.len() * NUMBER).min(MOUTHFUL);
-        let count = loop {
-            match self.stream.read(&mut self.scratch[self.rest..most]) {
+    /// How many bytes came in; nothing, if the wire is empty.
+    pub(crate) fn take(&mut self, bytes: &mut [u8]) -> Result<Option<usize>, Broken> {
+        loop {
+            match self.stream.read(bytes) {
                 Ok(0) => return Err(Broken::Gone),
-                Ok(count) => break self.rest + count,
+                Ok(count) => return Ok(Some(count)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
             }
-        };
+        }
+    }
+
+    /// How many numbers came in, at the beginning of what they belong to; nothing, if the wire is empty.
+    pub(crate) fn hear(&mut self, own: &mut [f32], how: Hears) -> Result<Option<usize>, Broken> {
+        let most = (own.len() * NUMBER).min(MOUTHFUL);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let taken = self.take(&mut scratch[self.rest..most]);
+        self.scratch = scratch;
+        let Some(count) = taken? else { return Ok(None) };
+        let count = self.rest + count;
         let whole = count / NUMBER * NUMBER;
         for (own, heard) in own.iter_mut().zip(self.scratch[..whole].chunks_exact(NUMBER)) {
             let heard = f32::from_le_bytes(heard.try_into().expect("as many bytes as a number has"));

@@ -35,10 +35,6 @@ impl Watched {
     pub(super) fn new(member: &Member) -> Self {
         let interface = member.counters.clone().expect("only members with counters are watched");
         let freezer = member.freezer.as_deref().and_then(Freezer::of);
-        if let Some(freezer) = &freezer {
-            // An earlier agent may have left it frozen. One that is gone needs nothing.
-            let _ = freezer.thaw();
-        }
         Self {
             job: member.job.clone(),
             member: member.member.clone(),

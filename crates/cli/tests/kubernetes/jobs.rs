@@ -1,5 +1,6 @@
 //! `TrainingJob`s whose scheduler and controller are killed again and again.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
@@ -9,6 +10,7 @@ use metronome_testcluster::{Corner, shared_with_controllers};
 use serde_json::{Value, json};
 
 use crate::replica::Replica;
+use crate::runs::{Run, Runs};
 
 const KILLS: u32 = 50;
 
@@ -16,8 +18,6 @@ const KILLS: u32 = 50;
 /// sixth fails once too often.
 struct Workload {
     jobs: Vec<(String, Value)>,
-    /// How many pods run in all, each once, but for those of jobs that may have more.
-    runs: u64,
 }
 
 /// Whether a job may have more members than it needs.
@@ -25,13 +25,18 @@ fn is_elastic(at: u32) -> bool {
     at % 4 == 2
 }
 
+/// Whether its members fail, whenever they run.
+fn fails(at: u32) -> bool {
+    at % 6 == 5
+}
+
 impl Workload {
     fn new(corner: &Corner) -> Self {
-        let mut workload = Self { jobs: Vec::new(), runs: 0 };
+        let mut workload = Self { jobs: Vec::new() };
         for at in 0..24_u32 {
             let members = 1 + at % 5;
-            let (fails, serves) = (at % 6 == 5, at % 4 == 3);
-            let ends = if fails { "fails-after" } else { "runs-for" };
+            let serves = at % 4 == 3;
+            let ends = if fails(at) { "fails-after" } else { "runs-for" };
             let time = format!("{}ms", 500 + 250 * (at % 7));
             let mut worker = corner.pod("unnamed", 1);
             worker["metadata"] = json!({"annotations": {format!("sim.metronome.dev/{ends}"): time}});
@@ -47,10 +52,6 @@ impl Workload {
                 let mut server = corner.pod("unnamed", 0);
                 server["metadata"] = json!({});
                 roles.push(json!({"name": "ps", "template": server}));
-            }
-            let attempts = if fails { 2 } else { 1 };
-            if !is_elastic(at) {
-                workload.runs += u64::from(attempts * (members + u32::from(serves)));
             }
             let mut spec = json!({"schedulerName": corner.namespace, "roles": roles, "backoffLimit": 1});
             if at % 8 == 2 {
@@ -107,6 +108,7 @@ async fn every_job_is_done_once_however_often_its_controller_is_killed() {
     let workload = Workload::new(&corner);
     let kubeconfig = plane.kubeconfig_path();
     let start = |kill: u32| Replica::start(&kubeconfig, &corner.namespace, &format!("r{kill}"));
+    let runs = Runs::watch(&corner);
     let (mut replica, begin) = (start(0), Instant::now());
     let mut to_submit = workload.jobs.iter();
     for kill in 1..=KILLS {
@@ -131,24 +133,56 @@ async fn every_job_is_done_once_however_often_its_controller_is_killed() {
         })
         .await;
     eprintln!("{KILLS} kills and {} jobs in {:?}", workload.jobs.len(), begin.elapsed());
-    let mut runs = workload.runs;
+    let started = corner.kubelets.counts().started as usize;
+    let runs = corner
+        .until("every start was seen", async |_| Some(runs.all()).filter(|runs| runs.len() >= started))
+        .await;
     for (at, (name, spec)) in (0..).zip(&workload.jobs) {
-        let Fate { phase, attempt, done, .. } = ended.iter().find(|fate| fate.name == *name).unwrap();
-        if is_elastic(at) {
-            let least = spec["roles"][0]["minMembers"].as_u64().unwrap();
-            assert!(phase == "Succeeded" && (least..=least + 3).contains(done), "{name}: {phase}, {done}");
-            runs += done;
-            continue;
-        }
-        let expected = if at % 6 == 5 { ("Failed", 1) } else { ("Succeeded", 0) };
-        assert_eq!((phase.as_str(), *attempt), expected, "{name}");
+        let fate = ended.iter().find(|fate| fate.name == *name).unwrap();
+        let runs: Vec<&Run> = runs.iter().filter(|run| run.job == *name).collect();
+        judge(at, spec, fate, &runs);
     }
-    assert_eq!(corner.kubelets.counts().started, runs, "no member was lost or ran twice");
     for (name, _) in &workload.jobs {
         jobs(&corner).delete(name, &DeleteParams::default()).await.unwrap();
     }
     corner.until("nothing is left", async |corner| is_empty(corner).await.then_some(())).await;
     corner.judge();
+}
+
+/// No member was lost or ran twice. How many began to run is not said: an attempt that fails while its members are being
+/// bound ends before some of them, and so does a job that is done before its server is bound.
+fn judge(at: u32, spec: &Value, fate: &Fate, runs: &[&Run]) {
+    let Fate { name, phase, attempt, done } = fate;
+    let workers = &spec["roles"][0];
+    let number = |field: &str| workers[field].as_u64();
+    let least = number("members").or(number("minMembers")).unwrap();
+    let most = number("maxMembers").unwrap_or(least);
+    let expected = if fails(at) { "Failed" } else { "Succeeded" };
+    assert_eq!(phase, expected, "{name}");
+    let mut once = BTreeSet::new();
+    for run in runs {
+        assert!(
+            once.insert((run.attempt, &run.pod)),
+            "{name}: {} ran twice at one attempt: {runs:?}",
+            run.pod
+        );
+    }
+    let at_attempt = |attempt: u64| {
+        let workers = runs.iter().filter(move |run| run.role == "worker" && run.attempt == attempt);
+        workers.map(|run| run.is_done)
+    };
+    if fails(at) {
+        assert_eq!(*attempt, 1, "{name}: it is started again once");
+        for attempt in 0..=1 {
+            assert!(at_attempt(attempt).count() >= 1, "{name}: nobody failed at {attempt}: {runs:?}");
+        }
+        return;
+    }
+    // Another size is another attempt.
+    assert!(*attempt == 0 || is_elastic(at), "{name}: there is no reason to start it again");
+    assert!((least..=most).contains(done), "{name}: {done}");
+    assert_eq!(at_attempt(*attempt).filter(|is_done| *is_done).count() as u64, *done, "{name}: {runs:?}");
+    assert_eq!(at_attempt(*attempt).count() as u64, *done, "{name}: all that ran are done: {runs:?}");
 }
 
 async fn is_empty(corner: &Corner) -> bool {

@@ -28,7 +28,7 @@ impl Logs {
     pub(crate) async fn serve(client: &Client, nodes: &str) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let (config, begin) = (config(), Timestamp::now());
+        let (config, begin) = (config(), half_past(Timestamp::now()));
         let cuts = Arc::new(AtomicU32::new(0));
         let counted = cuts.clone();
         // Threads of their own, which end with the process: tests block those that they have.
@@ -47,6 +47,12 @@ impl Logs {
         stand_for(client, nodes, address).await;
         Self { cuts }
     }
+}
+
+/// The middle of a second: whoever asks for lines since the one before the cut, and rounds its time up, asks for none of
+/// those that are left.
+fn half_past(now: Timestamp) -> Timestamp {
+    Timestamp::from_second(now.as_second()).unwrap() + Duration::from_millis(500)
 }
 
 fn config() -> Arc<ServerConfig> {

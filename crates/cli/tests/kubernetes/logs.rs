@@ -15,7 +15,8 @@ async fn people_read_what_the_members_of_a_job_write() {
     let kubelet = Logs::serve(&corner.client, &format!("corner={}", corner.namespace)).await;
     let _replica = Replica::start(&plane.kubeconfig_path(), &corner.namespace, "only");
     submit(&corner, "bert", 3, "runs-for: 4s").await;
-    assert_eq!(ask(&corner, "wait", &["bert", "--for", "running"]).code, 0);
+    let runs = ask(&corner, "wait", &["bert", "--for", "running"]);
+    assert_eq!(runs.code, 0, "{runs:?}");
 
     let all = ask(&corner, "logs", &["bert"]);
     assert_eq!((all.code, all.out.lines().count()), (0, 3 * LINES as usize), "{all:?}");
@@ -35,7 +36,7 @@ async fn people_read_what_the_members_of_a_job_write() {
     for member in 0..3 {
         let of = out.lines().filter_map(|line| line.strip_prefix(&format!("worker-{member} | ")));
         let expected = (0..LINES).map(|at| format!("bert-worker-{member} is at epoch {at}"));
-        assert!(of.eq(expected), "every line once and in order: {out}");
+        assert!(of.eq(expected), "every line once and in order: {out}\n{err}");
     }
     assert!(kubelet.cuts.load(Ordering::Relaxed) > 0, "somebody was cut off");
     assert!(err.contains("bert has succeeded"), "{err}");

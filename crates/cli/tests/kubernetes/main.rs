@@ -15,6 +15,7 @@ mod lessened;
 mod logs;
 mod replica;
 mod rights;
+mod runs;
 mod training;
 mod upgrade;
 mod wait;

@@ -210,12 +210,13 @@ impl TrainingJobStatus {
     }
 }
 
-/// Whether nothing but counts and sentences has changed.
+/// Whether nothing but counts and sentences has changed. That all members run is more than a count: people wait for it.
 pub(super) fn differ_in_numbers_alone(one: &TrainingJobStatus, other: &TrainingJobStatus) -> bool {
     let key = |status: &TrainingJobStatus| {
         let conditions: Vec<_> =
             status.conditions.iter().map(|one| (one.kind.clone(), one.status.clone())).collect();
-        (status.phase, status.attempt, status.restarts, status.observed_generation, conditions)
+        let all_run = status.roles.iter().all(|role| role.running + role.succeeded >= role.wanted);
+        (status.phase, status.attempt, status.restarts, status.observed_generation, all_run, conditions)
     };
     key(one) == key(other)
 }

@@ -175,6 +175,23 @@ fn a_job_has_its_pods_and_says_how_it_stands() {
 }
 
 #[test]
+fn that_all_members_run_is_said_at_once() {
+    let mut stage = Stage::new(&json!({"image": "train", "members": 3}));
+    for name in ["job-worker-0", "job-worker-1", "job-worker-2"] {
+        stage.becomes(name, json!({"phase": "Pending"}));
+    }
+    stage.settle();
+    assert_eq!((stage.phase(), stage.status().members.as_str()), (Phase::Running, "0/3"));
+    stage.becomes("job-worker-0", json!({"phase": "Running"}));
+    stage.settle();
+    assert_eq!(stage.status().members, "0/3", "a number alone can wait");
+    stage.becomes("job-worker-1", json!({"phase": "Running"}));
+    stage.becomes("job-worker-2", json!({"phase": "Running"}));
+    stage.settle();
+    assert_eq!(stage.status().members, "3/3");
+}
+
+#[test]
 fn a_chief_decides_and_servers_leave_with_it() {
     let roles = json!([{"name": "ps"}, {"name": "chief"}, {"name": "worker", "members": 2}]);
     let mut stage = Stage::new(&json!({"image": "train", "roles": roles}));

@@ -82,7 +82,7 @@ impl Reader {
             follow: self.how.follows && !self.is_last_look,
             timestamps: true,
             tail_lines: self.how.tail.filter(|_| is_first).map(i64::from),
-            since_time: self.last,
+            since_time: self.last.map(whole_second),
             ..LogParams::default()
         }
     }
@@ -105,7 +105,10 @@ impl Reader {
         if !self.how.follows || self.is_last_look {
             return Err(Ended::Over);
         }
-        let pod = self.pods.get_opt(&self.pod).await.map_err(|error| Ended::Failed(error.into()))?;
+        let pod = match self.pods.get_opt(&self.pod).await {
+            Ok(pod) => pod,
+            Err(error) => return self.try_again(error.into()).await,
+        };
         let now = pod.and_then(|pod| members::started(&pod, Some(&self.container.name)));
         let Some(now) = now.filter(|now| self.container.is_same_run(now)) else { return Err(Ended::Over) };
         match now.is_running {
@@ -125,4 +128,10 @@ impl Reader {
         tokio::time::sleep(PAUSE).await;
         Ok(())
     }
+}
+
+/// The second in which something happened. API servers are asked in whole seconds: the next one may be that of lines
+/// which have not been read, and lines that were read are known again.
+fn whole_second(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_nanosecond().div_euclid(1_000_000_000) as i64).unwrap_or(Timestamp::MIN)
 }
