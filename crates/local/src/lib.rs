@@ -29,6 +29,7 @@ mod error;
 pub mod hosts;
 pub mod links;
 pub mod names;
+mod patience;
 pub mod process;
 pub mod rights;
 pub mod shim;

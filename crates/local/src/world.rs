@@ -186,7 +186,7 @@ impl<'a> World<'a> {
     fn begin(&mut self) -> Result<()> {
         self.write_down()?;
         if self.rights.network {
-            self.hosts = Some(Hosts::set_up(&self.setup.world, &self.setup.cluster, self.setup.scale)?);
+            self.hosts = Some(Hosts::set_up(&self.folder, &self.setup.cluster, self.setup.scale)?);
         }
         // Machines take their time to come up; the world begins when they are there.
         self.epoch = SystemTime::now();

@@ -8,6 +8,7 @@ use metronome_core::units::Bandwidth;
 
 use super::layout::{plug_into, quiet};
 use super::{Hosts, Plug};
+use crate::cleanup::remove_namespace;
 use crate::error::{LocalError, Result};
 use crate::links::batch::Batch;
 use crate::links::shaping::{LARGEST_PACKET, MTU, tcp};
@@ -33,9 +34,9 @@ impl Hosts {
         let namespace = self.layout.world.member_namespace(number);
         let what = format!("the plug of {number}");
         let make = Batch { ip: vec![format!("netns add {}", namespace.name())], ..Batch::default() };
-        make.run_here(&what)?;
-        on_host(number, &namespace).run_in(&host, &what)?;
-        inside(number, self.layout.rate_of(node)).run_in(&namespace, &what)?;
+        make.run_here(&self.tie, &what)?;
+        on_host(number, &namespace).run_in(&host, &self.tie, &what)?;
+        inside(number, self.layout.rate_of(node)).run_in(&namespace, &self.tie, &what)?;
         self.tell_the_way(number, node, "replace")?;
         Ok(Plug { number, node, namespace, address: number.address(), host })
     }
@@ -53,17 +54,30 @@ impl Hosts {
         let what = format!("the end of the plug of {number}");
         // The cable first: a namespace goes when the kernel finds the time, and the number may be needed at once.
         let cable = Batch { ip: vec![format!("link del dev {number}")], ..Batch::default() };
-        let cable = cable.run_in(&self.layout.hosts[node], &what);
+        let cable = cable.run_in(&self.layout.hosts[node], &self.tie, &what);
         let namespace = self.layout.world.member_namespace(number);
-        if namespace.path().exists() {
-            let unmade = Batch { ip: vec![format!("netns del {}", namespace.name())], ..Batch::default() };
-            unmade.run_here(&what)?;
-        }
+        remove_namespace(&namespace)?;
         // One that was half made has no cable, and nobody knows the way to it.
         if cable.is_ok() {
             self.tell_the_way(number, node, "del")?;
         }
         self.plugged.remove(&number);
+        Ok(())
+    }
+
+    /// Takes away what members have that nobody knows any more: a scheduler before us had begun to plug them in. Their
+    /// numbers are free at once.
+    pub fn remove_strays(&self) -> Result<()> {
+        let world = &self.layout.world;
+        let unknown =
+            (0..MemberNumber::MOST).map(MemberNumber).filter(|number| !self.plugged.contains_key(number));
+        for number in unknown.filter(|number| world.member_namespace(*number).path().exists()) {
+            let namespace = world.member_namespace(number);
+            let cable = Batch { ip: vec!["link del dev eth0".to_owned()], ..Batch::default() };
+            // One that was half made has none.
+            let _ = cable.run_in(&namespace, &self.tie, "the end of a cable");
+            remove_namespace(&namespace)?;
+        }
         Ok(())
     }
 
@@ -88,7 +102,11 @@ impl Hosts {
             }
         }
         for (namespace, bridge) in told {
-            Batch { bridge, ..Batch::default() }.run_in(namespace, &format!("the way to {number}"))?;
+            Batch { bridge, ..Batch::default() }.run_in(
+                namespace,
+                &self.tie,
+                &format!("the way to {number}"),
+            )?;
         }
         Ok(())
     }

@@ -10,7 +10,6 @@ use super::{Told, World};
 use crate::cleanup::clean_but_folder;
 use crate::error::Result;
 use crate::hosts::Hosts;
-use crate::links::batch::Batch;
 use crate::names::MemberNumber;
 use crate::process::Member;
 
@@ -23,7 +22,7 @@ impl World<'_> {
         if self.rights.network && !self.adopt_hosts(book) {
             // It ended while hosts were being made: nothing can have run on them.
             clean_but_folder(&self.folder)?;
-            self.hosts = Some(Hosts::set_up(&self.setup.world, &self.setup.cluster, self.setup.scale)?);
+            self.hosts = Some(Hosts::set_up(&self.folder, &self.setup.cluster, self.setup.scale)?);
         }
         self.end_those_nobody_knows(book)?;
         let mut adopted = 0;
@@ -37,7 +36,7 @@ impl World<'_> {
     fn adopt_hosts(&mut self, book: &Book) -> bool {
         let seats = book.entries.iter().flat_map(|entry| &entry.seats);
         let plugged: Vec<_> = seats.map(|seat| (seat.number, seat.node)).collect();
-        let hosts = Hosts::adopt(&self.setup.world, &self.setup.cluster, self.setup.scale, &plugged);
+        let hosts = Hosts::adopt(&self.folder, &self.setup.cluster, self.setup.scale, &plugged);
         self.hosts = hosts.ok();
         self.hosts.is_some()
     }
@@ -55,19 +54,7 @@ impl World<'_> {
             self.groups.find(number).remove()?;
             self.folder.forget(number)?;
         }
-        self.remove_stray_plugs(&known)
-    }
-
-    /// Their namespaces: the numbers will be needed again.
-    fn remove_stray_plugs(&self, known: &[MemberNumber]) -> Result<()> {
-        let strays = (0..MemberNumber::MOST).map(MemberNumber).filter(|number| !known.contains(number));
-        let namespaces = strays.map(|number| self.setup.world.member_namespace(number));
-        let there = namespaces.filter(|namespace| namespace.path().exists());
-        let ip: Vec<String> = there.map(|namespace| format!("netns del {}", namespace.name())).collect();
-        match ip.is_empty() {
-            true => Ok(()),
-            false => Batch { ip, ..Batch::default() }.run_here("the end of members that nobody knows"),
-        }
+        self.hosts.as_ref().map_or(Ok(()), Hosts::remove_strays)
     }
 
     /// Whether the job runs on, with all its members.

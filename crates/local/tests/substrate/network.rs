@@ -49,10 +49,11 @@ fn close(what: &str, rate: f64, expected: f64, tolerance: f64) -> Result<(), Str
 #[test]
 fn a_flow_has_the_rate_that_is_set_and_two_have_half_of_it_each() {
     let Some(world) = TestWorld::with_network() else { return };
+    let folder = world.open();
     let _alone = alone();
     for rate in [50, 200, 500] {
         let cluster = tree(&["a", "a", "b", "b"], mbit(rate), mbit(rate));
-        let mut hosts = Hosts::set_up(&world.name, &cluster, ONE).unwrap();
+        let mut hosts = Hosts::set_up(&folder, &cluster, ONE).unwrap();
         let plugs = plug_in(&mut hosts, &[0, 1, 2, 3]);
         let whole = rate as f64 * 1e6;
         within_three_tries(|| {
@@ -79,10 +80,11 @@ fn a_flow_has_the_rate_that_is_set_and_two_have_half_of_it_each() {
 #[test]
 fn a_link_degrades_while_it_is_used_and_the_scale_divides_its_rate() {
     let Some(world) = TestWorld::with_network() else { return };
+    let folder = world.open();
     let _alone = alone();
     let scale = Scale(NonZeroU64::new(500).unwrap());
     let cluster = tree(&["a", "b"], Bandwidth(100_000_000_000), Bandwidth(100_000_000_000));
-    let mut hosts = Hosts::set_up(&world.name, &cluster, scale).unwrap();
+    let mut hosts = Hosts::set_up(&folder, &cluster, scale).unwrap();
     let plugs = plug_in(&mut hosts, &[0, 1]);
     let up = hosts.crossed(plugs[0].number, plugs[1].number)[0];
     let flow = begin(&plugs[0], &plugs[1], 5000, millis(2400));
@@ -100,9 +102,10 @@ fn a_link_degrades_while_it_is_used_and_the_scale_divides_its_rate() {
 #[test]
 fn over_a_cut_cable_and_from_a_vanished_host_nothing_comes_until_it_is_back() {
     let Some(world) = TestWorld::with_network() else { return };
+    let folder = world.open();
     let _alone = alone();
     let cluster = tree(&["a", "b"], mbit(100), mbit(100));
-    let mut hosts = Hosts::set_up(&world.name, &cluster, ONE).unwrap();
+    let mut hosts = Hosts::set_up(&folder, &cluster, ONE).unwrap();
     let plugs = plug_in(&mut hosts, &[0, 1]);
     let crossed = hosts.crossed(plugs[0].number, plugs[1].number);
     assert_eq!(crossed.len(), 4);
@@ -128,13 +131,14 @@ fn over_a_cut_cable_and_from_a_vanished_host_nothing_comes_until_it_is_back() {
 #[test]
 fn links_that_are_not_there_are_named() {
     let Some(world) = TestWorld::with_network() else { return };
-    let mut hosts = Hosts::set_up(&world.name, &tree(&["a"], mbit(10), mbit(10)), ONE).unwrap();
+    let folder = world.open();
+    let mut hosts = Hosts::set_up(&folder, &tree(&["a"], mbit(10), mbit(10)), ONE).unwrap();
     assert_eq!(
         hosts.cut(LinkId(99)).unwrap_err().to_string(),
         "find link 99: the cluster has none of that number"
     );
     assert!(matches!(hosts.plug(MemberNumber(0), NodeId(5)), Err(LocalError::NoNode(5))));
-    let again = Hosts::set_up(&world.name, &tree(&["a"], mbit(10), mbit(10)), ONE).unwrap_err();
+    let again = Hosts::set_up(&folder, &tree(&["a"], mbit(10), mbit(10)), ONE).unwrap_err();
     assert!(again.to_string().contains("File exists"), "{again}");
 }
 
@@ -159,7 +163,8 @@ fn circle() -> Cluster {
 #[test]
 fn in_circles_everybody_reaches_everybody_and_nothing_goes_round() {
     let Some(world) = TestWorld::with_network() else { return };
-    let mut hosts = Hosts::set_up(&world.name, &circle(), ONE).unwrap();
+    let folder = world.open();
+    let mut hosts = Hosts::set_up(&folder, &circle(), ONE).unwrap();
     let plugs = plug_in(&mut hosts, &[0, 1, 2, 3, 2]);
     for to in &plugs {
         let listener =
@@ -184,16 +189,20 @@ fn in_circles_everybody_reaches_everybody_and_nothing_goes_round() {
 #[test]
 fn a_scheduler_that_comes_later_takes_over_what_there_is() {
     let Some(world) = TestWorld::with_network() else { return };
+    let folder = world.open();
     let cluster = tree(&["a", "b"], mbit(100), mbit(100));
-    let absent = Hosts::adopt(&world.name, &cluster, ONE, &[]);
+    let absent = Hosts::adopt(&folder, &cluster, ONE, &[]);
     assert!(matches!(absent, Err(LocalError::File { .. })));
-    let mut first = Hosts::set_up(&world.name, &cluster, ONE).unwrap();
-    let plugs = plug_in(&mut first, &[0, 1]);
+    let mut first = Hosts::set_up(&folder, &cluster, ONE).unwrap();
+    let plugs = plug_in(&mut first, &[0, 1, 1]);
     drop(first);
-    let members: Vec<_> = plugs.iter().map(|plug| (plug.number, plug.node)).collect();
-    let mut second = Hosts::adopt(&world.name, &cluster, ONE, &members).unwrap();
+    // One whom nobody has written down.
+    let members = [(plugs[0].number, plugs[0].node), (plugs[1].number, plugs[1].node)];
+    let mut second = Hosts::adopt(&folder, &cluster, ONE, &members).unwrap();
     assert_eq!(second.plugged(plugs[1].number).as_ref(), Some(&plugs[1]));
     assert_eq!(second.free_number().unwrap(), MemberNumber(2));
+    second.remove_strays().unwrap();
+    second.plug(MemberNumber(2), NodeId(1)).unwrap();
     second.unplug(plugs[0].number).unwrap();
     assert_eq!(second.free_number().unwrap(), MemberNumber(0));
     second.plug(MemberNumber(0), NodeId(1)).unwrap();
@@ -204,11 +213,12 @@ fn a_scheduler_that_comes_later_takes_over_what_there_is() {
 #[test]
 fn twenty_four_nodes_are_up_in_a_moment() {
     let Some(world) = TestWorld::with_network() else { return };
+    let folder = world.open();
     let _alone = alone();
     let racks: Vec<String> = (0..24).map(|node| format!("rack-{}", node / 4)).collect();
     let racks: Vec<&str> = racks.iter().map(String::as_str).collect();
     let began = Instant::now();
-    let mut hosts = Hosts::set_up(&world.name, &tree(&racks, mbit(200), mbit(200)), ONE).unwrap();
+    let mut hosts = Hosts::set_up(&folder, &tree(&racks, mbit(200), mbit(200)), ONE).unwrap();
     let up = began.elapsed();
     plug_in(&mut hosts, &(0..24).collect::<Vec<u32>>());
     eprintln!(

@@ -9,6 +9,7 @@ use metronome_core::units::Bandwidth;
 use metronome_local::cleanup;
 use metronome_local::names::WorldName;
 use metronome_local::rights::Rights;
+use metronome_local::state::WorldFolder;
 
 /// A world of a test; it goes when this does.
 #[derive(Debug)]
@@ -33,6 +34,11 @@ impl TestWorld {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = WorldName::new(&format!("t{}x{count}", std::process::id())).unwrap();
         Self { name, root: tempfile::tempdir().unwrap() }
+    }
+
+    /// Its folder, held until it is dropped.
+    pub(crate) fn open(&self) -> WorldFolder {
+        WorldFolder::open(self.root(), &self.name).unwrap()
     }
 
     pub(crate) fn root(&self) -> &Path {
