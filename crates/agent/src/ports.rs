@@ -160,6 +160,8 @@ impl Shaped {
 
     fn free_number(&self) -> u16 {
         let taken: BTreeSet<u16> = self.leaves.values().map(|leaf| leaf.number).collect();
-        (leaf::FIRST..).find(|number| !taken.contains(number)).expect("there are fewer jobs than numbers")
+        (leaf::FIRST..leaf::END)
+            .find(|number| !taken.contains(number))
+            .expect("there are fewer jobs than numbers")
     }
 }

@@ -115,7 +115,9 @@ impl Hosts {
         port.rate = scaled;
         if self.layout.shaped {
             let port = &self.layout.ports[link];
-            let batch = Batch { tc: reshape(&port.device, scaled), ..Batch::default() };
+            let senders = self.plugged.iter().filter(|(_, node)| self.layout.may_send(**node, port));
+            let tc = reshape(&port.device, scaled, senders.map(|(number, _)| number));
+            let batch = Batch { tc, ..Batch::default() };
             batch.run_in(&port.namespace, &self.tie, "the rate of a link")?;
         }
         self.restore(link)

@@ -8,8 +8,9 @@ use crate::members::Port;
 
 use super::ladder::{Ladder, Rung, Standing};
 
-/// Leaves are numbered from here; the world's own end with `ffff`.
+/// Leaves are numbered from here up to there; others are the world's own.
 pub(super) const FIRST: u16 = 0x10;
+pub(super) const END: u16 = 0x1000;
 
 /// The part of a link that every class has, whoever else sends.
 const FLOOR: f64 = 0.05;

@@ -58,6 +58,13 @@ impl Layout {
         self.ways.ups(Vertex::Node(node)).flat_map(|up| [up, reverse(up)]).collect()
     }
 
+    /// Whether members on a node may send at a port: on their own host, and at every switch but down to themselves.
+    pub(super) fn may_send(&self, node: NodeId, port: &Port) -> bool {
+        let link = &self.fabric.links()[port.link];
+        link.from == Vertex::Node(node)
+            || matches!(link.from, Vertex::Switch(_)) && link.to != Vertex::Node(node)
+    }
+
     /// What a node's cables carry, the best of them; for who has none, more than a machine can do.
     pub(super) fn rate_of(&self, node: NodeId) -> Bandwidth {
         let rates = self.ways.ups(Vertex::Node(node)).map(|up| self.ports[up].rate);

@@ -10,8 +10,9 @@ use super::layout::{plug_into, quiet};
 use super::{Hosts, Plug};
 use crate::cleanup::remove_namespace;
 use crate::error::{LocalError, Result};
+use crate::links::Port;
 use crate::links::batch::Batch;
-use crate::links::shaping::{LARGEST_PACKET, MTU, tcp};
+use crate::links::shaping::{LARGEST_PACKET, MTU, member_leaf, no_member_leaf, tcp};
 use crate::links::ways::walk;
 use crate::names::{MemberNumber, Namespace};
 
@@ -38,6 +39,7 @@ impl Hosts {
         on_host(number, &namespace).run_in(&host, &self.tie, &what)?;
         inside(number, self.layout.rate_of(node)).run_in(&namespace, &self.tie, &what)?;
         self.tell_the_way(number, node, "replace")?;
+        self.at_ports(node, &what, |port| member_leaf(&port.device, port.rate, number).into())?;
         Ok(Plug { number, node, namespace, address: number.address(), host })
     }
 
@@ -52,15 +54,13 @@ impl Hosts {
     pub fn unplug(&mut self, number: MemberNumber) -> Result<()> {
         let Some(node) = self.plugged.get(&number).copied() else { return Ok(()) };
         let what = format!("the end of the plug of {number}");
-        // The cable first: a namespace goes when the kernel finds the time, and the number may be needed at once.
+        // The cable first: a namespace goes when the kernel finds the time, and the number may be needed at once. One that
+        // was half made has not all of it, and what stays on switches does no harm: the next of its number takes it.
         let cable = Batch { ip: vec![format!("link del dev {number}")], ..Batch::default() };
-        let cable = cable.run_in(&self.layout.hosts[node], &self.tie, &what);
-        let namespace = self.layout.world.member_namespace(number);
-        remove_namespace(&namespace)?;
-        // One that was half made has no cable, and nobody knows the way to it.
-        if cable.is_ok() {
-            self.tell_the_way(number, node, "del")?;
-        }
+        let _ = cable.run_in(&self.layout.hosts[node], &self.tie, &what);
+        let _ = self.tell_the_way(number, node, "del");
+        let _ = self.at_ports(node, &what, |port| no_member_leaf(&port.device, number).into());
+        remove_namespace(&self.layout.world.member_namespace(number))?;
         self.plugged.remove(&number);
         Ok(())
     }
@@ -87,6 +87,20 @@ impl Hosts {
             return Vec::new();
         };
         walk(&self.layout.fabric, *start, &self.layout.ways.towards(*end, to))
+    }
+
+    /// Does something at every port where members on a node may send.
+    fn at_ports(&self, node: NodeId, what: &str, lines: impl Fn(&Port) -> Vec<String>) -> Result<()> {
+        let mut told: BTreeMap<&Namespace, Vec<String>> = BTreeMap::new();
+        let ports =
+            self.layout.ports.values().filter(|port| self.layout.shaped && self.layout.may_send(node, port));
+        for port in ports {
+            told.entry(&port.namespace).or_default().extend(lines(port));
+        }
+        for (namespace, tc) in told {
+            Batch { tc, ..Batch::default() }.run_in(namespace, &self.tie, what)?;
+        }
+        Ok(())
     }
 
     /// Every switch, and every host that has a choice, is told where to send what is for a member.

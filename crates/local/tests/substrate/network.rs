@@ -63,13 +63,13 @@ fn a_flow_has_the_rate_that_is_set_and_two_have_half_of_it_each() {
         within_three_tries(|| {
             let two = send_all(&[(&plugs[0], &plugs[2]), (&plugs[1], &plugs[3])], millis(1200));
             for flow in &two {
-                close("one of two over 1 s", flow.rate(millis(200), millis(1200)), whole / 2.0, 0.05)?;
+                close("one of two over 1 s", flow.rate(millis(200), millis(1200)), whole / 2.0, 0.03)?;
                 let tenths = flow.windows(millis(200), millis(1200), millis(100));
                 let worst = tenths
                     .iter()
                     .copied()
                     .max_by(|a, b| (a - whole / 2.0).abs().total_cmp(&(b - whole / 2.0).abs()));
-                close("its worst tenth", worst.unwrap(), whole / 2.0, 0.15)?;
+                close("its worst tenth", worst.unwrap(), whole / 2.0, 0.1)?;
             }
             Ok(())
         });
