@@ -115,12 +115,16 @@ impl Ground {
             let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { continue };
             let environment = String::from_utf8_lossy(&environment).into_owned();
             let get = |name: &str| {
-                environment.split('\0').find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).map(str::to_owned)
+                environment
+                    .split('\0')
+                    .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+                    .map(str::to_owned)
             };
             let is_ours = get("METRONOME_DIR").is_some_and(|folder| folder.starts_with(&root));
             let trains = words(pid).is_some_and(|words| words.contains("\0trainer\0"));
             if is_ours && trains {
-                let who = (get("METRONOME_JOB").unwrap_or_default(), get("METRONOME_MEMBER").unwrap_or_default());
+                let who =
+                    (get("METRONOME_JOB").unwrap_or_default(), get("METRONOME_MEMBER").unwrap_or_default());
                 found.entry(who).or_default().push(pid);
             }
         }

@@ -49,7 +49,11 @@ spec:
     let ran = ground.run(&scenario, &[]);
     ran.assert_all_completed();
     for (name, count) in [("ring", 40), ("packed", 40), ("served", 20)] {
-        assert_eq!(iterations(&ground.of_job(name).join("iterations.csv")), (0..count).collect::<Vec<u64>>(), "{name}");
+        assert_eq!(
+            iterations(&ground.of_job(name).join("iterations.csv")),
+            (0..count).collect::<Vec<u64>>(),
+            "{name}"
+        );
         let measured = &ran.job(name)["iterationMs"]["measured"];
         assert!(measured.as_f64().is_some_and(|ms| ms > 30.0), "{name} took {measured}");
     }
@@ -83,7 +87,9 @@ spec:
     ran.assert_all_completed();
     let told = |rank: u32, name: &str| {
         let all = fs::read_to_string(out.join(rank.to_string())).unwrap();
-        all.lines().find_map(|line| line.strip_prefix(&format!("{name}=")).map(str::to_owned)).unwrap_or_default()
+        all.lines()
+            .find_map(|line| line.strip_prefix(&format!("{name}=")).map(str::to_owned))
+            .unwrap_or_default()
     };
     for rank in 0..2 {
         assert_eq!((told(rank, "WORLD_SIZE"), told(rank, "LOCAL_RANK")), ("2".into(), "0".into()));

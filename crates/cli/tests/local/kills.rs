@@ -21,7 +21,8 @@ impl Dice {
 fn all_jobs_complete_though_scheduler_agent_and_members_are_killed_again_and_again() {
     let Some(ground) = Ground::new() else { return };
     let jobs: Vec<(String, u64)> = (0..8).map(|index| (format!("job-{index}"), 60 + 30 * index)).collect();
-    let documents = jobs.iter().zip(0..).map(|((name, iterations), at)| job(name, 2 + at % 3, 1, *iterations));
+    let documents =
+        jobs.iter().zip(0..).map(|((name, iterations), at)| job(name, 2 + at % 3, 1, *iterations));
     let scenario = ground.scenario(&format!("{CLUSTER}{}", documents.collect::<String>()));
     let mut dice = Dice(11);
     let mut scheduler = ground.start(&scenario, &[]);
@@ -96,7 +97,10 @@ fn a_member_that_is_killed_costs_what_came_after_the_last_checkpoint_and_no_more
     assert_eq!(ran.job("one")["restarts"], 1, "{}", ran.document);
     let done = iterations(&record);
     let back = done.windows(2).find(|pair| pair[1] <= pair[0]).map(|pair| pair[1]);
-    assert!(back.is_none_or(|back| back >= saved), "from {back:?}, though {saved} were saved before the kill");
+    assert!(
+        back.is_none_or(|back| back >= saved),
+        "from {back:?}, though {saved} were saved before the kill"
+    );
     ground.assert_clean();
 }
 

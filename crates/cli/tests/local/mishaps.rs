@@ -1,12 +1,15 @@
 //! Hosts that vanish, links that are cut, disks that are full.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::ground::{Ground, iterations};
 use crate::jobs::{CLUSTER, job};
 
 fn workload(faults: &str) -> String {
-    format!("---\napiVersion: metronome.dev/v1alpha1\nkind: Workload\nmetadata: {{name: mishaps}}\nspec: {{faults: [{faults}]}}\n")
+    format!(
+        "---\napiVersion: metronome.dev/v1alpha1\nkind: Workload\nmetadata: {{name: mishaps}}\nspec: {{faults: [{faults}]}}\n"
+    )
 }
 
 #[test]
@@ -41,7 +44,8 @@ fn a_full_disk_costs_checkpoints_but_no_job() {
     // A small disk of its own, filled up by the job itself.
     let disk = ground.root();
     std::fs::create_dir(&disk).unwrap();
-    let mount = |words: &[&str]| Command::new(words[0]).args(&words[1..]).arg(&disk).status().unwrap().success();
+    let mount =
+        |words: &[&str]| Command::new(words[0]).args(&words[1..]).arg(&disk).status().unwrap().success();
     assert!(mount(&["mount", "-t", "tmpfs", "-o", "size=4m", "none"]));
     let filler = format!(
         "---
@@ -56,13 +60,35 @@ spec:
 ",
         disk.display()
     );
-    let ran = ground.run(&format!("{CLUSTER}{}{filler}", job("saves", 2, 1, 90)), &[]);
-    let log = std::fs::read_to_string(ground.of_job("saves").join("worker-0.log")).unwrap_or_default();
+    let scenario = ground.scenario(&format!("{CLUSTER}{}{filler}", job("saves", 2, 1, 90)));
+    let mut scheduler = ground.start(&scenario, &[]);
+    let checkpoint = ground.of_job("saves").join("checkpoint/checkpoint.json");
+    let saved = || std::fs::read(&checkpoint).unwrap_or_default();
+    let full = disk.join("full");
+    let until = |is_so: &dyn Fn() -> bool| {
+        let begin = Instant::now();
+        while !is_so() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{}", ground.said());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    until(&|| std::fs::metadata(&full).is_ok_and(|full| full.len() > 3_000_000));
+    std::thread::sleep(Duration::from_millis(100));
+    let (before, since) = (saved(), Instant::now());
+    std::thread::sleep(Duration::from_millis(600));
+    let (after, was_full) = (saved(), full.exists());
+    eprintln!("looked for {:?}", since.elapsed());
+    let ran = ground.finish(&mut scheduler);
     let done = iterations(&ground.of_job("saves").join("iterations.csv"));
+    let last: serde_json::Value = serde_json::from_slice(&saved()).unwrap_or_default();
     ground.assert_clean();
     assert!(mount(&["umount"]));
     assert_eq!(ran.job("saves")["fate"], "completed", "{} {}", ran.document, ran.said);
     assert_eq!(ran.job("saves")["starts"], 1, "{}", ran.said);
-    assert!(log.contains("cannot save after iteration"), "{log}");
+    assert!(
+        was_full && before == after && !before.is_empty(),
+        "nothing can be saved, and what was saved stays"
+    );
+    assert_eq!(last["iterations"], 90, "there is room again");
     assert!(done.last() == Some(&89), "{done:?}");
 }
