@@ -144,10 +144,11 @@ impl Member {
         let _ = self.records.claim(&Claim::Void);
         let patience = Patience::new(SETTLING);
         loop {
-            match &self.group {
-                Some(group) => group.kill()?,
-                None => self.kill_group_of_processes()?,
+            if let Some(group) = &self.group {
+                group.kill()?;
             }
+            // Where there are no control groups this is all there is; whoever left its session is not found by it.
+            self.kill_group_of_processes()?;
             match self.status()? {
                 Status::Ended(_) | Status::Lost => return Ok(()),
                 Status::Starting | Status::Running { .. } if patience.is_over() => {
