@@ -7,8 +7,9 @@ use clap::{Command as Definition, CommandFactory, FromArgMatches, Parser, Subcom
 
 use crate::commands::{
     completions::Completions, demo::Demo, experiment::Experiment, explain::Explain, local_clean::LocalClean,
-    local_run::LocalRun, reference::Reference, replay::Replay, shim::Shim, sim_compare::SimCompare,
-    sim_import::SimImport, sim_policies::SimPolicies, sim_run::SimRun, trainer::Trainer, what_if::WhatIf,
+    local_run::LocalRun, profile::Profile, reference::Reference, replay::Replay, shim::Shim,
+    sim_compare::SimCompare, sim_import::SimImport, sim_policies::SimPolicies, sim_run::SimRun,
+    trainer::Trainer, what_if::WhatIf,
 };
 #[cfg(feature = "kubernetes")]
 use crate::commands::{
@@ -70,6 +71,7 @@ pub(crate) enum Command {
     Explain(Explain),
     WhatIf(WhatIf),
     Replay(Replay),
+    Profile(Profile),
     Completions(Completions),
     #[command(hide = true)]
     Experiment(Experiment),

@@ -10,6 +10,7 @@ pub(crate) mod local_clean;
 pub(crate) mod local_run;
 #[cfg(feature = "kubernetes")]
 pub(crate) mod logs;
+pub(crate) mod profile;
 pub(crate) mod reference;
 pub(crate) mod replay;
 #[cfg(feature = "kubernetes")]
@@ -52,6 +53,7 @@ pub(crate) fn run(command: Command) -> Result<Reply, Failure> {
         Command::Explain(args) => explain::run(&args),
         Command::WhatIf(args) => what_if::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Profile(args) => profile::run(&args),
         Command::Completions(args) => Ok(completions::run(&args)),
         Command::Experiment(args) => experiment::run(&args),
         Command::Reference(args) => reference::run(&args),

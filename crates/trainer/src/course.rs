@@ -126,9 +126,10 @@ impl<'a> Member<'a> {
         let mut computed = None;
         loop {
             let now = Instant::now();
-            self.exchange.are_ready(computing.ready(now).min(self.count()));
-            self.exchange.go_on().map_err(broken)?;
             let next = computing.next(now);
+            let ready = if next.is_none() { self.count() } else { computing.ready(now).min(self.count()) };
+            self.exchange.are_ready(ready);
+            self.exchange.go_on().map_err(broken)?;
             if next.is_none() {
                 computed.get_or_insert(now - began);
                 if self.exchange.reduced() >= self.count() {
