@@ -55,17 +55,19 @@ fn chunks(ring: &mut Ring, bytes: usize, length: Duration) -> f64 {
     while Instant::now() < until {
         times.push(ring.burst(bytes, Instant::now()).as_secs_f64());
     }
-    median(times)
+    usual(times)
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
+/// The lower quartile: a busy machine only ever adds to what a link takes.
+fn usual(mut times: Vec<f64>) -> f64 {
     times.sort_unstable_by(f64::total_cmp);
-    times[times.len() / 2]
+    times[times.len() / 4]
 }
 
 fn close(what: &str, seconds: f64, expected: f64) -> Result<(), String> {
     let off = seconds / expected - 1.0;
-    let said = format!("{what}: {:.1} ms, expected {:.1} ms, {:+.1} %", seconds * 1e3, expected * 1e3, off * 100.0);
+    let said =
+        format!("{what}: {:.1} ms, expected {:.1} ms, {:+.1} %", seconds * 1e3, expected * 1e3, off * 100.0);
     eprintln!("{said}");
     // After a pause a link lets a millisecond's worth pass at once, and a thread may be woken a millisecond late.
     if (seconds - expected).abs() < 0.04 * expected + 0.002 { Ok(()) } else { Err(said) }
@@ -86,7 +88,7 @@ fn bursts_take_as_long_as_a_fluid_would() {
     for bytes in [500_000, 2_500_000] {
         holds_in_five_tries(|| {
             let alone: Vec<f64> = (0..7).map(|_| first.burst(bytes, soon()).as_secs_f64()).collect();
-            close(&format!("{bytes} bytes alone"), median(alone), bytes as f64 * 8.0 / RATE)
+            close(&format!("{bytes} bytes alone"), usual(alone), bytes as f64 * 8.0 / RATE)
         });
     }
 
@@ -104,8 +106,8 @@ fn bursts_take_as_long_as_a_fluid_would() {
                 seconds.push(other.join().unwrap().as_secs_f64());
             });
         }
-        close("the first of two that overlap", median(firsts), 0.150)?;
-        close("the second of two that overlap", median(seconds), 0.150)
+        close("the first of two that overlap", usual(firsts), 0.150)?;
+        close("the second of two that overlap", usual(seconds), 0.150)
     });
 
     // Whoever sends little at a time and waits for it has its half beside one who always has something to send.
