@@ -394,6 +394,36 @@ fn a_job_says_that_its_pods_are_refused_until_one_is_taken() {
 }
 
 #[test]
+fn a_service_that_is_refused_alone_is_tried_again() {
+    let mut controller = Controller::new("metronome");
+    let mut stage = Stage::new(&two());
+    let pods = std::mem::take(&mut stage.pods);
+    controller.apply(Change::TrainingJob(Delta::Applied(stage.read())));
+    let mut now = Instant::from_secs(2000);
+    let mut tried = Vec::new();
+    for second in 0..20 {
+        for Deed { ticket, kind } in controller.turn(now) {
+            match kind {
+                Kind::Make(NewObject { plural: "services", .. }) => {
+                    tried.push(second);
+                    let refused = Outcome::NotMade { ticket, refusal: "quota".into() };
+                    let outcome = if second < 5 { refused } else { Outcome::Made { ticket } };
+                    controller.heard(now, &outcome);
+                }
+                Kind::Make(NewObject { name, .. }) => {
+                    let pod = serde_json::from_value(pods[&*name].clone()).unwrap();
+                    controller.apply(Change::Member(Delta::Applied(pod)));
+                    controller.heard(now, &Outcome::Made { ticket });
+                }
+                _ => {}
+            }
+        }
+        now = now + Duration::from_secs(1);
+    }
+    assert_eq!(tried, [0, 1, 3, 7], "later and later, until it is taken");
+}
+
+#[test]
 fn while_the_api_server_is_slow_nothing_is_asked_for_twice() {
     let mut controller = Controller::new("metronome");
     controller.apply(Change::TrainingJob(Delta::Applied(Stage::new(&two()).read())));
