@@ -1,4 +1,20 @@
 //! The agent on a node: it learns what jobs send from byte counters, holds jobs to the lanes that were decided for
 //! them, and takes what they report of their progress.
 
+pub mod counters;
+pub mod freezer;
+pub mod intake;
+pub mod members;
+pub mod meter;
+pub mod namespace;
+pub mod observed;
+pub mod pacer;
+pub mod ports;
 pub mod profile;
+pub mod recording;
+pub mod run;
+pub mod turns;
+mod watch;
+pub mod word;
+
+pub use run::{AgentError, Options, run};

@@ -53,6 +53,8 @@ pub struct Learned {
     pub bytes: f64,
     /// The latest moment at which a period of the profile began, on the clock of the samples.
     pub began: u64,
+    /// What the counter said then.
+    pub level: u64,
     /// What is sent over a period, in equal parts of it: bits a second.
     pub rates: Vec<f64>,
 }
@@ -98,6 +100,7 @@ pub fn learn(samples: &[Sample]) -> Result<Learned, NoProfile> {
     if alike * enough < LEAST_CONFIDENCE {
         return Err(NoProfile::NotPeriodic);
     }
+    let (began, level) = course.latest(&run);
     let mean = volume.bytes * 8e9 / course.period;
     Ok(Learned {
         traffic,
@@ -105,7 +108,8 @@ pub fn learn(samples: &[Sample]) -> Result<Learned, NoProfile> {
         confidence: alike * enough,
         iterations: course.lengths,
         bytes: volume.bytes,
-        began: course.latest(),
+        began,
+        level,
         rates: shape.slopes.iter().map(|slope| slope * mean).collect(),
     })
 }

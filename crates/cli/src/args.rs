@@ -6,9 +6,10 @@ use std::path::Path;
 use clap::{Command as Definition, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    completions::Completions, demo::Demo, experiment::Experiment, explain::Explain, reference::Reference,
-    replay::Replay, sim_compare::SimCompare, sim_import::SimImport, sim_policies::SimPolicies,
-    sim_run::SimRun, what_if::WhatIf,
+    completions::Completions, demo::Demo, experiment::Experiment, explain::Explain, local_clean::LocalClean,
+    local_run::LocalRun, profile::Profile, reference::Reference, replay::Replay, shim::Shim,
+    sim_compare::SimCompare, sim_import::SimImport, sim_policies::SimPolicies, sim_run::SimRun,
+    trainer::Trainer, what_if::WhatIf,
 };
 #[cfg(feature = "kubernetes")]
 use crate::commands::{
@@ -53,6 +54,10 @@ pub(crate) enum Command {
     /// Simulate a cluster, its jobs and a policy in virtual time
     #[command(subcommand, arg_required_else_help = true)]
     Sim(Sim),
+    /// Run jobs for real on this machine
+    #[command(subcommand, arg_required_else_help = true)]
+    Local(Local),
+    Trainer(Trainer),
     #[cfg(feature = "kubernetes")]
     Run(Run),
     #[cfg(feature = "kubernetes")]
@@ -66,11 +71,20 @@ pub(crate) enum Command {
     Explain(Explain),
     WhatIf(WhatIf),
     Replay(Replay),
+    Profile(Profile),
     Completions(Completions),
     #[command(hide = true)]
     Experiment(Experiment),
     #[command(hide = true)]
     Reference(Reference),
+    #[command(hide = true)]
+    Shim(Shim),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Local {
+    Run(LocalRun),
+    Clean(LocalClean),
 }
 
 #[derive(Debug, Subcommand)]

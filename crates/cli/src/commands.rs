@@ -6,21 +6,26 @@ pub(crate) mod experiment;
 pub(crate) mod explain;
 #[cfg(feature = "kubernetes")]
 pub(crate) mod install;
+pub(crate) mod local_clean;
+pub(crate) mod local_run;
 #[cfg(feature = "kubernetes")]
 pub(crate) mod logs;
+pub(crate) mod profile;
 pub(crate) mod reference;
 pub(crate) mod replay;
 #[cfg(feature = "kubernetes")]
 pub(crate) mod run;
+pub(crate) mod shim;
 pub(crate) mod sim_compare;
 pub(crate) mod sim_import;
 pub(crate) mod sim_policies;
 pub(crate) mod sim_run;
+pub(crate) mod trainer;
 #[cfg(feature = "kubernetes")]
 pub(crate) mod wait;
 pub(crate) mod what_if;
 
-use crate::args::{Command, Sim};
+use crate::args::{Command, Local, Sim};
 use crate::failure::Failure;
 use crate::reply::Reply;
 
@@ -31,6 +36,10 @@ pub(crate) fn run(command: Command) -> Result<Reply, Failure> {
         Command::Sim(Sim::Compare(args)) => sim_compare::run(&args),
         Command::Sim(Sim::Import(args)) => sim_import::run(&args),
         Command::Sim(Sim::Policies(args)) => Ok(sim_policies::run(&args)),
+        Command::Local(Local::Run(args)) => local_run::run(&args),
+        Command::Local(Local::Clean(args)) => local_clean::run(&args),
+        Command::Trainer(args) => trainer::run(&args),
+        Command::Shim(args) => shim::run(&args),
         #[cfg(feature = "kubernetes")]
         Command::Run(args) => run::run(&args),
         #[cfg(feature = "kubernetes")]
@@ -44,6 +53,7 @@ pub(crate) fn run(command: Command) -> Result<Reply, Failure> {
         Command::Explain(args) => explain::run(&args),
         Command::WhatIf(args) => what_if::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Profile(args) => profile::run(&args),
         Command::Completions(args) => Ok(completions::run(&args)),
         Command::Experiment(args) => experiment::run(&args),
         Command::Reference(args) => reference::run(&args),

@@ -9,6 +9,7 @@ mod exit;
 mod failure;
 mod input;
 mod journal;
+mod local;
 mod names;
 mod output_file;
 mod policies;

@@ -5,11 +5,13 @@
 
 mod hierarchies;
 mod kill;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{fs, io, thread};
+use std::{fs, io};
 
 use metronome_core::units::{Cpu, Memory};
 use nix::unistd::Pid;
@@ -18,6 +20,7 @@ pub use hierarchies::{Hierarchies, Mounted, Version};
 
 use crate::error::{LocalError, Result};
 use crate::names::{MemberNumber, WorldName};
+use crate::patience::Patience;
 
 /// Quotas are given out afresh this often: an iteration takes tens of them, so that half a core is half as fast, not
 /// fast and then stopped.
@@ -231,25 +234,5 @@ fn remove_folder(path: &Path) -> Result<()> {
             }
             Err(_) => patience.pause(),
         }
-    }
-}
-
-/// Waiting for the kernel, with an end.
-#[derive(Debug)]
-pub(crate) struct Patience {
-    until: std::time::Instant,
-}
-
-impl Patience {
-    pub(crate) fn new(length: Duration) -> Self {
-        Self { until: std::time::Instant::now() + length }
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        std::time::Instant::now() >= self.until
-    }
-
-    pub(crate) fn pause(&self) {
-        thread::sleep(Duration::from_millis(2));
     }
 }

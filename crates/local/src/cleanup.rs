@@ -91,7 +91,7 @@ fn namespaces(world: &WorldName) -> Vec<Namespace> {
 }
 
 /// As `ip netns del` does, also for one that was only half made: a file on which nothing is mounted yet.
-fn remove_namespace(namespace: &Namespace) -> Result<()> {
+pub(crate) fn remove_namespace(namespace: &Namespace) -> Result<()> {
     let path = namespace.path();
     // Nothing mounted is as good as unmounted.
     let _ = nix::mount::umount2(&path, nix::mount::MntFlags::MNT_DETACH);

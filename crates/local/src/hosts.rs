@@ -15,12 +15,14 @@ use crate::links::batch::Batch;
 use crate::links::shaping::reshape;
 use crate::links::ways::reverse;
 use crate::links::{Port, Scale};
-use crate::names::{MemberNumber, Namespace, WorldName};
+use crate::names::{MemberNumber, Namespace};
+use crate::state::{Tie, WorldFolder};
 use layout::Layout;
 
 /// All hosts of a world and the links between them.
 #[derive(Debug)]
 pub struct Hosts {
+    tie: Tie,
     layout: Layout,
     scale: Scale,
     plugged: BTreeMap<MemberNumber, NodeId>,
@@ -44,13 +46,14 @@ pub struct Plug {
 impl Hosts {
     /// Makes all hosts, switches and links. What is left of an earlier world of this name has to be cleaned before, and
     /// what is half made has to be cleaned after an error.
-    pub fn set_up(world: &WorldName, cluster: &Cluster, scale: Scale) -> Result<Self> {
-        let mut hosts = Self::new(world, cluster, scale)?;
+    pub fn set_up(folder: &WorldFolder, cluster: &Cluster, scale: Scale) -> Result<Self> {
+        let mut hosts = Self::new(folder, cluster, scale)?;
         let layout = &hosts.layout;
-        layout.namespaces().run_here("namespaces")?;
-        layout.switches().run_in(&world.fabric_namespace(), "switches")?;
+        layout.namespaces().run_here(&hosts.tie, "namespaces")?;
+        layout.switches().run_in(&folder.world().fabric_namespace(), &hosts.tie, "switches")?;
         for (node, namespace) in layout.hosts.iter() {
-            layout.host_devices(node).run_in(namespace, &format!("host `{}`", cluster.node(node).name))?;
+            let what = format!("host `{}`", cluster.node(node).name);
+            layout.host_devices(node).run_in(namespace, &hosts.tie, &what)?;
         }
         hosts.cut_what_has_no_rate(cluster)?;
         Ok(hosts)
@@ -59,13 +62,13 @@ impl Hosts {
     /// Takes over the hosts that an earlier scheduler has made, with the members that were plugged in. Rates are set
     /// as the cluster says.
     pub fn adopt(
-        world: &WorldName,
+        folder: &WorldFolder,
         cluster: &Cluster,
         scale: Scale,
         plugged: &[(MemberNumber, NodeId)],
     ) -> Result<Self> {
-        let mut hosts = Self::new(world, cluster, scale)?;
-        let all = hosts.layout.hosts.values().cloned().chain([world.fabric_namespace()]);
+        let mut hosts = Self::new(folder, cluster, scale)?;
+        let all = hosts.layout.hosts.values().cloned().chain([folder.world().fabric_namespace()]);
         if let Some(gone) = all.map(|namespace| namespace.path()).find(|path| !path.exists()) {
             return Err(LocalError::file(&gone, std::io::ErrorKind::NotFound.into()));
         }
@@ -76,10 +79,10 @@ impl Hosts {
         Ok(hosts)
     }
 
-    fn new(world: &WorldName, cluster: &Cluster, scale: Scale) -> Result<Self> {
-        let layout = Layout::of(world, cluster, scale)?;
+    fn new(folder: &WorldFolder, cluster: &Cluster, scale: Scale) -> Result<Self> {
+        let (tie, layout) = (folder.tie()?, Layout::of(folder.world(), cluster, scale)?);
         let (plugged, vanished, cut) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-        Ok(Self { layout, scale, plugged, vanished, cut })
+        Ok(Self { tie, layout, scale, plugged, vanished, cut })
     }
 
     fn cut_what_has_no_rate(&mut self, cluster: &Cluster) -> Result<()> {
@@ -93,7 +96,7 @@ impl Hosts {
         let members = self.plugged.keys().map(|number| world.member_namespace(*number));
         let all = members.chain(self.layout.hosts.values().cloned()).chain([world.fabric_namespace()]);
         let ip = all.map(|namespace| format!("netns del {}", namespace.name())).collect();
-        Batch { ip, ..Batch::default() }.run_here("the end of all hosts")
+        Batch { ip, ..Batch::default() }.run_here(&self.tie, "the end of all hosts")
     }
 
     /// The sending end of every link that has a rate, in the order of link ids.
@@ -112,8 +115,10 @@ impl Hosts {
         port.rate = scaled;
         if self.layout.shaped {
             let port = &self.layout.ports[link];
-            let batch = Batch { tc: reshape(&port.device, scaled), ..Batch::default() };
-            batch.run_in(&port.namespace, "the rate of a link")?;
+            let senders = self.plugged.iter().filter(|(_, node)| self.layout.may_send(**node, port));
+            let tc = reshape(&port.device, scaled, senders.map(|(number, _)| number));
+            let batch = Batch { tc, ..Batch::default() };
+            batch.run_in(&port.namespace, &self.tie, "the rate of a link")?;
         }
         self.restore(link)
     }
@@ -164,7 +169,7 @@ impl Hosts {
             let port = self.layout.port(*link)?;
             let line = format!("link set dev {} state {state}", port.device);
             let batch = Batch { bridge: vec![line], ..Batch::default() };
-            batch.run_in(&port.namespace, "the state of a link")?;
+            batch.run_in(&port.namespace, &self.tie, "the state of a link")?;
         }
         Ok(())
     }

@@ -12,6 +12,8 @@
 //! | [`shim`] | [`shim::main`]: what the hidden subcommand of the executable does |
 //! | [`cleanup`] | [`leftovers`](cleanup::leftovers) and [`clean`](cleanup::clean) |
 //!
+//! The [`world`] is what knows of jobs: it has an engine, and carries out its steps.
+//!
 //! A member is begun in this order, and ended in the opposite one: number ([`Hosts::free_number`](hosts::Hosts::free_number)),
 //! [`plug`](hosts::Hosts::plug), [`Groups::make`](cgroup::Groups::make),
 //! [`WorldFolder::member`](state::WorldFolder::member), [`Member::start`](process::Member::start) with
@@ -27,9 +29,11 @@ mod error;
 pub mod hosts;
 pub mod links;
 pub mod names;
+mod patience;
 pub mod process;
 pub mod rights;
 pub mod shim;
 pub mod state;
+pub mod world;
 
 pub use error::{LocalError, Result};

@@ -1,9 +1,11 @@
 //! Links: each direction of each cable is shaped at its sending end.
 //!
 //! What an agent finds at a [`Port`]: HTB with the handle `1:`, the class [`LINK_CLASS`](shaping::LINK_CLASS) with the
-//! link's rate and below it [`USUAL_LEAF`](shaping::USUAL_LEAF), where everybody is who has no leaf of its own. Leaves
-//! between `1:2` and `1:fffe` are the agent's. They should have next to nothing of their own and borrow up to the
-//! link's rate, as the usual leaf does.
+//! link's rate and below it a leaf for every member that may send there, from
+//! [`FIRST_MEMBER`](shaping::FIRST_MEMBER) on, and [`USUAL_LEAF`](shaping::USUAL_LEAF) for all else. Leaves below
+//! `FIRST_MEMBER` are the agent's, and its filters come first if their `pref` is below 49152. They should have next to
+//! nothing of their own and borrow up to the link's rate, as these do, with a `cburst` of a millisecond, and a `quantum`
+//! of a packet ([`LARGEST_PACKET`](shaping::LARGEST_PACKET)) times their weight: HTB serves parts of a packet as a whole.
 
 pub(crate) mod batch;
 pub mod shaping;

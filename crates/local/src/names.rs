@@ -116,7 +116,7 @@ pub struct MemberNumber(pub u32);
 
 impl MemberNumber {
     /// How many members a world may have at a time: each knows the hardware addresses of all others.
-    pub const MOST: u32 = 1000;
+    pub const MOST: u32 = 250;
 
     pub fn address(self) -> Ipv4Addr {
         let [.., high, low] = (self.0 + 1).to_be_bytes();
@@ -174,6 +174,7 @@ mod tests {
     fn every_member_has_its_address() {
         assert_eq!(MemberNumber(0).address(), Ipv4Addr::new(10, 77, 0, 1));
         assert_eq!(MemberNumber(299).address(), Ipv4Addr::new(10, 77, 1, 44));
+        assert_eq!(MemberNumber(MemberNumber::MOST - 1).address(), Ipv4Addr::new(10, 77, 0, 250));
         assert_eq!(MemberNumber(0).hardware_address(), "02:4d:0a:4d:00:01");
     }
 }

@@ -28,8 +28,9 @@ use serde::{Deserialize, Serialize};
 pub use identity::Identity;
 pub use records::{Ended, How, Spec};
 
-use crate::cgroup::{Group, Patience};
+use crate::cgroup::Group;
 use crate::error::{LocalError, Result};
+use crate::patience::Patience;
 pub(crate) use records::{Claim, Records};
 
 /// How this executable is told to be a shim: the words before those that [`shim::main`](crate::shim::main) takes.

@@ -1,9 +1,10 @@
 //! What is possible on this machine, and what follows where something is not.
 
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::{fs, thread};
 
+use nix::sched::{CloneFlags, unshare};
 use serde::Serialize;
 
 use crate::cgroup::Hierarchies;
@@ -43,7 +44,7 @@ struct Found {
 }
 
 impl Rights {
-    /// Looks at this machine. A namespace is made and removed for it.
+    /// Looks at this machine.
     pub fn look() -> Self {
         let root = nix::unistd::geteuid().is_root();
         let [ip, tc, bridge] = ["ip", "tc", "bridge"].map(is_there);
@@ -94,27 +95,24 @@ impl Rights {
 }
 
 fn is_there(program: &str) -> bool {
-    says_yes(program, &["-V"])
+    says_yes(program, "-V")
 }
 
-fn says_yes(program: &str, words: &[&str]) -> bool {
+fn says_yes(program: &str, words: &str) -> bool {
     let mut command = Command::new(program);
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(words.split(' ')).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Whether a class of HTB can be made in a namespace of its own.
+/// Whether a device can be shaped in a namespace of its own: one without a name, which goes with its thread.
 fn shaping_works() -> bool {
-    let name = format!("mtr-{}-look", std::process::id());
-    let ip = |words: &str| says_yes("ip", &words.split(' ').collect::<Vec<_>>());
-    if !ip(&format!("netns add {name}")) {
-        return false;
-    }
-    let works = ip(&format!("-n {name} link add dev up type veth peer name down"))
-        && ip(&format!("-n {name} link add dev br0 type bridge"))
-        && ip(&format!("netns exec {name} tc qdisc add dev up root handle 1: htb default 0xffff"));
-    ip(&format!("netns del {name}"));
-    works
+    let look = || {
+        unshare(CloneFlags::CLONE_NEWNET).is_ok()
+            && says_yes("ip", "link add dev up type veth peer name down")
+            && says_yes("ip", "link add dev br0 type bridge")
+            && says_yes("tc", "qdisc add dev up root handle 1: htb default 0xffff")
+    };
+    thread::scope(|scope| scope.spawn(look).join().unwrap_or(false))
 }
 
 /// Whether a file is there and may be written.
@@ -161,13 +159,13 @@ mod tests {
     }
 
     #[test]
-    fn looking_leaves_nothing_behind() {
-        let rights = Rights::look();
-        let name = format!("mtr-{}-look", std::process::id());
-        assert!(!Path::new(crate::names::NAMESPACES).join(name).exists());
-        assert_eq!(
-            rights.missing.is_empty(),
-            rights.network && rights.cpu && rights.memory && rights.freezer
-        );
+    fn several_may_look_at_once_and_see_the_same() {
+        let seen: Vec<Rights> = thread::scope(|scope| {
+            let looks: Vec<_> = (0..4).map(|_| scope.spawn(Rights::look)).collect();
+            looks.into_iter().map(|look| look.join().unwrap()).collect()
+        });
+        assert!(seen.windows(2).all(|pair| pair[0] == pair[1]));
+        let all = seen[0].network && seen[0].cpu && seen[0].memory && seen[0].freezer;
+        assert_eq!(seen[0].missing.is_empty(), all);
     }
 }

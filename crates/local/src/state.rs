@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg};
 use serde::Serialize;
@@ -17,13 +18,26 @@ pub use whole::{read, write};
 
 use crate::error::{LocalError, Result};
 use crate::names::{MemberNumber, WorldName, check_file_name};
+use crate::patience::Patience;
 
 /// A world's folder, locked for as long as this value lives. The lock goes with the process, however it ends.
 #[derive(Debug)]
 pub struct WorldFolder {
     world: WorldName,
     path: PathBuf,
-    _lock: Flock<File>,
+    lock: Flock<File>,
+}
+
+/// A hold on the lock for programs that a scheduler runs: as long as one of them is not done, the world is not free,
+/// though the scheduler may be gone.
+#[derive(Debug)]
+pub(crate) struct Tie(File);
+
+impl Tie {
+    /// Another hold, for one program.
+    pub(crate) fn share(&self) -> io::Result<File> {
+        self.0.try_clone()
+    }
 }
 
 impl WorldFolder {
@@ -38,15 +52,19 @@ impl WorldFolder {
         }
     }
 
-    /// Makes the folder if there is none, and locks it. A world that another scheduler holds is refused.
+    /// Makes the folder if there is none, and locks it. A world that another scheduler holds is refused, after a moment:
+    /// what one that has just ended was doing is done first.
     pub fn open(root: &Path, world: &WorldName) -> Result<Self> {
         let path = root.join(world.as_str());
+        let patience = Patience::new(LAST_DEEDS);
         loop {
             fs::create_dir_all(&path).map_err(|error| LocalError::file(&path, error))?;
-            let lock = lock(&path, world)?;
-            // Whoever held it before may have removed the folder just now: then this is the lock of nothing.
-            if is_still_there(&path.join(LOCK), &lock) {
-                return Ok(Self { world: world.clone(), path, _lock: lock });
+            match lock(&path, world) {
+                // Whoever held it before may have removed the folder just now: then this is the lock of nothing.
+                Ok(lock) if !is_still_there(&path.join(LOCK), &lock) => {}
+                Ok(lock) => return Ok(Self { world: world.clone(), path, lock }),
+                Err(LocalError::Held { .. }) if !patience.is_over() => patience.pause(),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -66,6 +84,11 @@ impl WorldFolder {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(crate) fn tie(&self) -> Result<Tie> {
+        let file = self.lock.try_clone();
+        file.map(Tie).map_err(|error| LocalError::file(&self.path.join(LOCK), error))
     }
 
     /// The agent's own folder.
@@ -127,6 +150,9 @@ impl WorldFolder {
 
 const LOCK: &str = "lock";
 
+/// What a program takes at most that a scheduler had started when it ended.
+const LAST_DEEDS: Duration = Duration::from_secs(2);
+
 /// The folders of the members of a world, by the world's folder.
 pub(crate) fn member_folders(world: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(world.join("members")).into_iter().flatten().flatten();
@@ -135,8 +161,14 @@ pub(crate) fn member_folders(world: &Path) -> Vec<PathBuf> {
 
 fn lock(folder: &Path, world: &WorldName) -> Result<Flock<File>> {
     let path = folder.join(LOCK);
-    let file = File::options().create(true).truncate(false).write(true).open(&path);
-    let file = file.map_err(|error| LocalError::file(&path, error))?;
+    let file = match File::options().create(true).truncate(false).write(true).open(&path) {
+        Ok(file) => file,
+        // Somebody removes the folder at this very moment.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(LocalError::Held { world: world.to_string() });
+        }
+        Err(error) => return Err(LocalError::file(&path, error)),
+    };
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(lock) => Ok(lock),
         Err((_, nix::Error::EWOULDBLOCK)) => Err(LocalError::Held { world: world.to_string() }),

@@ -62,6 +62,7 @@ mod tests {
             departures: Departures::default(),
             estimates: world::Estimates::Exact,
             faults: Vec::new(),
+            commands: Default::default(),
         }
     }
 

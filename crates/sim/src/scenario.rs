@@ -61,6 +61,8 @@ pub struct Scenario {
     /// How well the scheduler knows how long jobs take, unless a run says otherwise.
     pub estimates: Estimates,
     pub faults: Vec<Fault>,
+    /// What members run where they are processes, for each role, of the jobs that say so.
+    pub commands: BTreeMap<Name, Vec<Vec<String>>>,
 }
 
 impl Scenario {

@@ -116,6 +116,7 @@ fn with_arrivals(cluster: Cluster, arrivals: Vec<Arrival>) -> Scenario {
         departures: Departures::default(),
         estimates: Estimates::Exact,
         faults: Vec::new(),
+        commands: Default::default(),
     }
 }
 

@@ -106,7 +106,7 @@ impl<'a> Member<'a> {
             on_disk: (saved.iterations, Instant::now()),
             gate: Gate::at(folder),
             telling: if leads { Telling::of(place) } else { Telling::default() },
-            record: folder.and_then(|folder| Record::open(folder).ok()),
+            record: place.record.as_deref().filter(|_| leads).and_then(|file| Record::open(file).ok()),
         })
     }
 
@@ -126,9 +126,10 @@ impl<'a> Member<'a> {
         let mut computed = None;
         loop {
             let now = Instant::now();
-            self.exchange.are_ready(computing.ready(now).min(self.count()));
-            self.exchange.go_on().map_err(broken)?;
             let next = computing.next(now);
+            let ready = if next.is_none() { self.count() } else { computing.ready(now).min(self.count()) };
+            self.exchange.are_ready(ready);
+            self.exchange.go_on().map_err(broken)?;
             if next.is_none() {
                 computed.get_or_insert(now - began);
                 if self.exchange.reduced() >= self.count() {

@@ -42,6 +42,8 @@ pub(crate) struct Gate {
     word: Option<Word>,
     /// The generation for which it was held, and when, in nanoseconds since 1970.
     held: Option<(u64, i128)>,
+    /// The place that the last iteration had, where each has one.
+    slot: Option<i128>,
 }
 
 /// What tells one version of a file from another.
@@ -56,10 +58,24 @@ impl Gate {
     pub(crate) fn wait(&mut self, now: Timestamp) -> std::time::Duration {
         self.look();
         let now = now.as_nanosecond();
-        let wait = self.word.as_ref().and_then(|word| word.wait(now, self.held));
-        let Some((wait, generation)) = wait else { return std::time::Duration::ZERO };
-        self.held = Some((generation, now + i128::from(wait)));
-        std::time::Duration::from_nanos(wait)
+        let Some(word) = self.word.as_ref().filter(|word| word.is_in_force(now)) else {
+            self.slot = None;
+            return std::time::Duration::ZERO;
+        };
+        let wait = match word.held {
+            Some(Held::EveryIteration) => {
+                let slot = word.slot(now, self.slot);
+                self.slot = Some(slot);
+                slot - now
+            }
+            Some(Held::Once) if word.holds_again(now, self.held) => {
+                let wait = word.next(now) - now;
+                self.held = Some((word.generation, now + wait));
+                wait
+            }
+            Some(Held::Once) | None => 0,
+        };
+        std::time::Duration::from_nanos(wait.clamp(0, i128::from(word.hold_ns)) as u64)
     }
 
     fn look(&mut self) {
@@ -79,30 +95,34 @@ impl Gate {
 }
 
 impl Word {
-    /// So many nanoseconds, and the generation that says so; nothing where nobody is held.
-    fn wait(&self, now: i128, held: Option<(u64, i128)>) -> Option<(u64, u64)> {
-        let kind = self.held.filter(|_| self.hold_ns > 0 && self.period_ns > 0)?;
-        if now >= self.valid_until.as_nanosecond() {
-            return None;
-        }
+    fn is_in_force(&self, now: i128) -> bool {
+        self.hold_ns > 0 && self.period_ns > 0 && now < self.valid_until.as_nanosecond()
+    }
+
+    /// The first place from then on.
+    fn next(&self, now: i128) -> i128 {
+        let since = self.anchor.as_nanosecond() + i128::from(self.turn_ns) - now;
+        now + since.rem_euclid(i128::from(self.period_ns))
+    }
+
+    /// The place of an iteration: the one after the last, unless it is late by more than half a period.
+    fn slot(&self, now: i128, last: Option<i128>) -> i128 {
         let period = i128::from(self.period_ns);
-        let since = (now - self.anchor.as_nanosecond() - i128::from(self.turn_ns)).rem_euclid(period);
-        let until_next = if since == 0 { 0 } else { period - since };
-        let is_held = match kind {
-            // Whoever is late has begun its place already.
-            Held::EveryIteration => since >= period - since,
-            Held::Once => match held {
-                Some((generation, _)) if generation >= self.generation => {
-                    let off = since.min(until_next);
-                    let drifted = self.tolerance_ns.is_some_and(|tolerance| off > i128::from(tolerance));
-                    let rested = |at: i128| now - at >= i128::from(self.pause_ns.unwrap_or(0));
-                    drifted && held.is_some_and(|(_, at)| rested(at))
-                }
-                _ => true,
-            },
+        let due = last.map(|last| last + period).filter(|due| now <= due + period / 2);
+        // A place of another word, or of a clock that was set, is none of ours.
+        let due = due.filter(|due| *due <= now + 2 * period && self.next(*due) == *due);
+        due.unwrap_or_else(|| self.next(now))
+    }
+
+    /// Whoever is held once is held again for a newer word, or when it has drifted and was left alone for long enough.
+    fn holds_again(&self, now: i128, held: Option<(u64, i128)>) -> bool {
+        let Some((_, at)) = held.filter(|(generation, _)| *generation >= self.generation) else {
+            return true;
         };
-        let wait = until_next.min(i128::from(self.hold_ns)) as u64;
-        (is_held && wait > 0).then_some((wait, self.generation))
+        let ahead = self.next(now) - now;
+        let off = ahead.min(i128::from(self.period_ns) - ahead);
+        let drifted = self.tolerance_ns.is_some_and(|tolerance| off > i128::from(tolerance));
+        drifted && now - at >= i128::from(self.pause_ns.unwrap_or(0))
     }
 }
 
@@ -134,22 +154,24 @@ mod tests {
     #[test]
     fn whoever_is_early_waits_every_time_and_whoever_is_late_goes() {
         let word = word(Held::EveryIteration);
-        let wait = |ms: i128| word.wait(at(ms), Some((3, 0))).map(|(wait, _)| i128::from(wait) / MS);
-        assert_eq!(
-            [0, 29, 30, 31, 79, 81, 129].map(wait),
-            [Some(30), Some(1), None, None, None, Some(49), Some(1)]
-        );
+        let slot = |ms: i128, last: Option<i128>| (word.slot(at(ms), last.map(at)) - at(0)) / MS;
+        assert_eq!(slot(31, None), 130, "the first iteration waits for a place");
+        assert_eq!(slot(70, Some(30)), 130, "a short one does not go twice in a period");
+        assert_eq!(slot(150, Some(30)), 130, "a late one goes at once, and is due where it was");
+        assert_eq!(slot(185, Some(30)), 230, "too late: the next place");
+        assert_eq!(slot(150, Some(37)), 230, "a place of another word is none of ours");
     }
 
     #[test]
     fn who_is_held_once_is_held_again_when_it_has_drifted_and_not_too_soon() {
         let word = word(Held::Once);
-        let wait = |ms: i128, held| word.wait(at(ms), held).map(|(wait, _)| i128::from(wait) / MS);
-        assert_eq!(wait(31, None), Some(99), "until the next place, however late");
-        assert_eq!(wait(133, Some((3, at(31)))), None, "near enough");
-        assert_eq!(wait(140, Some((3, at(31)))), None, "too soon");
-        assert_eq!(wait(1_140, Some((3, at(31)))), Some(90));
-        assert_eq!(wait(133, Some((2, at(31)))), Some(97), "a newer word");
+        let again = |ms: i128, held| word.holds_again(at(ms), held);
+        assert!(again(31, None));
+        assert!(!again(133, Some((3, at(31)))), "near enough");
+        assert!(!again(140, Some((3, at(31)))), "too soon");
+        assert!(again(1_140, Some((3, at(31)))));
+        assert!(again(133, Some((2, at(31)))), "a newer word");
+        assert_eq!((word.next(at(31)) - at(31)) / MS, 99);
     }
 
     #[test]
@@ -171,7 +193,8 @@ mod tests {
         write(&text(4, 30_000_000));
         assert_eq!(gate.wait(now).as_millis(), 30);
         write(&text(3, 20_000_000));
-        assert_eq!(gate.wait(now).as_millis(), 30, "an older word is ignored");
+        let later = now + jiff::SignedDuration::from_millis(100);
+        assert_eq!(gate.wait(later).as_millis(), 30, "an older word is ignored");
         assert_eq!(gate.wait(Timestamp::from_second(2_000).unwrap()).as_nanos(), 0, "it has lapsed");
         write("nonsense");
         assert_eq!(gate.wait(now).as_nanos(), 0);

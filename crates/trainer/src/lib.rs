@@ -24,5 +24,4 @@ pub use course::{Ended, TrainingError, train};
 pub use exchange::Broken;
 pub use meet::MeetingError;
 pub use place::{Place, PlaceError};
-pub use record::FILE as RECORD;
 pub use task::{Compute, Curve, Saves, Task};

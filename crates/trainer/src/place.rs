@@ -19,6 +19,8 @@ pub struct Place {
     /// Where its turn and its size are said.
     pub folder: Option<PathBuf>,
     pub checkpoints: Option<PathBuf>,
+    /// Where it is noted how long each iteration took.
+    pub record: Option<PathBuf>,
     /// Where progress is told, and the word that opens that door.
     pub socket: Option<PathBuf>,
     pub token: Option<String>,
@@ -64,6 +66,7 @@ impl Place {
             nodes: list(variable("METRONOME_NODES").as_deref()),
             folder: variable("METRONOME_DIR").map(PathBuf::from),
             checkpoints: variable("METRONOME_CHECKPOINT_DIR").map(PathBuf::from),
+            record: variable("METRONOME_RECORD").map(PathBuf::from),
             socket: variable("METRONOME_SOCKET").map(PathBuf::from),
             token: variable("METRONOME_TOKEN"),
         };

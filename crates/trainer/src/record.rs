@@ -1,11 +1,9 @@
-//! How long each iteration took, as a table beside the member's log: what was true, for whoever compares.
+//! How long each iteration took, as a table: what was true, for whoever compares.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-pub const FILE: &str = "iterations.csv";
 
 /// One iteration as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +26,8 @@ pub(crate) struct Record {
 
 impl Record {
     /// Goes on behind what an earlier start has written.
-    pub(crate) fn open(folder: &Path) -> io::Result<Self> {
-        let file = File::options().create(true).append(true).open(folder.join(FILE))?;
+    pub(crate) fn open(file: &Path) -> io::Result<Self> {
+        let file = File::options().create(true).append(true).open(file)?;
         let is_new = file.metadata()?.len() == 0;
         let mut out = BufWriter::new(file);
         if is_new {

@@ -9,7 +9,7 @@ use std::time::Duration as Time;
 
 use metronome_core::profile::{Bucket, Iteration};
 use metronome_core::units::{Bytes, Duration};
-use metronome_trainer::{Checkpoint, Compute, Ended, Place, RECORD, Saves, Task, TrainingError, train};
+use metronome_trainer::{Checkpoint, Compute, Ended, Place, Saves, Task, TrainingError, train};
 
 fn task(iterations: u64) -> Task {
     let bucket = |ready: u64, bytes: u64| Bucket { ready: Duration::from_millis(ready), bytes: Bytes(bytes) };
@@ -45,6 +45,7 @@ fn places(nodes: &[&str], servers: usize, folder: Option<&Path>) -> Vec<Place> {
         nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
         folder: folder.map(Path::to_owned),
         checkpoints: folder.map(Path::to_owned),
+        record: folder.map(|folder| folder.join("iterations.csv")),
         ..Place::default()
     };
     (0..nodes.len()).map(place).collect()
@@ -105,7 +106,7 @@ fn when_one_is_asked_to_leave_all_leave_after_the_same_iteration_and_go_on_from_
     let whole = iterations + 3;
     let ended = run(&task(whole), places(&["a", "b"], 0, Some(folder.path())), &[]);
     assert!(ended.into_iter().all(|ended| ended.unwrap() == Ended::Done { iterations: whole }));
-    let table = std::fs::read_to_string(folder.path().join(RECORD)).unwrap();
+    let table = std::fs::read_to_string(folder.path().join("iterations.csv")).unwrap();
     let done: Vec<u64> =
         table.lines().skip(1).map(|line| line.split(',').next().unwrap().parse().unwrap()).collect();
     assert_eq!(done, (0..whole).collect::<Vec<u64>>(), "every iteration once, with other members");

@@ -54,12 +54,22 @@ def test_a_report_says_whose_it_is_and_what_was_measured(job: Job, listening: Pa
 def test_what_is_no_number_is_left_out(job: Job, listening: Path) -> None:
     many: Any = {f"m{index}": index for index in range(1000)}
     with FakeAgent(listening) as agent:
-        job.report(iteration=1, loss=float("nan"), name="bert", tensor=object(), rate="0.5", **{"x" * 500: 1})
-        job.report(iteration=2, **many)
+        job.report(
+            iteration=1,
+            loss=float("nan"),
+            name="bert",
+            tensor=object(),
+            rate="0.5",
+            **{"x" * 500: 1, "ü" * 500: 2, "": 3},
+        )
+        job.report(iteration=-1, loss=1)
+        job.report(iteration=2, throughput=-1, **many)
         job.report(iteration="soon")  # type: ignore[arg-type]
         reports = agent.wait_for(2)
-    assert reports[0]["metrics"] == {"rate": 0.5, "x" * 64: 1.0}
+    assert reports[0]["metrics"] == {"rate": 0.5, "x" * 64: 1.0, "ü" * 32: 2.0}
     assert len(reports[1]["metrics"]) == 32
+    assert "throughput" not in reports[1]
+    assert [report["iteration"] for report in reports] == [1, 2]
 
 
 def test_an_iteration_is_told_with_what_was_said_in_it(job: Job, listening: Path) -> None:
@@ -106,8 +116,18 @@ def test_a_wrong_token_is_not_tried_again_and_again(environment: Environment, li
         for step in range(50):
             job.report(iteration=step)
             time.sleep(0.01)
-        assert len(agent.requests) == 1
+        assert 1 <= len(agent.requests) <= 4
         job.close()
+
+
+def test_who_reports_before_its_agent_has_heard_of_it_is_heard_soon_after(job: Job, listening: Path) -> None:
+    def new_here(number: int, request: Request) -> bytes:
+        return answer("401 Unauthorized") if number == 1 else take(number, request)
+
+    with FakeAgent(listening, new_here) as agent:
+        job.report(iteration=1)
+        reports = agent.wait_for(2, seconds=3)
+    assert [report["iteration"] for report in reports] == [1, 1]
 
 
 def test_who_is_told_to_wait_waits_and_then_says_it_again(job: Job, listening: Path) -> None:
@@ -155,8 +175,9 @@ def test_an_agent_that_closed_an_unused_connection_loses_nothing(job: Job, liste
         time.sleep(0.1)
         agent.hang_up()
         job.report(iteration=2)
-        reports = agent.wait_for(2)
-    assert [report["iteration"] for report in reports] == [1, 2]
+        # Its last words, for which there is no second attempt later.
+        job.close()
+        assert [report["iteration"] for report in agent.reports] == [1, 2]
 
 
 GARBAGE = [
@@ -234,11 +255,14 @@ def test_a_process_that_was_forked_off_reports_nothing_and_ends(environment: Env
 import os, metronome
 with metronome.training() as job:
     job.report(1)
+    # The worst moment: whoever is forked off has a lock that nobody will ever open.
+    job._reporter._changed.acquire()
     child = os.fork()
     if child == 0:
         job.report(2)
         job.close()
         os._exit(0)
+    job._reporter._changed.release()
     assert os.waitpid(child, 0)[1] == 0
     job.report(3)
 """

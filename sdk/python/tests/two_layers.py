@@ -96,7 +96,7 @@ def load(path: Path) -> Tuple[Net, int]:
 
 def connect(rank: int, members: int) -> List[socket.socket]:
     """Of rank 0 the connections to all others, of others the one to it."""
-    at = ("127.0.0.1", int(os.environ["MASTER_PORT"]))
+    at = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
     if rank == 0:
         with socket.create_server(at) as listening:
             listening.settimeout(20)

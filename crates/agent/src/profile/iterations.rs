@@ -17,8 +17,6 @@ pub(super) struct Course {
     pub(super) period: f64,
     /// The deviation of lengths, over the period.
     pub(super) noise: f64,
-    /// When the run began.
-    from: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -30,10 +28,12 @@ pub(super) struct Beginning {
 }
 
 impl Course {
-    /// When the last whole iteration began, on the clock of the samples.
-    pub(super) fn latest(&self) -> u64 {
+    /// When the last whole iteration began, and what the counter said then.
+    pub(super) fn latest(&self, run: &Run) -> (u64, u64) {
         let whole = self.began.iter().rev().find(|beginning| beginning.is_whole);
-        self.from + whole.map_or(0.0, |beginning| beginning.at.max(0.0)) as u64
+        whole.map_or((run.from, run.counter(0.0)), |beginning| {
+            (run.from + beginning.at.max(0.0) as u64, run.counter(beginning.bytes))
+        })
     }
 }
 
@@ -70,7 +70,7 @@ pub(super) fn course(run: &Run, volume: &Volume) -> Result<Course, NoProfile> {
     }
     smooth(&mut began, noise, blur);
     let noise = noise / mean;
-    Ok(Course { began, lengths: lengths.len(), period: mean, noise, from: run.from })
+    Ok(Course { began, lengths: lengths.len(), period: mean, noise })
 }
 
 /// At which bytes of an iteration most time is spent.

@@ -6,8 +6,10 @@ use super::Sample;
 /// Samples of one counter that went on without beginning anew, from time and bytes zero.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Run {
-    /// When the first was taken.
+    /// When the first was taken, and what it said; a counter that wrapped is as many bytes further.
     pub(super) from: u64,
+    base: f64,
+    wrapped: f64,
     pub(super) samples: Vec<Point>,
     /// The usual time between two samples, in nanoseconds.
     pub(super) step: f64,
@@ -30,14 +32,14 @@ const STILL: f64 = 0.3;
 const WRAP: u64 = 1 << 32;
 
 impl Run {
-    fn of(samples: &[(u64, f64)]) -> Self {
+    fn of(samples: &[(u64, f64)], wrapped: f64) -> Self {
         let Some((from, base)) = samples.first().copied() else { return Self::default() };
         let point = |(at, bytes): &(u64, f64)| Point { at: (at - from) as f64, bytes: bytes - base };
         let samples: Vec<Point> = samples.iter().map(point).collect();
         let mut steps: Vec<f64> = samples.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
         steps.sort_by(f64::total_cmp);
         let step = steps.get(steps.len() / 2).copied().unwrap_or(0.0);
-        let mut run = Self { from, samples, step, usual: 0.0 };
+        let mut run = Self { from, base, wrapped, samples, step, usual: 0.0 };
         run.usual = run.usual_rate();
         run
     }
@@ -63,6 +65,11 @@ impl Run {
 
     pub(super) fn bytes(&self) -> f64 {
         self.samples.last().map_or(0.0, |last| last.bytes)
+    }
+
+    /// What the counter said when so many bytes of the run were sent.
+    pub(super) fn counter(&self, bytes: f64) -> u64 {
+        (self.base + bytes - self.wrapped).max(0.0) as u64
     }
 
     /// Whether nobody looked in this interval for a while.
@@ -94,7 +101,7 @@ pub(super) fn longest_run(samples: &[Sample]) -> Run {
     }
     let lasts = |run: &Vec<(u64, f64)>| run.last().map_or(0, |last| last.0 - run[0].0);
     let longest = runs.iter().enumerate().max_by_key(|(at, run)| (lasts(run), *at)).map(|(_, run)| run);
-    Run::of(longest.map_or(&[], Vec::as_slice))
+    Run::of(longest.map_or(&[], Vec::as_slice), wrapped)
 }
 
 /// A counter of 32 bits that was near its end goes on near zero; any other that falls has begun anew.

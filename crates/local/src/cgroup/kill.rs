@@ -2,8 +2,9 @@
 
 use nix::sys::signal::{Signal, kill};
 
-use super::{Group, LEAVING, Patience, put};
+use super::{Group, LEAVING, put};
 use crate::error::{LocalError, Result};
+use crate::patience::Patience;
 
 /// A frozen group cannot fork, so who is in it when it is frozen is all there is to end. Where groups cannot be frozen
 /// it is done again until nobody is left.

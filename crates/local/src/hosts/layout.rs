@@ -3,6 +3,7 @@
 
 use metronome_core::cluster::{Cluster, Fabric, Vertex};
 use metronome_core::id::{IdVec, LinkId, NodeId};
+use metronome_core::units::Bandwidth;
 
 use crate::error::{LocalError, Result};
 use crate::links::batch::Batch;
@@ -21,6 +22,8 @@ pub(super) struct Layout {
     /// Whether links have rates at all.
     pub(super) shaped: bool,
 }
+
+const PLENTY: Bandwidth = Bandwidth(1_000_000_000);
 
 impl Layout {
     pub(super) fn of(world: &WorldName, cluster: &Cluster, scale: Scale) -> Result<Self> {
@@ -55,6 +58,19 @@ impl Layout {
         self.ways.ups(Vertex::Node(node)).flat_map(|up| [up, reverse(up)]).collect()
     }
 
+    /// Whether members on a node may send at a port: on their own host, and at every switch but down to themselves.
+    pub(super) fn may_send(&self, node: NodeId, port: &Port) -> bool {
+        let link = &self.fabric.links()[port.link];
+        link.from == Vertex::Node(node)
+            || matches!(link.from, Vertex::Switch(_)) && link.to != Vertex::Node(node)
+    }
+
+    /// What a node's cables carry, the best of them; for who has none, more than a machine can do.
+    pub(super) fn rate_of(&self, node: NodeId) -> Bandwidth {
+        let rates = self.ways.ups(Vertex::Node(node)).map(|up| self.ports[up].rate);
+        rates.max().unwrap_or(PLENTY).min(PLENTY)
+    }
+
     /// Makes all namespaces.
     pub(super) fn namespaces(&self) -> Batch {
         let all = self.hosts.values().cloned().chain([self.world.fabric_namespace()]);
@@ -66,7 +82,7 @@ impl Layout {
 
     /// In the fabric's namespace: switches, all cables, and the ends of them that are here.
     pub(super) fn switches(&self) -> Batch {
-        let mut batch = Batch { settings: QUIET.to_vec(), ..Batch::default() };
+        let mut batch = Batch { settings: quiet(), ..Batch::default() };
         for (switch, _) in self.fabric.switches().enumerate() {
             batch.ip.push(bridge(&format!("s{switch}")));
         }
@@ -88,7 +104,7 @@ impl Layout {
 
     /// In a host's namespace: its bridge and the ends of its cables.
     pub(super) fn host_devices(&self, node: NodeId) -> Batch {
-        let mut batch = Batch { settings: QUIET.to_vec(), ..Batch::default() };
+        let mut batch = Batch { settings: quiet(), ..Batch::default() };
         batch.ip.push(bridge("br0"));
         for (at, up) in self.ways.ups(Vertex::Node(node)).enumerate() {
             self.plug_port(&self.ports[up], &mut batch);
@@ -113,8 +129,9 @@ impl Layout {
 }
 
 /// No addresses of version 6, and nothing that is sent for them.
-pub(super) const QUIET: [(&str, &str); 2] =
-    [("ipv6/conf/all/disable_ipv6", "1"), ("ipv6/conf/default/disable_ipv6", "1")];
+pub(super) fn quiet() -> Vec<(&'static str, String)> {
+    ["ipv6/conf/all/disable_ipv6", "ipv6/conf/default/disable_ipv6"].map(|name| (name, "1".to_owned())).into()
+}
 
 /// A bridge that learns nothing and floods nothing goes by its table alone; circles do no harm.
 fn bridge(name: &str) -> String {

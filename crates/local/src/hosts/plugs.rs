@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use metronome_core::cluster::Vertex;
 use metronome_core::id::{LinkId, NodeId};
+use metronome_core::units::Bandwidth;
 
-use super::layout::{QUIET, plug_into};
+use super::layout::{plug_into, quiet};
 use super::{Hosts, Plug};
+use crate::cleanup::remove_namespace;
 use crate::error::{LocalError, Result};
+use crate::links::Port;
 use crate::links::batch::Batch;
-use crate::links::shaping::{LARGEST_PACKET, MTU, TCP};
+use crate::links::shaping::{LARGEST_PACKET, MTU, member_leaf, no_member_leaf, tcp};
 use crate::links::ways::walk;
 use crate::names::{MemberNumber, Namespace};
 
@@ -32,10 +35,11 @@ impl Hosts {
         let namespace = self.layout.world.member_namespace(number);
         let what = format!("the plug of {number}");
         let make = Batch { ip: vec![format!("netns add {}", namespace.name())], ..Batch::default() };
-        make.run_here(&what)?;
-        on_host(number, &namespace).run_in(&host, &what)?;
-        inside(number).run_in(&namespace, &what)?;
-        self.tell_the_way(number, node, "add")?;
+        make.run_here(&self.tie, &what)?;
+        on_host(number, &namespace).run_in(&host, &self.tie, &what)?;
+        inside(number, self.layout.rate_of(node)).run_in(&namespace, &self.tie, &what)?;
+        self.tell_the_way(number, node, "replace")?;
+        self.at_ports(node, &what, |port| member_leaf(&port.device, port.rate, number).into())?;
         Ok(Plug { number, node, namespace, address: number.address(), host })
     }
 
@@ -50,19 +54,30 @@ impl Hosts {
     pub fn unplug(&mut self, number: MemberNumber) -> Result<()> {
         let Some(node) = self.plugged.get(&number).copied() else { return Ok(()) };
         let what = format!("the end of the plug of {number}");
-        // The cable first: a namespace goes when the kernel finds the time, and the number may be needed at once.
+        // The cable first: a namespace goes when the kernel finds the time, and the number may be needed at once. One that
+        // was half made has not all of it, and what stays on switches does no harm: the next of its number takes it.
         let cable = Batch { ip: vec![format!("link del dev {number}")], ..Batch::default() };
-        let cable = cable.run_in(&self.layout.hosts[node], &what);
-        let namespace = self.layout.world.member_namespace(number);
-        if namespace.path().exists() {
-            let unmade = Batch { ip: vec![format!("netns del {}", namespace.name())], ..Batch::default() };
-            unmade.run_here(&what)?;
-        }
-        // One that was half made has no cable, and nobody knows the way to it.
-        if cable.is_ok() {
-            self.tell_the_way(number, node, "del")?;
-        }
+        let _ = cable.run_in(&self.layout.hosts[node], &self.tie, &what);
+        let _ = self.tell_the_way(number, node, "del");
+        let _ = self.at_ports(node, &what, |port| no_member_leaf(&port.device, number).into());
+        remove_namespace(&self.layout.world.member_namespace(number))?;
         self.plugged.remove(&number);
+        Ok(())
+    }
+
+    /// Takes away what members have that nobody knows any more: a scheduler before us had begun to plug them in. Their
+    /// numbers are free at once.
+    pub fn remove_strays(&self) -> Result<()> {
+        let world = &self.layout.world;
+        let unknown =
+            (0..MemberNumber::MOST).map(MemberNumber).filter(|number| !self.plugged.contains_key(number));
+        for number in unknown.filter(|number| world.member_namespace(*number).path().exists()) {
+            let namespace = world.member_namespace(number);
+            let cable = Batch { ip: vec!["link del dev eth0".to_owned()], ..Batch::default() };
+            // One that was half made has none.
+            let _ = cable.run_in(&namespace, &self.tie, "the end of a cable");
+            remove_namespace(&namespace)?;
+        }
         Ok(())
     }
 
@@ -72,6 +87,20 @@ impl Hosts {
             return Vec::new();
         };
         walk(&self.layout.fabric, *start, &self.layout.ways.towards(*end, to))
+    }
+
+    /// Does something at every port where members on a node may send.
+    fn at_ports(&self, node: NodeId, what: &str, lines: impl Fn(&Port) -> Vec<String>) -> Result<()> {
+        let mut told: BTreeMap<&Namespace, Vec<String>> = BTreeMap::new();
+        let ports =
+            self.layout.ports.values().filter(|port| self.layout.shaped && self.layout.may_send(node, port));
+        for port in ports {
+            told.entry(&port.namespace).or_default().extend(lines(port));
+        }
+        for (namespace, tc) in told {
+            Batch { tc, ..Batch::default() }.run_in(namespace, &self.tie, what)?;
+        }
+        Ok(())
     }
 
     /// Every switch, and every host that has a choice, is told where to send what is for a member.
@@ -87,7 +116,11 @@ impl Hosts {
             }
         }
         for (namespace, bridge) in told {
-            Batch { bridge, ..Batch::default() }.run_in(namespace, &format!("the way to {number}"))?;
+            Batch { bridge, ..Batch::default() }.run_in(
+                namespace,
+                &self.tie,
+                &format!("the way to {number}"),
+            )?;
         }
         Ok(())
     }
@@ -101,23 +134,23 @@ fn on_host(number: MemberNumber, namespace: &Namespace) -> Batch {
         namespace.name()
     )];
     ip.extend(plug_into(&number.to_string(), "br0"));
-    let bridge = vec![format!("fdb add {hardware} dev {number} master static")];
+    let bridge = vec![format!("fdb replace {hardware} dev {number} master static")];
     Batch { ip, bridge, ..Batch::default() }
 }
 
 /// The end that the member sees. It knows the hardware addresses of all it could meet, so nobody has to ask, which
 /// would mean to flood.
-fn inside(number: MemberNumber) -> Batch {
+fn inside(number: MemberNumber, rate: Bandwidth) -> Batch {
     let packets = format!("mtu {MTU} gso_max_size {LARGEST_PACKET} gso_max_segs 1");
     let mut ip = vec![
         "link set dev lo up".to_owned(),
-        format!("link set dev eth0 {packets} txqueuelen 1000 up"),
+        format!("link set dev eth0 {packets} up"),
         format!("address add {}/16 dev eth0", number.address()),
     ];
     for other in (0..MemberNumber::MOST).map(MemberNumber).filter(|other| *other != number) {
         let (address, hardware) = (other.address(), other.hardware_address());
         ip.push(format!("neighbour add {address} lladdr {hardware} nud permanent dev eth0"));
     }
-    let settings = QUIET.iter().chain(&TCP).copied().collect();
+    let settings = quiet().into_iter().chain(tcp(rate)).collect();
     Batch { ip, settings, ..Batch::default() }
 }

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::error::{LocalError, Result};
 use crate::names::Namespace;
+use crate::state::Tie;
 
 /// Lines for each program, in the order in which they run: devices first, then what hangs on them.
 #[derive(Clone, Debug, Default)]
@@ -13,23 +14,23 @@ pub(crate) struct Batch {
     pub(crate) tc: Vec<String>,
     pub(crate) bridge: Vec<String>,
     /// Settings under `/proc/sys/net` and their values; made before everything else.
-    pub(crate) settings: Vec<(&'static str, &'static str)>,
+    pub(crate) settings: Vec<(&'static str, String)>,
 }
 
 impl Batch {
     /// Does all of it in this process's own namespace.
-    pub(crate) fn run_here(&self, what: &str) -> Result<()> {
+    pub(crate) fn run_here(&self, tie: &Tie, what: &str) -> Result<()> {
         for (name, value) in &self.settings {
             set(name, value)?;
         }
-        tell("ip", &self.ip, what)?;
-        tell("tc", &self.tc, what)?;
-        tell("bridge", &self.bridge, what)
+        tell("ip", &self.ip, tie, what)?;
+        tell("tc", &self.tc, tie, what)?;
+        tell("bridge", &self.bridge, tie, what)
     }
 
     /// Does all of it in a namespace.
-    pub(crate) fn run_in(&self, namespace: &Namespace, what: &str) -> Result<()> {
-        namespace.within(|| self.run_here(what))?
+    pub(crate) fn run_in(&self, namespace: &Namespace, tie: &Tie, what: &str) -> Result<()> {
+        namespace.within(|| self.run_here(tie, what))?
     }
 }
 
@@ -42,7 +43,7 @@ fn set(name: &str, value: &str) -> Result<()> {
     std::fs::write(&path, value).map_err(|error| LocalError::file(&path, error))
 }
 
-fn tell(program: &'static str, lines: &[String], what: &str) -> Result<()> {
+fn tell(program: &'static str, lines: &[String], tie: &Tie, what: &str) -> Result<()> {
     if lines.is_empty() {
         return Ok(());
     }
@@ -50,7 +51,8 @@ fn tell(program: &'static str, lines: &[String], what: &str) -> Result<()> {
     let mut child = Command::new(program)
         .args(["-batch", "-"])
         .stdin(Stdio::piped())
-        .stdout(Stdio::null())
+        // It says nothing there. Whoever cleans up after us waits until it is closed.
+        .stdout(tie.share().map_err(failed)?)
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;

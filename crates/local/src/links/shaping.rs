@@ -1,38 +1,84 @@
 //! How a link is shaped: what its queue and its packets are like, so that a rate that is set is a rate that is had, and
-//! flows that share it have equal parts within tenths of a second.
+//! members that share it have equal parts within tenths of a second.
+
+use std::iter;
 
 use metronome_core::units::Bandwidth;
+
+use crate::names::MemberNumber;
 
 /// Large, so that headers are under a hundredth of what is sent, and there are few packets to forward on few cores.
 pub const MTU: u32 = 9000;
 
 /// Packets are not joined beyond this: at 200 Mbit/s one takes 0.4 ms.
-pub(crate) const LARGEST_PACKET: u32 = 9014;
+pub const LARGEST_PACKET: u32 = 9014;
 
-/// The class of a link, and the leaf of whoever has none of its own. Leaves in between belong to the agent.
+/// The class of a link, and the leaf of whoever has none of its own. Leaves from [`FIRST_MEMBER`] on are those of members;
+/// all others belong to the agent.
 pub const LINK_CLASS: &str = "1:1";
 pub const USUAL_LEAF: &str = "1:ffff";
+pub const FIRST_MEMBER: u32 = 0x1000;
+
+/// Filters of members come after all of the agent's.
+const PREFERENCE: u32 = 0xc000;
 
 /// No link has less: the kernel's timers count for at most minutes.
 const LEAST: Bandwidth = Bandwidth(64_000);
 
-/// The lines that shape a device.
+/// Bytes that may wait in a leaf. Windows are bounded, so queues are: nothing is lost, however many flows meet.
+const QUEUE: u32 = 16 << 20;
+
+/// The lines that shape a device. Members are told apart by the last byte of their address.
 pub(crate) fn shape(device: &str, rate: Bandwidth) -> Vec<String> {
+    let filter = format!("filter add dev {device} parent 1: protocol ip pref {PREFERENCE}");
     vec![
         format!("qdisc add dev {device} root handle 1: htb default 0xffff"),
         format!("class add dev {device} parent 1: classid {LINK_CLASS} {}", link_class(rate)),
-        format!("class add dev {device} parent {LINK_CLASS} classid {USUAL_LEAF} {}", usual_leaf(rate)),
-        format!("qdisc add dev {device} parent {USUAL_LEAF} handle ffff: bfifo limit {}", queue(rate)),
+        format!("class add dev {device} parent {LINK_CLASS} classid {USUAL_LEAF} {}", leaf(rate)),
+        format!("qdisc add dev {device} parent {USUAL_LEAF} bfifo limit {QUEUE}"),
+        format!("{filter} handle 2: u32 divisor 256"),
+        format!("{filter} u32 ht 800:: match ip src 10.77.0.0/16 hashkey mask 0x000000ff at 12 link 2:"),
     ]
 }
 
-/// The lines that give a device that is shaped another rate, while traffic flows.
-pub(crate) fn reshape(device: &str, rate: Bandwidth) -> Vec<String> {
-    vec![
-        format!("class change dev {device} parent 1: classid {LINK_CLASS} {}", link_class(rate)),
-        format!("class change dev {device} parent {LINK_CLASS} classid {USUAL_LEAF} {}", usual_leaf(rate)),
-        format!("qdisc change dev {device} parent {USUAL_LEAF} handle ffff: bfifo limit {}", queue(rate)),
+/// The lines that give a device another rate, and those of the members who may send there, while traffic flows.
+pub(crate) fn reshape<'a>(
+    device: &str,
+    rate: Bandwidth,
+    members: impl Iterator<Item = &'a MemberNumber>,
+) -> Vec<String> {
+    let link = format!("class change dev {device} parent 1: classid {LINK_CLASS} {}", link_class(rate));
+    let leaves = members.map(|member| class_id(*member)).chain([USUAL_LEAF.to_owned()]);
+    let leaves =
+        leaves.map(|id| format!("class change dev {device} parent {LINK_CLASS} classid {id} {}", leaf(rate)));
+    iter::once(link).chain(leaves).collect()
+}
+
+/// The lines that give a member a leaf of its own; one that an earlier member of its number left is taken. Leaves take turns packet by packet, so whoever has little to send
+/// does not wait behind all that others have.
+pub(crate) fn member_leaf(device: &str, rate: Bandwidth, member: MemberNumber) -> [String; 3] {
+    let (id, address) = (class_id(member), member.address());
+    let bucket = address.octets()[3];
+    [
+        format!("class replace dev {device} parent {LINK_CLASS} classid {id} {}", leaf(rate)),
+        format!("qdisc replace dev {device} parent {id} bfifo limit {QUEUE}"),
+        format!(
+            "filter replace dev {device} parent 1: protocol ip pref {PREFERENCE} handle 2:{bucket:x}:1 u32 ht 2:{bucket:x}: match ip src {address}/32 flowid {id}"
+        ),
     ]
+}
+
+/// The lines that take it away again.
+pub(crate) fn no_member_leaf(device: &str, member: MemberNumber) -> [String; 2] {
+    let bucket = member.address().octets()[3];
+    [
+        format!("filter del dev {device} parent 1: protocol ip pref {PREFERENCE} handle 2:{bucket:x}:1 u32"),
+        format!("class del dev {device} classid {}", class_id(member)),
+    ]
+}
+
+fn class_id(member: MemberNumber) -> String {
+    format!("1:{:x}", FIRST_MEMBER + member.0)
 }
 
 fn link_class(rate: Bandwidth) -> String {
@@ -41,10 +87,10 @@ fn link_class(rate: Bandwidth) -> String {
 }
 
 /// A leaf has next to nothing of its own and borrows the rest: what leaves have of their own is theirs even if all
-/// together is more than the link carries.
-fn usual_leaf(rate: Bandwidth) -> String {
+/// together is more than the link carries. Less than a packet for its turn would do: a leaf sends one in any case.
+fn leaf(rate: Bandwidth) -> String {
     let (rate, burst) = (rate.max(LEAST).0, burst(rate));
-    let own = rate / 100;
+    let own = (rate / 2000).max(8000);
     format!("htb rate {own}bit ceil {rate}bit burst {LARGEST_PACKET} cburst {burst} quantum {LARGEST_PACKET}")
 }
 
@@ -53,20 +99,31 @@ fn burst(rate: Bandwidth) -> u64 {
     (rate.0 / 8 / 1000).max(2 * u64::from(LARGEST_PACKET))
 }
 
-/// Bytes that may wait: those of 50 ms, and never less than some packets of each of several flows.
-fn queue(rate: Bandwidth) -> u64 {
-    (rate.0 / 8 / 20).max(64 * u64::from(LARGEST_PACKET))
+/// What a flow may have under way: what its host's link carries in 8 ms, so that a process that is woken late holds
+/// nothing up, and never less than some packets.
+///
+/// Windows are what TCP adapts to what a link gives, by losing packets every few seconds. Here they are all the same and
+/// never too large, so nothing is lost: a flow has its part as soon as it sends.
+fn window(rate: Bandwidth) -> u64 {
+    (rate.0 / 1000).max(10 * u64::from(LARGEST_PACKET))
 }
 
-/// How members speak TCP: they begin each burst of an iteration with the window that the last one ended with, and every
-/// flow behaves as every other, whatever this machine prefers. Reno is what every namespace may choose on every kernel.
-pub(crate) const TCP: [(&str, &str); 7] = [
-    ("ipv4/tcp_congestion_control", "reno"),
-    ("ipv4/tcp_slow_start_after_idle", "0"),
-    ("ipv4/tcp_timestamps", "0"),
-    ("ipv4/tcp_no_metrics_save", "1"),
-    // A cut cable that is whole again is noticed within a second, not within two minutes.
-    ("ipv4/tcp_rto_max_ms", "1000"),
-    ("ipv4/tcp_wmem", "4096 262144 4194304"),
-    ("ipv4/tcp_rmem", "4096 262144 4194304"),
-];
+/// How a member whose host's link has this rate speaks TCP.
+pub(crate) fn tcp(rate: Bandwidth) -> Vec<(&'static str, String)> {
+    // The kernel takes half of what it receives into for the books.
+    let receive = 2 * window(rate);
+    let usual = [
+        // What every namespace may choose on every kernel.
+        ("ipv4/tcp_congestion_control", "reno"),
+        // Every iteration begins with the window that the last one ended with.
+        ("ipv4/tcp_slow_start_after_idle", "0"),
+        ("ipv4/tcp_no_metrics_save", "1"),
+        ("ipv4/tcp_timestamps", "0"),
+        ("ipv4/tcp_adv_win_scale", "1"),
+        // A cut cable that is whole again is noticed within a second, not within two minutes.
+        ("ipv4/tcp_rto_max_ms", "1000"),
+        ("ipv4/tcp_wmem", "4096 262144 4194304"),
+    ];
+    let usual = usual.into_iter().map(|(name, value)| (name, value.to_owned()));
+    usual.chain([("ipv4/tcp_rmem", format!("4096 {receive} {receive}"))]).collect()
+}

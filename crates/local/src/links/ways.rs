@@ -200,7 +200,20 @@ mod tests {
         lay(Vertex::Node(NodeId(0)), top);
         lay(Vertex::Node(NodeId(1)), middle);
         lay(Vertex::Node(NodeId(2)), low);
-        assert_eq!(agrees(&fabric, 3), 3 * 3 * 8);
+        let ways = Ways::of(&fabric);
+        let lengths = |from: u32, to: u32| {
+            let walks = (0..4)
+                .map(|member| walk(&fabric, NodeId(from), &ways.towards(NodeId(to), MemberNumber(member))));
+            let walks: Vec<Vec<LinkId>> = walks.collect();
+            let ends =
+                |walk: &Vec<LinkId>| fabric.links()[*walk.last().unwrap()].to == Vertex::Node(NodeId(to));
+            assert!(walks.iter().all(ends), "{walks:?}");
+            walks.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(0, 1), [3; 4]);
+        assert_eq!(lengths(1, 0), [3; 4]);
+        assert_eq!(lengths(2, 0), [2; 4]);
+        assert_eq!(lengths(2, 1), [3; 4]);
     }
 
     #[test]

@@ -169,6 +169,23 @@ pub struct Lesson {
     pub(crate) alone: Duration,
 }
 
+impl Lesson {
+    /// The loss after `k` iterations, each of which is half a second of one core: 1/(ak + b) + c.
+    pub fn curve(&self) -> [f64; 3] {
+        let Loss { a, b, c } = self.learns.loss;
+        [a / self.learns.iterations as f64, b, c]
+    }
+
+    pub fn iterations(&self) -> u64 {
+        self.learns.iterations
+    }
+
+    /// What one iteration takes of one core.
+    pub fn iteration(&self) -> Duration {
+        ITERATION
+    }
+}
+
 fn pick<T: Copy>(items: &[T], random: &mut Pcg64) -> T {
     items[(random.random::<f64>() * items.len() as f64) as usize]
 }

@@ -3,6 +3,7 @@
 
 mod chosen;
 mod cluster;
+mod commands;
 mod faults;
 mod fit;
 mod gpu_types;
@@ -78,6 +79,9 @@ pub(super) fn scenario(
     };
     let declared = sorted.jobs.iter().map(|document| jobs::declared(document, &world));
     let declared = declared.collect::<Result<Vec<Arrival>, Problem>>().map_err(in_file)?;
+    let names = declared.iter().map(|arrival| arrival.spec.name.clone());
+    let commands = names.zip(&sorted.jobs).filter_map(|(name, job)| Some((name, commands::of(&job.spec)?)));
+    let commands: BTreeMap<Name, Vec<Vec<String>>> = commands.collect();
     let mut sources = vec![Source::Listed(declared)];
     if let Some(document) = workload {
         sources.extend(workload::source(document, &world, origin)?);
@@ -107,6 +111,7 @@ pub(super) fn scenario(
         departures,
         estimates,
         faults,
+        commands,
     })
 }
 

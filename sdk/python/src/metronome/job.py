@@ -10,7 +10,7 @@ from .clock import MILLISECOND, SECOND, Clock, RealClock
 from .environment import Environment
 from .gate import Gate
 from .leaving import ByFunction, ByHand, Leaving
-from .progress import Progress, number, numbers
+from .progress import Progress, amount, numbers
 from .reporter import Reporter
 from .size import Size, Sizes
 
@@ -137,11 +137,11 @@ class Job:
             present = self._present
             if iteration is None and present is not None:
                 present.metrics.update(found)
-                present.throughput = present.throughput if throughput is None else number(throughput)
+                present.throughput = present.throughput if throughput is None else amount(throughput)
                 return
             done = self.iteration if iteration is None else int(iteration)
-            told = Progress(done, self._clock.now(), found, throughput=number(throughput))
-            self._reporter.put(told)
+            if done >= 0:
+                self._reporter.put(Progress(done, self._clock.now(), found, throughput=amount(throughput)))
 
     # Being asked
 

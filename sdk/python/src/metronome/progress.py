@@ -11,7 +11,7 @@ from typing import Any, Dict, Mapping, Optional
 from .clock import SECOND
 from .environment import Environment
 
-# Whoever reports more is not taken by the agent at all.
+# A report with more metrics, or with names of more bytes, is not taken by the agent at all.
 MOST_METRICS = 32
 LONGEST_NAME = 64
 
@@ -42,10 +42,14 @@ def numbers(metrics: Mapping[str, object]) -> Dict[str, float]:
     """The metrics that are numbers. A loss that is none any more cannot be said in JSON."""
     found: Dict[str, float] = {}
     for name, value in metrics.items():
-        read = number(value)
-        if read is not None and len(found) < MOST_METRICS:
-            found[str(name)[:LONGEST_NAME]] = read
+        read, short = number(value), _short(name)
+        if read is not None and short and len(found) < MOST_METRICS:
+            found[short] = read
     return found
+
+
+def _short(name: str) -> str:
+    return name.encode(errors="ignore")[:LONGEST_NAME].decode(errors="ignore")
 
 
 def number(value: object) -> Optional[float]:
@@ -55,6 +59,12 @@ def number(value: object) -> Optional[float]:
     except Exception:
         return None
     return read if math.isfinite(read) else None
+
+
+def amount(value: object) -> Optional[float]:
+    """A number that cannot be below zero."""
+    read = number(value)
+    return read if read is not None and read >= 0 else None
 
 
 def format_time(at: int) -> str:

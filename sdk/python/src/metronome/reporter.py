@@ -19,8 +19,8 @@ from .progress import Progress
 from .wire import PATIENCE, Answer, Fate, Wire
 
 MOST_WAITING = 16
-# So far apart reports are at least. Nobody decides anything more often.
-PACE = 0.02
+# So far apart reports are at least. An agent takes fifty a second; nobody decides anything so often.
+PACE = 0.05
 # After a failure, and at most after many.
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 30.0
@@ -113,8 +113,7 @@ class Reporter:
             if answer.fate in (Fate.TAKEN, Fate.REFUSED):
                 self._pause = PACE
                 return
-            longer = min(max(self._pause, FIRST_PAUSE / 2) * 2, LONGEST_PAUSE)
-            self._pause = LONGEST_PAUSE if answer.fate is Fate.UNWELCOME else longer
+            self._pause = min(max(self._pause, FIRST_PAUSE / 2) * 2, LONGEST_PAUSE)
             if answer.retry_after is not None:
                 self._pause = min(max(answer.retry_after, PACE), LONGEST_PAUSE)
             if self._ends_at is not None:

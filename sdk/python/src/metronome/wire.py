@@ -19,9 +19,8 @@ class Fate(Enum):
     TAKEN = auto()
     REFUSED = auto()
     """By an agent that will not take this report later, either."""
-    UNWELCOME = auto()
-    """Nothing that comes from us is taken: the token is wrong."""
     LATER = auto()
+    """It may be taken yet: the agent is busy, or has not heard of this job and its token."""
     LOST = auto()
     """Nobody answered, or nothing that makes sense."""
 
@@ -93,9 +92,7 @@ class _UnixConnection(http.client.HTTPConnection):
 def _judge(response: http.client.HTTPResponse) -> Answer:
     if 200 <= response.status < 300:
         return Answer(Fate.TAKEN)
-    if response.status in (401, 403):
-        return Answer(Fate.UNWELCOME)
-    if response.status == 429 or response.status >= 500:
+    if response.status in (401, 403, 429) or response.status >= 500:
         return Answer(Fate.LATER, _seconds(response.getheader("Retry-After")))
     return Answer(Fate.REFUSED)
 

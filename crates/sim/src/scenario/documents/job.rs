@@ -25,10 +25,8 @@ pub(crate) struct JobShape {
     pub(crate) gpu_type: Option<Spanned<GpuTypesShape>>,
     pub(crate) template: Option<Spanned<IgnoredAny>>,
     /// For `local` and Kubernetes: a simulated member runs nothing.
-    #[expect(dead_code, reason = "its shape is checked, its words are not used here")]
-    command: Option<Vec<Text>>,
-    #[expect(dead_code, reason = "its shape is checked, its words are not used here")]
-    args: Option<Vec<Text>>,
+    pub(crate) command: Option<Vec<Text>>,
+    pub(crate) args: Option<Vec<Text>>,
     // For Kubernetes alone, so that a job is asked about by the file that is applied there.
     #[expect(dead_code, reason = "a simulated member has no image")]
     image: Option<Text>,
@@ -68,10 +66,8 @@ pub(crate) struct RoleShape {
     pub(crate) resources: Option<ResourcesShape>,
     pub(crate) gpu_type: Option<Spanned<GpuTypesShape>>,
     pub(crate) template: Option<Spanned<IgnoredAny>>,
-    #[expect(dead_code, reason = "its shape is checked, its words are not used here")]
-    command: Option<Vec<Text>>,
-    #[expect(dead_code, reason = "its shape is checked, its words are not used here")]
-    args: Option<Vec<Text>>,
+    pub(crate) command: Option<Vec<Text>>,
+    pub(crate) args: Option<Vec<Text>>,
     #[expect(dead_code, reason = "a simulated member has no image")]
     image: Option<Text>,
 }

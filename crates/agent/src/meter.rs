@@ -1,0 +1,140 @@
+//! Where a member is in its iteration right now, as its counter says it.
+
+use crate::profile::{Learned, Sample};
+
+/// Follows a counter through iterations whose profile is known.
+#[derive(Debug, Default)]
+pub struct Meter {
+    known: Option<Known>,
+    last: Option<Sample>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// What an iteration sends.
+    volume: f64,
+    /// Bytes a nanosecond while it sends.
+    rate: f64,
+    /// The counter when this iteration began to send.
+    level: u64,
+    is_paused: bool,
+}
+
+/// What a step showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// An iteration began to send, at that moment.
+    Began(u64),
+    /// It has sent all it had.
+    Paused,
+}
+
+/// An iteration has sent its bytes when so much of them is sent and the counter stands still; bytes vary a little.
+const ALL: f64 = 0.9;
+/// It has surely when there is so much.
+const SURELY: f64 = 1.2;
+/// Slower than this part of its usual rate it stands still.
+const STILL: f64 = 0.3;
+/// What is sent besides is less than this part of an iteration.
+const BESIDES: f64 = 0.02;
+
+impl Meter {
+    pub fn learn(&mut self, learned: &Learned) {
+        let squares: f64 = learned.rates.iter().map(|rate| rate * rate).sum();
+        let usual = squares / learned.rates.iter().sum::<f64>().max(1.0);
+        let volume = learned.bytes.max(1.0);
+        // The last beginning that was seen is some iterations old.
+        let now = self.last.map_or(learned.level, |last| last.bytes);
+        let whole = (now.saturating_sub(learned.level) as f64 / volume).floor();
+        let level = learned.level + (whole * volume) as u64;
+        self.known = Some(Known { volume, rate: usual / 8e9, level, is_paused: false });
+    }
+
+    /// What an iteration sends, and what it has sent of that; none while nothing is known.
+    pub fn sent(&self) -> Option<(f64, f64)> {
+        let (known, last) = self.known.zip(self.last)?;
+        Some((last.bytes.saturating_sub(known.level) as f64, known.volume))
+    }
+
+    /// Takes a sample in.
+    pub fn feed(&mut self, sample: Sample) -> Option<Event> {
+        let before = self.last.replace(sample)?;
+        if sample.bytes < before.bytes {
+            // It has begun anew: where it is will be known when its profile is found again.
+            self.known = None;
+        }
+        let known = self.known.as_mut()?;
+        let step = (sample.bytes - before.bytes) as f64;
+        let is_still = step < STILL * known.rate * sample.at.saturating_sub(before.at) as f64;
+        let sent = sample.bytes.saturating_sub(known.level) as f64;
+        if known.is_paused {
+            if is_still && sent < BESIDES * known.volume {
+                return None;
+            }
+            known.is_paused = false;
+            let ago = (sent / known.rate) as u64;
+            return Some(Event::Began((sample.at - ago.min(sample.at)).max(before.at)));
+        }
+        if sent >= SURELY * known.volume {
+            known.level += known.volume as u64;
+            return Some(Event::Paused);
+        }
+        if is_still && sent >= ALL * known.volume {
+            known.level = sample.bytes;
+            known.is_paused = true;
+            return Some(Event::Paused);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::learn;
+
+    const MS: u64 = 1_000_000;
+
+    fn sent(at: u64) -> u64 {
+        at / (100 * MS) * 1_000_000 + (at % (100 * MS)).min(40 * MS) / 40
+    }
+
+    #[test]
+    fn beginnings_are_seen_within_a_fraction_of_a_step_and_what_is_sent_exactly() {
+        let samples: Vec<Sample> =
+            (0..3000).map(|step| step * 5_700_000).map(|at| Sample { at, bytes: sent(at) }).collect();
+        let mut meter = Meter::default();
+        let (before, after) = samples.split_at(1500);
+        for sample in before {
+            assert_eq!(meter.feed(*sample), None);
+        }
+        meter.learn(&learn(before).unwrap());
+        let mut began = Vec::new();
+        for sample in after {
+            if let Some(Event::Began(at)) = meter.feed(*sample) {
+                began.push(at);
+            }
+            let (sent, volume) = meter.sent().unwrap();
+            assert!((0.0..=1.05 * volume).contains(&sent));
+        }
+        assert!((80..90).contains(&began.len()), "{}", began.len());
+        for at in &began[1..] {
+            let off = (at % (100 * MS)).min(100 * MS - at % (100 * MS));
+            assert!(off < 2 * MS, "{at}: {off}");
+        }
+    }
+
+    #[test]
+    fn a_counter_that_begins_anew_is_not_known() {
+        let samples: Vec<Sample> =
+            (0..1500).map(|step| step * 5_700_000).map(|at| Sample { at, bytes: sent(at) }).collect();
+        let mut meter = Meter::default();
+        samples.iter().for_each(|sample| {
+            meter.feed(*sample);
+        });
+        meter.learn(&learn(&samples).unwrap());
+        assert!(meter.sent().is_some());
+        meter.feed(Sample { at: samples.last().unwrap().at + 5 * MS, bytes: 3 });
+        assert_eq!(meter.sent(), None);
+    }
+}

@@ -1,0 +1,130 @@
+//! When, and for how long, a member is frozen so that its iterations begin where they should.
+//!
+//! A hold shifts what comes after it by its length less what was queued already, and nobody knows how much that is. So the
+//! hold is what the last iteration was early by, and a *trim* that grows while iterations stay early and shrinks when they
+//! become late. An iteration begins here with its main burst, as in the profiles that the agent tells.
+
+use std::time::Duration;
+
+use crate::word::{Held, Word};
+
+/// How one member is held.
+#[derive(Debug, Default)]
+pub struct Pacer {
+    generation: u64,
+    /// Nanoseconds that a hold is longer than it would have to be.
+    trim: f64,
+    /// How long the member is held when its iteration has sent all it had.
+    next: Option<u64>,
+    /// Whether it has reached its place, if it is to do so once.
+    is_there: bool,
+    /// When it was last held, and whether what came of it is still to be seen.
+    held: u64,
+    was_held: bool,
+}
+
+/// An iteration so near to its place is there.
+const THERE: u64 = 2_000_000;
+/// The part of what is left that goes into the trim.
+const GAIN: f64 = 0.3;
+
+impl Pacer {
+    /// An iteration has begun to send.
+    pub fn began(&mut self, word: &Word, at: u64) {
+        if word.generation != self.generation {
+            *self = Self { generation: word.generation, trim: self.trim, ..Self::default() };
+        }
+        self.next = None;
+        let Some(held) = word.holds() else { return };
+        let after = word.after_its_place(at);
+        // Less than half a period after its place it is late, and goes at once.
+        let is_late = after < word.period_ns / 2;
+        let early = if is_late { -(after as f64) } else { (word.period_ns - after) as f64 };
+        if std::mem::take(&mut self.was_held) {
+            self.trim = (self.trim + GAIN * early).clamp(0.0, word.period_ns as f64 / 2.0);
+        }
+        let hold = match held {
+            Held::EveryIteration => early + self.trim,
+            Held::Once if !self.is_to_be_held_once(word, early.abs() as u64, at) => return,
+            // Whoever is late waits for the next place.
+            Held::Once => (word.period_ns - after) as f64 + self.trim,
+        };
+        let hold = (hold.max(0.0) as u64).min(word.hold_ns);
+        self.next = (hold >= THERE / 4).then_some(hold);
+    }
+
+    /// An iteration has sent all it had: for how long its member is frozen now.
+    pub fn paused(&mut self, now: u64) -> Option<Duration> {
+        let hold = self.next.take()?;
+        self.held = now;
+        self.was_held = true;
+        Some(Duration::from_nanos(hold))
+    }
+
+    /// Whoever is held once is left alone from its place on, until it has drifted too far from it.
+    fn is_to_be_held_once(&mut self, word: &Word, off: u64, now: u64) -> bool {
+        if !self.is_there {
+            self.is_there = off <= THERE;
+            return !self.is_there;
+        }
+        let drifted = word.tolerance_ns.is_some_and(|tolerance| off > tolerance);
+        let may = word.pause_ns.is_some_and(|pause| now.saturating_sub(self.held) >= pause);
+        self.is_there = !(drifted && may);
+        !self.is_there
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn word(held: &str, generation: u64) -> Word {
+        Word::read(&serde_json::json!({
+            "generation": generation, "anchor": "1970-01-01T00:00:00Z", "periodNs": 200 * MS, "turnNs": 30 * MS,
+            "holdNs": 200 * MS, "validUntil": "2100-01-01T00:00:00Z", "held": held,
+            "toleranceNs": 20 * MS, "pauseNs": 1000 * MS
+        }))
+        .unwrap()
+    }
+
+    /// Iterations of this length, of which a hold shifts the next by as much as it is longer than what was queued.
+    fn train(pacer: &mut Pacer, word: &Word, natural: u64, queued: u64, from: u64) -> Vec<u64> {
+        let mut at = from;
+        (0..60)
+            .map(|_| {
+                pacer.began(word, at);
+                let held = pacer.paused(at + 50 * MS).map_or(0, |hold| hold.as_nanos() as u64);
+                at += natural + held.saturating_sub(queued);
+                word.after_its_place(at)
+            })
+            .collect()
+    }
+
+    fn off(after: u64) -> u64 {
+        after.min(200 * MS - after)
+    }
+
+    #[test]
+    fn whatever_is_queued_the_shift_is_trimmed_until_iterations_are_in_place() {
+        for queued in [0, 10 * MS, 50 * MS] {
+            let mut pacer = Pacer::default();
+            let places = train(&mut pacer, &word("everyIteration", 1), 190 * MS, queued, 137 * MS);
+            assert!(places[30..].iter().all(|after| off(*after) < 3 * MS), "{queued}: {places:?}");
+        }
+    }
+
+    #[test]
+    fn whoever_is_held_once_is_then_left_alone_until_it_has_drifted() {
+        let mut pacer = Pacer::default();
+        let word = word("once", 1);
+        let places = train(&mut pacer, &word, 200 * MS, 0, 137 * MS);
+        assert!(places[20..].iter().all(|after| off(*after) <= 2 * MS), "{places:?}");
+        assert_eq!(pacer.next, None);
+        pacer.began(&word, 100_000 * MS + 20 * MS);
+        assert_eq!(pacer.next, None, "not far enough");
+        pacer.began(&word, 100_000 * MS);
+        assert!(pacer.next.is_some(), "30 ms early");
+    }
+}

@@ -1,0 +1,105 @@
+//! How a job stands on links, and how that changes in the course of an iteration: the stairs of
+//! `metronome_core::network`, said in `prio` and `quantum`.
+
+use metronome_core::lane::Follows;
+
+use crate::word::Word;
+
+/// How far a job has come in its iteration: so much of so much.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rung {
+    pub sent: f64,
+    pub volume: f64,
+    /// What is left at the rate of the link, in nanoseconds.
+    pub left: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ladder {
+    class: u8,
+    weight: u32,
+    follows: Follows,
+}
+
+/// A leaf's place among those that borrow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) prio: u8,
+    pub(super) quantum: u32,
+}
+
+/// HTB knows as many as lanes have classes.
+const LAST_CLASS: u8 = 7;
+/// As little as one packet: smaller parts cannot be served.
+const LEAST_QUANTUM: u32 = 1514;
+/// In a round every leaf sends its part: the larger parts are, the longer others wait for theirs.
+const MOST_QUANTUM: u32 = 64 * LEAST_QUANTUM;
+/// How many times more a class gets than the one after it, where classes change within an iteration.
+const A_CLASS: u32 = 4;
+
+/// As in the network that decisions are made with.
+const PARTS: f64 = 8.0;
+const LEFT: [f64; 3] = [120e6, 40e6, 12e6];
+const QUARTERS: [f64; 3] = [0.25, 0.5, 0.75];
+
+impl Ladder {
+    /// Nothing where a word leaves links alone.
+    pub(super) fn of(word: &Word) -> Option<Self> {
+        let weight = word.weight.unwrap_or(1).max(1);
+        let class = word.class.min(LAST_CLASS);
+        let is_fair = class == 0 && weight == 1 && word.follows == Follows::Nothing;
+        (!is_fair).then_some(Self { class, weight, follows: word.follows })
+    }
+
+    pub fn changes(&self) -> bool {
+        self.follows != Follows::Nothing
+    }
+
+    /// On the lowest step.
+    pub(super) fn begins(&self) -> Standing {
+        let begins = Rung { sent: 0.0, volume: 1.0, left: f64::INFINITY };
+        self.standing(begins)
+    }
+
+    pub(super) fn standing(&self, rung: Rung) -> Standing {
+        let part = (rung.sent / rung.volume.max(1.0)).clamp(0.0, 1.0);
+        let weight = match self.follows {
+            Follows::Nothing => self.weight,
+            Follows::BytesSent => {
+                let passed = ((part * PARTS).floor() as u32).min(PARTS as u32 - 1);
+                self.weight.saturating_mul(2 * passed + 1)
+            }
+            Follows::PartLeft => {
+                let passed = QUARTERS.iter().filter(|quarter| part >= **quarter).count();
+                self.weight.saturating_mul(A_CLASS.pow(passed as u32))
+            }
+            Follows::BytesLeft => {
+                let passed = LEFT.iter().filter(|left| rung.left <= **left).count();
+                self.weight.saturating_mul(A_CLASS.pow(passed as u32))
+            }
+        };
+        Standing { prio: self.class, quantum: LEAST_QUANTUM.saturating_mul(weight).min(MOST_QUANTUM) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ladder(follows: Follows) -> Ladder {
+        Ladder { class: 0, weight: 1, follows }
+    }
+
+    fn quanta(ladder: &Ladder, sent: &[f64]) -> Vec<u32> {
+        let rung = |sent: &f64| Rung { sent: *sent, volume: 100.0, left: (100.0 - sent) * 2e6 };
+        sent.iter().map(|sent| ladder.standing(rung(sent)).quantum / LEAST_QUANTUM).collect()
+    }
+
+    #[test]
+    fn whoever_has_sent_more_gets_more() {
+        assert_eq!(quanta(&ladder(Follows::BytesSent), &[0.0, 12.0, 13.0, 50.0, 100.0]), [1, 1, 3, 9, 15]);
+        assert_eq!(quanta(&ladder(Follows::PartLeft), &[0.0, 25.0, 50.0, 75.0, 100.0]), [1, 4, 16, 64, 64]);
+        assert_eq!(quanta(&ladder(Follows::BytesLeft), &[0.0, 39.0, 40.0, 80.0, 94.0]), [1, 1, 4, 16, 64]);
+        assert_eq!(quanta(&ladder(Follows::Nothing), &[0.0, 99.0]), [1, 1]);
+    }
+}

@@ -1,0 +1,122 @@
+//! One member whose counter is watched.
+
+use std::sync::atomic::Ordering;
+
+use crate::freezer::{Freezer, Hold};
+use crate::intake::Figures;
+use crate::members::{Gate, Interface, Member, Port};
+use crate::meter::{Event, Meter};
+use crate::observed::{During, Phase, Traffic};
+use crate::pacer::Pacer;
+use crate::profile::{Observer, Sample};
+use crate::word::Word;
+
+#[derive(Debug)]
+pub(super) struct Watched {
+    pub(super) job: String,
+    pub(super) member: String,
+    pub(super) interface: Interface,
+    /// Whether its counter was there of late.
+    pub(super) is_read: bool,
+    /// Whether there are samples enough for a look.
+    pub(super) is_due: bool,
+    pub(super) meter: Meter,
+    /// The rate of the slowest link that it crosses, in bits a second.
+    pub(super) link: f64,
+    observer: Observer,
+    during: During,
+    pacer: Pacer,
+    freezer: Option<Freezer>,
+    word: Option<Word>,
+    hold: Option<Hold>,
+}
+
+impl Watched {
+    pub(super) fn new(member: &Member) -> Self {
+        let interface = member.counters.clone().expect("only members with counters are watched");
+        let freezer = member.freezer.as_deref().and_then(Freezer::of);
+        if let Some(freezer) = &freezer {
+            // An earlier agent may have left it frozen. One that is gone needs nothing.
+            let _ = freezer.thaw();
+        }
+        Self {
+            job: member.job.clone(),
+            member: member.member.clone(),
+            interface,
+            is_read: false,
+            is_due: false,
+            meter: Meter::default(),
+            link: f64::INFINITY,
+            observer: Observer::default(),
+            during: During::Alone,
+            pacer: Pacer::default(),
+            freezer,
+            word: None,
+            hold: None,
+        }
+    }
+
+    /// Whether what is known of it still counts.
+    pub(super) fn is_still(&self, member: &Member) -> bool {
+        member.counters.as_ref() == Some(&self.interface)
+    }
+
+    pub(super) fn follow(&mut self, member: &Member, ports: &[Port]) {
+        let is_held = member.gate == Gate::Freeze && member.leads;
+        self.word = member.word().filter(|_| is_held);
+        let crossed = || ports.iter().filter(|port| port.crossed_by.contains(&self.job));
+        let slowest = crossed().map(|port| port.rate_bps).min();
+        self.link = slowest.map_or(f64::INFINITY, |rate| rate as f64);
+        let contends = crossed().any(|port| port.crossed_by.len() > 1);
+        let during = if contends { During::Contending } else { During::Alone };
+        if during != self.during {
+            // What it does beside others says nothing of what it does alone.
+            self.during = during;
+            self.observer.forget();
+        }
+    }
+
+    pub(super) fn feed(&mut self, sample: Sample, figures: &Figures) {
+        self.is_read = true;
+        self.is_due |= self.observer.feed(sample);
+        let event = self.meter.feed(sample);
+        let Some(word) = self.word.as_ref().filter(|word| word.is_valid(sample.at)) else { return };
+        match event {
+            Some(Event::Began(at)) => self.pacer.began(word, at),
+            Some(Event::Paused) => {
+                let is_free = self.hold.as_ref().is_none_or(Hold::is_over);
+                if let Some((freezer, span)) = self.freezer.as_ref().zip(self.pacer.paused(sample.at))
+                    && is_free
+                {
+                    self.hold = Some(freezer.hold(span));
+                    figures.holds.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Looks for a profile; tells what is new.
+    pub(super) fn look(&mut self) -> Option<Traffic> {
+        self.is_due = false;
+        let learned = self.observer.look().cloned();
+        if let Some(known) = self.observer.known() {
+            self.meter.learn(known);
+        }
+        let learned = learned?;
+        let phase = |phase: &metronome_core::profile::Phase| Phase {
+            offset_ns: phase.offset.0,
+            length_ns: phase.length.0,
+            rate_bps: phase.rate.0,
+        };
+        Some(Traffic {
+            job: self.job.clone(),
+            member: self.member.clone(),
+            period_ns: learned.traffic.period().0,
+            phases: learned.traffic.phases().iter().map(phase).collect(),
+            noise: learned.noise,
+            confidence: learned.confidence,
+            during: self.during,
+        })
+    }
+}

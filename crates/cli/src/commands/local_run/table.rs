@@ -1,0 +1,139 @@
+//! What was measured, beside what the simulator says of the same file.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use metronome_core::policy::Policy;
+use metronome_local::world::{Fate, Outcome};
+use metronome_sim::scenario::Scenario;
+use metronome_sim::world::{self, RunOptions};
+use serde_json::{Value, json};
+
+/// Runs of one scenario.
+pub(crate) struct Comparison {
+    scenario: String,
+    scale: u64,
+    seed: u64,
+    pub(crate) runs: Vec<Measured>,
+}
+
+/// One run.
+pub(crate) struct Measured {
+    policy: String,
+    pub(crate) outcome: Outcome,
+    /// Mean iteration times in milliseconds, by job.
+    pub(crate) measured: Vec<Option<f64>>,
+    pub(crate) simulated: Vec<Option<f64>>,
+}
+
+impl Measured {
+    pub(crate) fn read(
+        name: &str,
+        outcome: Outcome,
+        records: &[PathBuf],
+        scenario: &Scenario,
+        policy: Policy,
+        seed: u64,
+    ) -> Self {
+        let measured = records.iter().map(|record| mean_iteration(record)).collect();
+        let simulated = simulated(scenario, policy, seed);
+        Self { policy: name.to_owned(), outcome, measured, simulated }
+    }
+}
+
+/// From the beginning of the first iteration to the end of the last, by how many there were; in milliseconds.
+fn mean_iteration(record: &Path) -> Option<f64> {
+    let table = fs::read_to_string(record).ok()?;
+    let row = |line: &str| -> Option<[f64; 2]> {
+        let mut columns = line.split(',').map(|column| column.parse::<f64>().ok());
+        let began = columns.nth(1)??;
+        Some([began, began + columns.nth(3)??])
+    };
+    let rows: Vec<[f64; 2]> = table.lines().skip(1).filter_map(row).collect();
+    let (first, last) = (rows.first()?, rows.last()?);
+    Some((last[1] - first[0]) / rows.len() as f64 / 1e6)
+}
+
+/// The same of a simulation.
+fn simulated(scenario: &Scenario, policy: Policy, seed: u64) -> Vec<Option<f64>> {
+    let arrivals = scenario.arrivals(seed);
+    let options = RunOptions { seed, ..RunOptions::new(policy) };
+    let outcome = world::run(scenario, options, &|_| {});
+    let mean = |(job, arrival): (&metronome_sim::outcome::JobOutcome, &metronome_sim::scenario::Arrival)| {
+        let iterations = arrival.training.as_ref()?.iterations;
+        Some(job.ran.as_secs_f64() * 1e3 / iterations as f64)
+    };
+    outcome.jobs.iter().zip(&arrivals).map(mean).collect()
+}
+
+impl Comparison {
+    pub(crate) fn of(scenario: &Scenario, scale: u64, seed: u64) -> Self {
+        Self { scenario: scenario.name.clone(), scale, seed, runs: Vec::new() }
+    }
+
+    /// A row for each job, with iteration times under each policy.
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!(
+            "{}: iteration times in milliseconds, measured (simulated); rates and bytes divided by {}\n\n",
+            self.scenario, self.scale
+        );
+        let names = self.runs.first().map(|run| &run.outcome.jobs).into_iter().flatten();
+        let widest = names.clone().map(|job| job.name.len()).chain([4]).max().unwrap_or(4);
+        write!(text, "{:widest$}", "job").expect("a string takes everything");
+        for run in &self.runs {
+            write!(text, "  {:>20}", run.policy).expect("a string takes everything");
+        }
+        text.push('\n');
+        for (index, job) in names.enumerate() {
+            write!(text, "{:widest$}", job.name).expect("a string takes everything");
+            for run in &self.runs {
+                write!(text, "  {:>20}", run.cell(index)).expect("a string takes everything");
+            }
+            text.push('\n');
+        }
+        text + &self.not_completed()
+    }
+
+    fn not_completed(&self) -> String {
+        let mut text = String::new();
+        for run in &self.runs {
+            for job in run.outcome.jobs.iter().filter(|job| job.fate != Fate::Completed) {
+                let why = job.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+                writeln!(text, "{} under {} {}{why}", job.name, run.policy, job.fate.word())
+                    .expect("a string takes everything");
+            }
+        }
+        if text.is_empty() { text } else { format!("\n{text}") }
+    }
+
+    pub(crate) fn document(&self) -> Value {
+        let run = |run: &Measured| {
+            let jobs = run.outcome.jobs.iter().enumerate().map(|(index, job)| {
+                let mut document = serde_json::to_value(job).expect("an outcome is plain data");
+                document["iterationMs"] =
+                    json!({"measured": run.measured[index], "simulated": run.simulated[index]});
+                document
+            });
+            let jobs: Vec<Value> = jobs.collect();
+            json!({"policy": run.policy, "agentRestarts": run.outcome.agent_restarts, "jobs": jobs})
+        };
+        json!({
+            "version": 1,
+            "scenario": self.scenario,
+            "scale": self.scale,
+            "seed": self.seed,
+            "runs": self.runs.iter().map(run).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Measured {
+    fn cell(&self, index: usize) -> String {
+        match (self.measured[index], self.simulated[index]) {
+            (Some(measured), Some(simulated)) => format!("{measured:.1} ({simulated:.1})"),
+            (Some(measured), None) => format!("{measured:.1}"),
+            (None, _) => "–".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! From a scenario to a world on this machine: the same jobs, as processes.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+
+use metronome_core::job::{JobSpec, RoleKind};
+use metronome_core::policy::Policy;
+use metronome_core::profile::{Bucket, Iteration, ring_load};
+use metronome_core::units::{Bandwidth, Bytes, Cpu, Duration};
+use metronome_local::links::Scale;
+use metronome_local::names::WorldName;
+use metronome_local::process::Launcher;
+use metronome_local::world::{Job, Mishap, Program, Programs, Setup};
+use metronome_sim::model::Pattern;
+use metronome_sim::noise::Noise;
+use metronome_sim::scenario::{Arrival, Fault, Scenario};
+use metronome_trainer::{Compute, Curve, Saves, Task};
+
+use crate::failure::Failure;
+
+/// What is said of a world beside its scenario.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) world: String,
+    pub(crate) root: PathBuf,
+    pub(crate) scale: u64,
+    pub(crate) seed: u64,
+}
+
+/// The work of a job of which nothing is known but how long it takes is cut into iterations of this length.
+const USUAL_ITERATION: Duration = Duration::from_millis(100);
+
+pub(crate) fn setup(scenario: &Scenario, policy: Policy, asked: &Asked) -> Result<Setup, Failure> {
+    let cannot = |error: metronome_local::LocalError| Failure::input(error.to_string());
+    let scale = NonZeroU64::new(asked.scale).ok_or_else(|| Failure::input("divide by a scale of nothing"))?;
+    let scale = Scale(scale);
+    let executable = executable()?;
+    let arrivals = scenario.arrivals(asked.seed);
+    let jobs = arrivals.iter().enumerate();
+    let jobs =
+        jobs.map(|(index, arrival)| job(scenario, arrival, asked.seed + index as u64, scale, &executable));
+    Ok(Setup {
+        world: WorldName::new(&asked.world).map_err(cannot)?,
+        root: asked.root.clone(),
+        cluster: scenario.cluster.clone(),
+        queues: scenario.queues.clone(),
+        policy,
+        scale,
+        jobs: jobs.collect::<Result<_, _>>()?,
+        mishaps: mishaps(scenario)?,
+        programs: Programs {
+            shim: Launcher { program: executable.clone(), arguments: vec!["shim".into()] },
+            agent: Some(vec![executable.display().to_string(), "agent".into()]),
+        },
+    })
+}
+
+fn executable() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| Failure::world("find this executable").because(&error))
+}
+
+fn job(
+    scenario: &Scenario,
+    arrival: &Arrival,
+    seed: u64,
+    scale: Scale,
+    executable: &Path,
+) -> Result<Job, Failure> {
+    let spec = &arrival.spec;
+    let commands = scenario.commands.get(&spec.name);
+    let trainer =
+        Program { command: vec![executable.display().to_string(), "trainer".into()], keeps_turns: true };
+    let program = |role: usize| match commands.and_then(|commands| commands.get(role)) {
+        Some(words) if !words.is_empty() => Program { command: words.clone(), keeps_turns: false },
+        _ => trainer.clone(),
+    };
+    let is_one_process = arrival.asks.is_some_and(|asks| asks.serial.is_some());
+    Ok(Job {
+        at: Duration(arrival.at.0),
+        spec: spec.clone(),
+        programs: (0..spec.roles.len()).map(program).collect(),
+        task: Some(serde_json::to_value(task(arrival, seed, scale)?).expect("a task is plain data")),
+        is_one_process,
+        failures: spec.start_retries,
+    })
+}
+
+/// What the trainer is to do in place of the job's own code.
+fn task(arrival: &Arrival, seed: u64, scale: Scale) -> Result<Task, Failure> {
+    let spec = &arrival.spec;
+    let saves = spec.checkpointing.map(|costs| Saves { every: costs.every, takes: costs.takes });
+    let quiet = Task {
+        iteration: Iteration { compute: USUAL_ITERATION, buckets: Vec::new(), finish: Duration::ZERO },
+        iterations: 1,
+        noise: 0.0,
+        seed,
+        compute: Compute::Sleeps,
+        learns: Curve::default(),
+        saves: saves.unwrap_or_default(),
+    };
+    if let Some(training) = &arrival.training {
+        let noise = match &training.noise {
+            Noise::None => 0.0,
+            Noise::Gaussian(sigma) => sigma.as_f64(),
+            Noise::Measured(_) => {
+                let failure = Failure::input(format!("run `{}` with noise from a table", spec.name));
+                return Err(failure.hint("processes know `noise: {compute: 1%}`"));
+            }
+        };
+        let iteration = scaled(iteration(&training.pattern, spec), scale);
+        return Ok(Task { iteration, iterations: training.iterations, noise, ..quiet });
+    }
+    if let Some(lesson) = &arrival.learning {
+        let [a, b, c] = lesson.curve();
+        let most_cores = spec.work.cpu.map_or(1.0, cores) / f64::from(spec.members().max(1));
+        let iteration = Iteration { compute: lesson.iteration(), ..quiet.iteration };
+        let compute = Compute::Burns { serial: 0.0, most_cores };
+        let learns = Curve { a, b, c, target: None };
+        return Ok(Task { iteration, iterations: lesson.iterations(), compute, learns, ..quiet });
+    }
+    let alone = spec.work.alone.unwrap_or(Duration::SECOND);
+    match arrival.asks.and_then(|asks| asks.serial) {
+        Some(serial) => Ok(on_cores(spec, alone, serial.as_f64(), quiet)),
+        None => {
+            let count = spec.work.iterations.map_or(alone.0 / USUAL_ITERATION.0, |count| count.0).max(1);
+            let iteration = Iteration { compute: Duration(alone.0 / count), ..quiet.iteration };
+            Ok(Task { iteration, iterations: count, ..quiet })
+        }
+    }
+}
+
+/// One process on several cores: `alone` is with the fewest it may have, an iteration is told on one.
+fn on_cores(spec: &JobSpec, alone: Duration, serial: f64, quiet: Task) -> Task {
+    let gang = spec.roles[0].gang;
+    let (fewest, most) = (f64::from(gang.min()), f64::from(gang.max()));
+    let on_one = alone.0 as f64 / (serial + (1.0 - serial) / fewest);
+    let count = spec.work.iterations.map_or((on_one / 5e8) as u64, |count| count.0).max(1);
+    let iteration = Iteration { compute: Duration((on_one / count as f64) as u64), ..quiet.iteration };
+    Task { iteration, iterations: count, compute: Compute::Burns { serial, most_cores: most }, ..quiet }
+}
+
+fn cores(cpu: Cpu) -> f64 {
+    cpu.0 as f64 / Cpu::cores(1).0 as f64
+}
+
+fn iteration(pattern: &Pattern, spec: &JobSpec) -> Iteration {
+    match pattern {
+        Pattern::Gradients(model) => model.iteration.clone(),
+        // A phase says what crosses a link; a ring puts more or less on it than it reduces.
+        Pattern::Phases(traffic) => {
+            let has_servers = spec.roles.iter().any(|role| role.kind == RoleKind::Ps);
+            let load = if has_servers { 1.0 } else { ring_load(spec.members()).max(1.0) };
+            let bucket = |phase: &metronome_core::profile::Phase| Bucket {
+                ready: phase.offset,
+                bytes: Bytes((phase.rate.0 as f64 / 8e9 * phase.length.0 as f64 / load) as u64),
+            };
+            let mut buckets: Vec<Bucket> = traffic.phases().iter().map(bucket).collect();
+            buckets.sort_by_key(|bucket| bucket.ready);
+            Iteration { compute: traffic.period(), buckets, finish: Duration::ZERO }
+        }
+    }
+}
+
+fn scaled(iteration: Iteration, scale: Scale) -> Iteration {
+    let scaled = |bucket: &Bucket| Bucket { bytes: scale.bytes(bucket.bytes), ..*bucket };
+    Iteration { buckets: iteration.buckets.iter().map(scaled).collect(), ..iteration }
+}
+
+fn mishaps(scenario: &Scenario) -> Result<Vec<(Duration, Mishap)>, Failure> {
+    let mut all: BTreeMap<Duration, Vec<Mishap>> = BTreeMap::new();
+    for fault in &scenario.faults {
+        match fault {
+            Fault::Node { node, at, lasts, .. } => {
+                all.entry(Duration(at.0)).or_default().push(Mishap::Vanishes(*node));
+                if let Some(lasts) = lasts {
+                    all.entry(Duration(at.0) + *lasts).or_default().push(Mishap::IsBack(*node));
+                }
+            }
+            Fault::Link { links, at, lasts, rate } => {
+                let rate = rate.unwrap_or(Bandwidth(0));
+                for link in links {
+                    all.entry(Duration(at.0)).or_default().push(Mishap::Carries(*link, rate));
+                    if let Some(lasts) = lasts {
+                        let usual = scenario.cluster.fabric.links()[*link].rate;
+                        all.entry(Duration(at.0) + *lasts).or_default().push(Mishap::Carries(*link, usual));
+                    }
+                }
+            }
+            Fault::Spoilt { .. } | Fault::Slow { .. } | Fault::Hang { .. } | Fault::Steps { .. } => {
+                return Err(Failure::input("arrange such a fault on a real machine")
+                    .hint("known here are faults of nodes, and of links"));
+            }
+        }
+    }
+    Ok(all.into_iter().flat_map(|(at, all)| all.into_iter().map(move |mishap| (at, mishap))).collect())
+}

@@ -1,0 +1,381 @@
+//! The agent of this machine: a process of its own, told who is there and what they may do on links, and asked what it has
+//! seen. Jobs run without it as well as with it; whenever it is gone, another is started.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration as Time, Instant as Moment};
+
+use metronome_core::engine::Event;
+use metronome_core::lane::Lane;
+use metronome_core::profile::{Phase, Profile, Traffic};
+use metronome_core::progress::Sample;
+use metronome_core::units::{Bandwidth, Duration, Instant, Iterations};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use super::lanes::word;
+use super::{Told, World};
+use crate::error::{LocalError, Result};
+
+/// So often it is asked what it has seen.
+const ASKED_EVERY: Time = Time::from_millis(200);
+/// One that ends at once is not started over and over.
+const AT_LEAST_BETWEEN_STARTS: Time = Time::from_secs(1);
+
+const PATIENCE: Time = Time::from_millis(300);
+
+/// A period that differs by less is the same.
+const SAME_PERIOD: f64 = 0.02;
+
+#[derive(Debug)]
+pub(super) struct Agent {
+    folder: PathBuf,
+    words: Vec<String>,
+    pub(super) token: String,
+    process: Option<Child>,
+    started: Moment,
+    pub(super) restarts: u32,
+    asked: Option<Moment>,
+    /// What it has seen up to here is known.
+    seen: u64,
+    /// What each job was last told of its lane, and the number of the last word.
+    said: BTreeMap<usize, (Lane, Value)>,
+    generation: u64,
+}
+
+impl Agent {
+    pub(super) fn socket(&self) -> PathBuf {
+        self.folder.join("socket")
+    }
+
+    /// The word by which members of a job are known: nobody outside can make it up.
+    pub(super) fn token_of(&self, job: &str) -> String {
+        let mixed = |seed: u64| {
+            job.bytes().chain(self.token.bytes()).fold(seed, |mixed, byte| {
+                (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(17)
+            })
+        };
+        format!("{:016x}{:016x}", mixed(0xcbf2_9ce4_8422_2325), mixed(0x9e37_79b9_7f4a_7c15))
+    }
+
+    fn start(&mut self) -> Result<()> {
+        let log = self.folder.join("log");
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .map_err(|error| LocalError::file(&log, error))?;
+        let errors = log.try_clone().map_err(|error| LocalError::file(&self.folder, error))?;
+        let process = Command::new(&self.words[0])
+            .args(&self.words[1..])
+            .arg("--dir")
+            .arg(&self.folder)
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(errors)
+            .spawn()
+            .map_err(|source| LocalError::Spawn { program: self.words[0].clone(), source })?;
+        self.process = Some(process);
+        self.started = Moment::now();
+        self.seen = 0;
+        Ok(())
+    }
+
+    fn has_ended(&mut self) -> bool {
+        match &mut self.process {
+            Some(process) => !matches!(process.try_wait(), Ok(None)),
+            None => true,
+        }
+    }
+
+    fn stop(&mut self) {
+        let Some(process) = &mut self.process else { return };
+        if let Ok(pid) = i32::try_from(process.id()) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+        }
+        let begin = Moment::now();
+        while begin.elapsed() < Time::from_secs(5) {
+            if !matches!(process.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Time::from_millis(10));
+        }
+        let _ = process.kill();
+        let _ = process.wait();
+    }
+
+    /// What it has seen since it was last asked.
+    fn ask(&mut self) -> std::io::Result<Vec<Value>> {
+        let mut stream = UnixStream::connect(self.socket())?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let request = format!(
+            "GET /v1/observed?after={} HTTP/1.0\r\nHost: agent\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n",
+            self.seen, self.token
+        );
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+        let mut body: Value = serde_json::from_str(body)?;
+        if let Some(next) = body["next"].as_u64() {
+            self.seen = next;
+        }
+        Ok(body["observed"].as_array_mut().map(std::mem::take).unwrap_or_default())
+    }
+}
+
+/// A number that nobody can guess.
+fn secret() -> String {
+    let mut bytes = [0; 16];
+    if File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut bytes)).is_err() {
+        bytes = std::process::id().to_le_bytes().repeat(4).try_into().unwrap_or(bytes);
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Ends agents that an earlier scheduler has left for this folder.
+fn end_those_of(folder: &Path) {
+    let is_ours = |words: &[u8]| {
+        let mut words = words.split(|byte| *byte == 0);
+        words.any(|word| word == b"--dir") && words.next() == Some(folder.as_os_str().as_encoded_bytes())
+    };
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    for entry in processes {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
+            continue;
+        };
+        if fs::read(entry.path().join("cmdline")).is_ok_and(|words| is_ours(&words)) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
+}
+
+impl World<'_> {
+    pub(super) fn start_agent(&mut self) -> Result<()> {
+        let Some(words) = self.setup.programs.agent.clone() else { return Ok(()) };
+        let folder = self.folder.agent()?;
+        end_those_of(&folder);
+        let token_file = folder.join("token");
+        let known = fs::read_to_string(&token_file).ok().filter(|token| token.len() == 32);
+        let token = known.unwrap_or_else(secret);
+        fs::write(&token_file, &token).map_err(|error| LocalError::file(&token_file, error))?;
+        // Whatever an earlier scheduler has said is older.
+        let generation = self.now().0 / 1_000_000;
+        let mut agent = Agent {
+            folder,
+            words,
+            token,
+            process: None,
+            started: Moment::now(),
+            restarts: 0,
+            asked: None,
+            seen: 0,
+            said: BTreeMap::new(),
+            generation,
+        };
+        agent.start()?;
+        self.agent = Some(agent);
+        self.changed = true;
+        Ok(())
+    }
+
+    pub(super) fn stop_agent(&mut self) {
+        if let Some(agent) = &mut self.agent {
+            agent.stop();
+        }
+    }
+
+    /// Who is there, and what they may do on links.
+    pub(super) fn tell_the_agent(&mut self) -> Result<()> {
+        let Some(mut agent) = self.agent.take() else { return Ok(()) };
+        let now = self.now();
+        let mut members = Vec::new();
+        for (index, course) in self.courses.iter().enumerate() {
+            let (Some(up), Some(id)) = (course.up(), course.id) else { continue };
+            let job = self.setup.jobs[index].key();
+            let lane = self.engine.state().lanes.get(&id).copied().unwrap_or_default();
+            let turn = self.word_for(&mut agent, index, lane, now);
+            let program = &self.setup.jobs[index].programs[usize::from(up.seats[0].role)];
+            let servers = up.seats.iter().filter(|seat| self.is_server(index, seat.role)).count();
+            for (rank, seat) in up.seats.iter().enumerate() {
+                let plug = self.hosts.as_ref().and_then(|hosts| hosts.plugged(seat.number));
+                let gate = if program.keeps_turns {
+                    "sdk"
+                } else if self.rights.freezer {
+                    "freeze"
+                } else {
+                    "none"
+                };
+                members.push(json!({
+                    "job": job,
+                    "member": self.name_of(index, seat),
+                    "token": agent.token_of(&job),
+                    "dir": seat.member.folder(),
+                    "counters": plug.as_ref().map(|plug| json!({
+                        "netns": plug.host.path(),
+                        "interface": seat.number.to_string(),
+                    })),
+                    "freezer": seat.member.group().and_then(|group| group.freezer()),
+                    "leads": rank == servers,
+                    "turn": turn,
+                    "gate": gate,
+                    "address": plug.as_ref().map(|plug| plug.address),
+                }));
+            }
+        }
+        let document = json!({"members": members, "ports": self.ports()});
+        let written = crate::state::write(&agent.folder.join("members.json"), &document);
+        self.agent = Some(agent);
+        written
+    }
+
+    fn word_for(&self, agent: &mut Agent, index: usize, lane: Lane, now: Instant) -> Value {
+        if lane.is_default() {
+            agent.said.remove(&index);
+            return Value::Null;
+        }
+        match agent.said.get(&index) {
+            Some((known, word)) if *known == lane => word.clone(),
+            _ => {
+                agent.generation += 1;
+                let word = word(lane, agent.generation, now, self.epoch);
+                agent.said.insert(index, (lane, word.clone()));
+                word
+            }
+        }
+    }
+
+    fn is_server(&self, index: usize, role: u8) -> bool {
+        let kind = self.setup.jobs[index].spec.roles[usize::from(role)].kind;
+        kind == metronome_core::job::RoleKind::Ps
+    }
+
+    fn name_of(&self, index: usize, seat: &super::course::Seat) -> String {
+        let kind = self.setup.jobs[index].spec.roles[usize::from(seat.role)].kind;
+        format!("{}-{}", super::rendezvous::word(kind), seat.index)
+    }
+
+    /// Every sending end of a link, and the jobs that cross it.
+    fn ports(&self) -> Vec<Value> {
+        let Some(hosts) = &self.hosts else { return Vec::new() };
+        let mut crossed: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+        for (index, course) in self.courses.iter().enumerate() {
+            let Some(up) = course.up() else { continue };
+            let job = self.setup.jobs[index].key();
+            for (at, seat) in up.seats.iter().enumerate() {
+                let has_servers = up.seats.iter().any(|seat| self.is_server(index, seat.role));
+                let next = (at + 1) % up.seats.len();
+                let others = up.seats.iter().enumerate().filter(|(to, _)| has_servers || *to == next);
+                for (_, other) in others {
+                    let both = [(seat.number, other.number), (other.number, seat.number)];
+                    for link in both.into_iter().flat_map(|(from, to)| hosts.crossed(from, to)) {
+                        crossed.entry(link).or_default().insert(job.clone());
+                    }
+                }
+            }
+        }
+        let port = |port: crate::links::Port| {
+            json!({
+                "netns": port.namespace.path(),
+                "device": port.device,
+                "rate_bps": port.rate.0,
+                "crossed_by": crossed.get(&port.link),
+            })
+        };
+        hosts.ports().into_iter().filter(|port| crossed.contains_key(&port.link)).map(port).collect()
+    }
+
+    pub(super) fn hear_the_agent(&mut self) -> Result<()> {
+        let Some(agent) = &mut self.agent else { return Ok(()) };
+        if agent.has_ended() && agent.started.elapsed() >= AT_LEAST_BETWEEN_STARTS {
+            agent.restarts += 1;
+            agent.start()?;
+            (self.tell)(Told::AgentRestarted);
+        }
+        if agent.asked.is_some_and(|asked| asked.elapsed() < ASKED_EVERY) {
+            return Ok(());
+        }
+        agent.asked = Some(Moment::now());
+        // One that is just starting does not answer yet.
+        for seen in agent.ask().unwrap_or_default() {
+            self.hear(&seen);
+        }
+        Ok(())
+    }
+
+    /// What makes no sense changes nothing.
+    fn hear(&mut self, seen: &Value) {
+        let about = if seen["progress"].is_object() { &seen["progress"] } else { &seen["traffic"] };
+        let name = about["job"].as_str().and_then(|job| job.strip_prefix("default/"));
+        let Some(index) =
+            name.and_then(|name| self.setup.jobs.iter().position(|job| &*job.spec.name == name))
+        else {
+            return;
+        };
+        if self.courses[index].up().is_none() {
+            return;
+        }
+        if seen["progress"].is_object() {
+            self.hear_progress(index, about)
+        } else {
+            self.hear_traffic(index, about)
+        }
+    }
+
+    fn hear_progress(&mut self, index: usize, said: &Value) {
+        let now = self.now();
+        let (Some(job), Some(iterations)) = (self.courses[index].id, said["iteration"].as_u64()) else {
+            return;
+        };
+        if iterations > self.courses[index].iterations {
+            self.courses[index].failures = 0;
+        }
+        self.courses[index].iterations = iterations;
+        let loss = said["metrics"]["loss"].as_f64();
+        let sample = Sample { at: now, iterations: Iterations(iterations), loss, used: None };
+        self.engine.observe(now, Event::Progress { job, sample });
+        let took = said["computeSeconds"].as_f64().filter(|seconds| *seconds > 0.0 && seconds.is_finite());
+        let member = said["member"].as_str().unwrap_or_default();
+        let up = self.courses[index].up().expect("looked at before");
+        let seat = up.seats.iter().find(|seat| self.name_of(index, seat) == member);
+        if let (Some(seconds), Some(seat)) = (took, seat) {
+            let iteration = Duration((seconds * 1e9) as u64);
+            let (role, node) = (seat.role, seat.node);
+            self.engine.observe(now, Event::MemberTook { job, role, node, iteration });
+        }
+    }
+
+    /// What was measured of a job that had its links to itself counts where it differs from what is known.
+    fn hear_traffic(&mut self, index: usize, said: &Value) {
+        let now = self.now();
+        let Some(job) = self.courses[index].id.filter(|_| said["while"] == "alone") else { return };
+        let number = |value: &Value| value.as_u64().unwrap_or(0);
+        let phase = |phase: &Value| Phase {
+            offset: Duration(number(&phase["offset_ns"])),
+            length: Duration(number(&phase["length_ns"])),
+            rate: self.setup.scale.measured(Bandwidth(number(&phase["rate_bps"]))),
+        };
+        let phases: Vec<Phase> = said["phases"].as_array().into_iter().flatten().map(phase).collect();
+        let Ok(traffic) = Traffic::new(Duration(number(&said["period_ns"])), phases) else { return };
+        let known = self.engine.state().jobs.get(job).and_then(|job| job.spec.profile.clone());
+        let period = known.as_ref().and_then(|known| known.traffic.as_ref()).map(Traffic::period);
+        let is_known = |period: Duration| {
+            (period.0 as f64 - traffic.period().0 as f64).abs() <= SAME_PERIOD * period.0 as f64
+        };
+        // A model's gradients say more than the traffic they make.
+        let says_more = known.as_ref().is_some_and(|known| known.gradients.is_some());
+        if says_more || period.is_some_and(is_known) {
+            return;
+        }
+        if let Ok(profile) = Profile::new(Vec::new(), Some(traffic)) {
+            self.engine.observe(now, Event::LoopMeasured { job, profile: Arc::new(profile) });
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What is written down of a world, before it is done: all that a later scheduler must know and cannot see.
+
+use std::time::{Duration, SystemTime};
+
+use metronome_core::id::NodeId;
+use metronome_core::plan::Part;
+use metronome_core::units::Instant;
+use serde::{Deserialize, Serialize};
+
+use super::course::{Doing, Seat, Then};
+use super::outcome::Fate;
+use super::{Setup, World};
+use crate::error::Result;
+use crate::names::MemberNumber;
+
+pub(super) const FILE: &str = "world.json";
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Book {
+    version: u32,
+    /// Nanoseconds since 1970.
+    epoch: u64,
+    /// What tells this world from another of the same name.
+    plan: String,
+    pub(super) mishaps_over: usize,
+    pub(super) entries: Vec<Entry>,
+    pub(super) agent_token: String,
+}
+
+/// A job as it was.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Entry {
+    pub(super) submitted: Option<Instant>,
+    pub(super) started: Option<Instant>,
+    pub(super) ended: Option<Instant>,
+    pub(super) fate: Option<Fate>,
+    pub(super) why: Option<String>,
+    pub(super) starts: u32,
+    pub(super) failures: u32,
+    pub(super) restarts: u32,
+    pub(super) moves: u32,
+    pub(super) resizes: u32,
+    pub(super) iterations: u64,
+    /// Where it runs, and its members there.
+    pub(super) parts: Vec<Part>,
+    pub(super) seats: Vec<Seated>,
+    /// They are on their way out.
+    pub(super) leaves: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Seated {
+    pub(super) number: MemberNumber,
+    pub(super) node: NodeId,
+    pub(super) role: u8,
+    pub(super) index: u32,
+}
+
+const VERSION: u32 = 1;
+
+impl Book {
+    pub(super) fn epoch(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_nanos(self.epoch)
+    }
+
+    /// Whether this is the same world with the same jobs.
+    pub(super) fn is_of(&self, setup: &Setup) -> bool {
+        self.version == VERSION && self.plan == plan(setup)
+    }
+}
+
+/// Everything that decides what runs. Jobs and cluster are plain data, which print the same every time.
+fn plan(setup: &Setup) -> String {
+    let jobs: Vec<String> = setup.jobs.iter().map(|job| format!("{:?} {:?}", job.at, job.spec)).collect();
+    let all = format!("{:?} {:?} {:?} {jobs:?}", setup.cluster.nodes(), setup.scale, setup.policy.name);
+    let mixed = all.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |mixed, byte| {
+        (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{mixed:016x}")
+}
+
+impl World<'_> {
+    /// If there is something new.
+    pub(super) fn write_down(&mut self) -> Result<()> {
+        if !std::mem::take(&mut self.changed) {
+            return Ok(());
+        }
+        self.write_book()?;
+        self.tell_the_agent()
+    }
+
+    pub(super) fn write_book(&self) -> Result<()> {
+        let since = self.epoch.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let book = Book {
+            version: VERSION,
+            epoch: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX),
+            plan: plan(&self.setup),
+            mishaps_over: self.mishaps_over,
+            entries: (0..self.courses.len()).map(|index| self.entry(index)).collect(),
+            agent_token: self.agent.as_ref().map(|agent| agent.token.clone()).unwrap_or_default(),
+        };
+        self.folder.write(FILE, &book)
+    }
+
+    fn entry(&self, index: usize) -> Entry {
+        let course = &self.courses[index];
+        let seated =
+            |seat: &Seat| Seated { number: seat.number, node: seat.node, role: seat.role, index: seat.index };
+        let (held, leaves) = match &course.doing {
+            Doing::Up(up) => (Some(&up.held), false),
+            Doing::Pausing { held, .. } | Doing::Leaving { then: Then::Again { held, .. }, .. } => {
+                (Some(held), false)
+            }
+            Doing::Leaving { .. } => (None, true),
+            Doing::Out | Doing::Over(_) => (None, false),
+        };
+        Entry {
+            submitted: course.submitted,
+            started: course.started,
+            ended: course.ended,
+            fate: match &course.doing {
+                Doing::Over(fate) | Doing::Leaving { then: Then::End(fate), .. } => Some(*fate),
+                _ => None,
+            },
+            why: course.why_failed.clone(),
+            starts: course.starts,
+            failures: course.failures,
+            restarts: course.restarts,
+            moves: course.moves,
+            resizes: course.resizes,
+            iterations: course.iterations,
+            parts: held.map(|held| held.parts().to_vec()).unwrap_or_default(),
+            seats: course.seats().iter().map(seated).collect(),
+            leaves,
+        }
+    }
+}

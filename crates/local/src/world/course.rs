@@ -1,0 +1,113 @@
+//! How a job stands in this world.
+
+use std::sync::Arc;
+
+use metronome_core::id::{JobId, NodeId};
+use metronome_core::plan::{Assignment, StepId};
+use metronome_core::units::Instant;
+
+use super::outcome::Fate;
+use crate::names::MemberNumber;
+use crate::process::Member;
+
+#[derive(Debug, Default)]
+pub(super) struct Course {
+    /// Once it is submitted.
+    pub(super) id: Option<JobId>,
+    pub(super) doing: Doing,
+    /// The newest step seen for it: older ones are refused.
+    pub(super) newest: StepId,
+    pub(super) submitted: Option<Instant>,
+    pub(super) started: Option<Instant>,
+    pub(super) ended: Option<Instant>,
+    /// How often its members were started, all together.
+    pub(super) starts: u32,
+    /// How often in a row they failed.
+    pub(super) failures: u32,
+    pub(super) restarts: u32,
+    pub(super) moves: u32,
+    pub(super) resizes: u32,
+    /// As it last reported.
+    pub(super) iterations: u64,
+    pub(super) why_failed: Option<String>,
+}
+
+#[derive(Debug, Default)]
+pub(super) enum Doing {
+    /// It has nothing.
+    #[default]
+    Out,
+    Up(Up),
+    /// All members are to be gone; then comes what comes.
+    Leaving {
+        seats: Vec<Seat>,
+        then: Then,
+        /// From then on they are not asked any more.
+        killed_at: Instant,
+    },
+    /// It has failed, and its members will be started again where they were.
+    Pausing {
+        held: Arc<Assignment>,
+        until: Instant,
+    },
+    Over(Fate),
+}
+
+#[derive(Debug)]
+pub(super) struct Up {
+    pub(super) held: Arc<Assignment>,
+    pub(super) seats: Vec<Seat>,
+    /// The step that is done once all run.
+    pub(super) step: Option<StepId>,
+}
+
+/// What comes when all members have left.
+#[derive(Clone, Debug)]
+pub(super) enum Then {
+    /// Nothing: a step is done.
+    Done(Option<StepId>),
+    /// They are started elsewhere, or in another number, for a step.
+    Start { to: Arc<Assignment>, step: StepId },
+    /// They are started again where they were.
+    Again { held: Arc<Assignment>, why: String },
+    /// The job is over.
+    End(Fate),
+}
+
+/// A member and what it has on this machine.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) number: MemberNumber,
+    pub(super) node: NodeId,
+    pub(super) role: u8,
+    /// Among those of its role.
+    pub(super) index: u32,
+    pub(super) member: Member,
+}
+
+impl Course {
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.doing, Doing::Over(_))
+    }
+
+    pub(super) fn end(&mut self, fate: Fate, at: Instant) {
+        self.doing = Doing::Over(fate);
+        self.ended = Some(at);
+    }
+
+    pub(super) fn up(&self) -> Option<&Up> {
+        match &self.doing {
+            Doing::Up(up) => Some(up),
+            _ => None,
+        }
+    }
+
+    /// The members that there are of it.
+    pub(super) fn seats(&self) -> &[Seat] {
+        match &self.doing {
+            Doing::Up(up) => &up.seats,
+            Doing::Leaving { seats, .. } => seats,
+            Doing::Out | Doing::Pausing { .. } | Doing::Over(_) => &[],
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Steps of the engine, on this machine.
+
+use metronome_core::engine::Event;
+use metronome_core::plan::{Action, Step};
+use metronome_core::report::Failure;
+
+use super::course::{Doing, Then};
+use super::{Told, World};
+use crate::error::Result;
+
+impl World<'_> {
+    pub(super) fn take(&mut self, step: Step) -> Result<()> {
+        let index = self.index_of(step.job);
+        if step.id < self.courses[index].newest || self.courses[index].is_over() {
+            self.fail(&step, Failure::Stale);
+            return Ok(());
+        }
+        self.courses[index].newest = step.id;
+        self.changed = true;
+        match &step.action {
+            Action::Start(to) => match self.courses[index].doing {
+                Doing::Out => self.start(index, to, Some(step.id)),
+                _ => {
+                    self.fail(&step, Failure::NoRoom);
+                    Ok(())
+                }
+            },
+            Action::Stop => self.leave(index, Then::Done(Some(step.id)), true),
+            Action::Preempt { .. } | Action::Suspend => self.leave(index, Then::Done(Some(step.id)), false),
+            Action::Move { to, .. } => {
+                self.courses[index].moves += 1;
+                let nodes = to.nodes().map(|node| &*self.setup.cluster.node(node).name).collect();
+                (self.tell)(Told::Moved { job: &self.setup.jobs[index].spec.name, nodes });
+                self.leave(index, Then::Start { to: to.clone(), step: step.id }, false)
+            }
+            Action::Rescale { to, .. } => {
+                self.courses[index].resizes += 1;
+                self.leave(index, Then::Start { to: to.clone(), step: step.id }, false)
+            }
+            Action::ResizeInPlace { to, .. } => self.resize_in_place(index, &step, to),
+        }
+    }
+
+    /// Its cores are more or fewer from one moment to the next.
+    fn resize_in_place(
+        &mut self,
+        index: usize,
+        step: &Step,
+        to: &std::sync::Arc<metronome_core::plan::Assignment>,
+    ) -> Result<()> {
+        let now = self.now();
+        let Doing::Up(up) = &mut self.courses[index].doing else {
+            self.fail(step, Failure::Other);
+            return Ok(());
+        };
+        up.held = to.clone();
+        let up = self.courses[index].up().expect("a moment ago it was");
+        self.say_size(index, to, &up.seats)?;
+        self.courses[index].resizes += 1;
+        let cores = to.total().cpu.0 / 1000;
+        (self.tell)(Told::Resized { job: &self.setup.jobs[index].spec.name, cores });
+        self.engine.observe(now, Event::StepDone { job: step.job, step: step.id });
+        Ok(())
+    }
+
+    fn fail(&mut self, step: &Step, failure: Failure) {
+        let now = self.now();
+        self.engine.observe(now, Event::StepFailed { job: step.job, step: step.id, failure });
+    }
+
+    /// How jobs that share cores stand beside each other.
+    pub(super) fn keep_to_weights(&mut self) -> Result<()> {
+        if !self.rights.cpu {
+            return Ok(());
+        }
+        for course in &self.courses {
+            let (Some(id), Some(up)) = (course.id, course.up()) else { continue };
+            let weight = self.engine.state().weights.get(&id).copied().unwrap_or_default();
+            for group in up.seats.iter().filter_map(|seat| seat.member.group()) {
+                group.set_cpu_weight(weight.get())?;
+            }
+        }
+        Ok(())
+    }
+}
