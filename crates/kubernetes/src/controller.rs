@@ -14,6 +14,7 @@ mod pods;
 mod status;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

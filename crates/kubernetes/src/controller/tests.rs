@@ -493,3 +493,28 @@ fn variables_tell_members_how_to_find_each_other() {
     let mounts = &stage.pods["job-worker-0"]["spec"]["containers"][0]["volumeMounts"];
     assert_eq!(mounts[0]["mountPath"], "/etc/metronome");
 }
+
+#[test]
+fn members_find_their_turn_and_whom_to_report_to_unless_they_know_better() {
+    let stage = Stage::new(&two());
+    let pod = &stage.pods["job-worker-0"]["spec"];
+    let turn =
+        json!({"path": "turn.json", "fieldRef": {"fieldPath": "metadata.annotations['metronome.dev/turn']"}});
+    assert_eq!(pod["volumes"][0], json!({"name": "metronome-turn", "downwardAPI": {"items": [turn]}}));
+    assert_eq!(pod["volumes"][1], json!({"name": "metronome", "emptyDir": {}}));
+    let variables = |pod: &Value| pod["containers"][0]["env"].as_array().cloned().unwrap_or_default();
+    let said = |name: &str| variables(pod).into_iter().find(|one| one["name"] == name).unwrap();
+    let mounted = pod["containers"][0]["volumeMounts"].as_array().unwrap();
+    assert!(mounted.iter().any(|mount| mount["mountPath"] == said("METRONOME_DIR")["value"]));
+    assert_eq!(said("METRONOME_SOCKET")["value"], "/run/metronome/agent/socket");
+    assert_eq!(said("METRONOME_TOKEN")["valueFrom"]["fieldRef"]["fieldPath"], "metadata.uid");
+
+    let own = json!({"name": "metronome", "configMap": {"name": "mine"}});
+    let template = json!({"spec": {"containers": [{"name": "main", "image": "train"}], "volumes": [own]}});
+    let stage = Stage::new(&json!({"members": 1, "template": template}));
+    let pod = &stage.pods["job-worker-0"]["spec"];
+    assert_eq!(pod["volumes"], json!([own]));
+    assert!(variables(pod).iter().all(|one| one["name"] != "METRONOME_DIR"));
+    let stage = Stage::new(&json!({"image": "train", "rendezvous": "None"}));
+    assert_eq!(stage.pods["job-worker-0"]["spec"]["volumes"], Value::Null, "it wants to be told nothing");
+}
