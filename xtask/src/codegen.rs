@@ -27,6 +27,8 @@ const PAGES: &[(&str, &str)] = &[
     ("chart values.yaml", "deploy/chart/metronome/values.yaml"),
     ("chart values.schema.json", "deploy/chart/metronome/values.schema.json"),
     ("chart templates/account.yaml", "deploy/chart/metronome/templates/account.yaml"),
+    ("chart templates/agent.yaml", "deploy/chart/metronome/templates/agent.yaml"),
+    ("chart templates/agent-monitoring.yaml", "deploy/chart/metronome/templates/agent-monitoring.yaml"),
     ("chart templates/definitions.yaml", "deploy/chart/metronome/templates/definitions.yaml"),
     ("chart templates/guard.yaml", "deploy/chart/metronome/templates/guard.yaml"),
     ("chart templates/monitoring.yaml", "deploy/chart/metronome/templates/monitoring.yaml"),

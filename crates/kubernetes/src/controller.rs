@@ -14,6 +14,7 @@ mod pods;
 mod status;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use serde_json::json;
 use metronome_core::units::{Duration, Instant};
 
 use crate::deed::{Deed, Kind, ObjectRef, Ticket};
-use crate::objects::{Member, TrainingJob, TrainingJobStatus};
+use crate::objects::{Member, Phase, TrainingJob, TrainingJobStatus};
 use crate::watch::{Change, Delta};
 use crate::world::{Foresight, Interleaved, Sizes};
 
@@ -72,6 +73,8 @@ struct Known {
     refused: Option<Refused>,
     /// What its pods share was made at this attempt.
     shared_at: Option<u32>,
+    /// Some of that was asked for, and is not there.
+    lacks_shared: bool,
 }
 
 /// Something that was asked for, when, and whether there was an answer: without one it is not asked for again, however
@@ -84,7 +87,15 @@ struct Asked {
 
 impl Known {
     fn new(job: TrainingJob) -> Self {
-        Self { job, asked: BTreeMap::new(), written: None, writing: None, refused: None, shared_at: None }
+        Self {
+            job,
+            asked: BTreeMap::new(),
+            written: None,
+            writing: None,
+            refused: None,
+            shared_at: None,
+            lacks_shared: false,
+        }
     }
 
     fn ask(&mut self, now: Instant, name: &Arc<str>) {
@@ -250,13 +261,15 @@ impl Controller {
         let course = course::course(&known_of, self.foresight.get(key));
         let Course { mut status, make, remove, removes_itself, wake } = course;
         status.interleave(self.on_links.get(key), now);
-        if make.is_empty() && known.refused.is_some() {
+        // Members may be there and not find each other; of a job that is over nobody looks for anybody.
+        let lacks_shared = known.lacks_shared && !known.job.status.phase.is_some_and(Phase::is_over);
+        if make.is_empty() && !lacks_shared && known.refused.is_some() {
             // Nothing is missing any more.
             return self.was_taken(key.clone());
         }
         let paused_until = known.refused.as_ref().map(|refused| refused.until).filter(|until| now < *until);
         // What was refused is tried with one pod before the others are asked for again.
-        let most = if known.refused.is_some() { 1 } else { make.len() };
+        let most = if known.refused.is_some() && !lacks_shared { 1 } else { make.len() };
         self.write(now, key, status);
         if removes_itself {
             let object = self.jobs[key].job.reference.clone();
@@ -265,7 +278,7 @@ impl Controller {
         for object in remove {
             self.remove(now, key, object);
         }
-        if paused_until.is_none() && !make.is_empty() {
+        if paused_until.is_none() && (lacks_shared || !make.is_empty()) {
             self.make_what_is_shared(now, key);
             for place in make.iter().take(most) {
                 self.make_pod(now, key, place);

@@ -5,6 +5,7 @@
 //! `act` and whose outcomes come back as events. Nothing but `act`, `watch`, `lead` and `serve` does any IO.
 
 pub mod act;
+pub mod agent;
 pub mod ask;
 mod backoff;
 pub mod border;

@@ -2,6 +2,7 @@
 //! Helm chart is the same data with the names of values in their places, so that the two cannot disagree.
 
 mod account;
+mod agent;
 mod chart;
 mod guard;
 mod monitoring;
@@ -19,9 +20,9 @@ use crate::objects::{definition, fabric_definition, training_job_definition};
 
 pub use chart::{FILES, file};
 pub use page::rights_page;
-pub use rights::{IN_THE_CLUSTER, IN_THE_OWN_NAMESPACE, Right, UNSEEN};
+pub use rights::{IN_THE_CLUSTER, IN_THE_OWN_NAMESPACE, OF_THE_AGENT, Right, UNSEEN};
 use slots::{Slots, Switch};
-pub use values::{Journal, Part, Resources, Values};
+pub use values::{Agent, Journal, Part, Resources, Values};
 
 /// What everything of ours is called, and the label by which it is found.
 pub(crate) const NAME: &str = "metronome";
@@ -88,6 +89,12 @@ fn groups(slots: &Slots) -> Vec<Group> {
             file: "monitoring.yaml",
             when: slots.monitoring.clone(),
             manifests: monitoring::manifests(slots),
+        },
+        Group { file: "agent.yaml", when: slots.agent.clone(), manifests: agent::manifests(slots) },
+        Group {
+            file: "agent-monitoring.yaml",
+            when: slots.agent_monitoring.clone(),
+            manifests: vec![agent::monitor(slots)],
         },
     ]
 }

@@ -77,10 +77,14 @@ use steps::Errand;
 use turns::Words;
 
 pub use foreseen::{Foreseen, Foresight};
+pub(crate) use gangs::GANG_LABEL;
 pub use interleaved::{Interleaved, OnLinks};
 pub use observe::Comparison;
 pub use rebuild::Initial;
+pub(crate) use reports::PROGRESS;
 pub use sizes::Sizes;
+pub(crate) use traffic::{TRAFFIC, has_drifted};
+pub(crate) use turns::TURN;
 
 /// What a world is told once.
 #[derive(Clone, Debug)]

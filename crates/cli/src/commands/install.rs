@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use metronome_kubernetes::manifests::{self, Journal, Part, Values};
+use metronome_kubernetes::manifests::{self, Agent, Journal, Part, Values};
 
 use crate::failure::Failure;
 use crate::policies;
@@ -46,6 +46,12 @@ pub(crate) struct Install {
     /// Also what the Prometheus operator needs: where metrics are, and alerts
     #[arg(long)]
     monitoring: bool,
+    /// Also an agent on every node, which measures what jobs send and holds them to their turns
+    #[arg(long)]
+    agent: bool,
+    /// Image of the agent; `metronome-agent` of this version if not given
+    #[arg(long, value_name = "IMAGE")]
+    agent_image: Option<String>,
     /// YAML to apply, or one list as JSON
     #[arg(long, value_enum, default_value_t = Format::Human)]
     output: Format,
@@ -81,6 +87,11 @@ fn values(args: &Install) -> Result<Values, Failure> {
         definitions: Part { enabled: !args.without_definitions },
         guard: Part { enabled: args.guard },
         monitoring: Part { enabled: args.monitoring },
+        agent: Agent {
+            enabled: args.agent,
+            image: args.agent_image.clone().unwrap_or(usual.agent.image),
+            ..Agent::default()
+        },
         ..Values::default()
     };
     Ok(values)

@@ -22,6 +22,8 @@ struct Case {
     series: &'static [(&'static str, &'static str)],
     after: &'static str,
     fires: bool,
+    /// What the alert says beside what its rule does, where it is about one of several.
+    of: &'static [(&'static str, &'static str)],
 }
 
 const fn fires(
@@ -29,7 +31,7 @@ const fn fires(
     after: &'static str,
     series: &'static [(&'static str, &'static str)],
 ) -> Case {
-    Case { alert, series, after, fires: true }
+    Case { alert, series, after, fires: true, of: &[] }
 }
 
 const fn is_silent(
@@ -37,10 +39,16 @@ const fn is_silent(
     after: &'static str,
     series: &'static [(&'static str, &'static str)],
 ) -> Case {
-    Case { alert, series, after, fires: false }
+    Case { alert, series, after, fires: false, of: &[] }
 }
 
-const CASES: [Case; 15] = [
+impl Case {
+    const fn of(self, of: &'static [(&'static str, &'static str)]) -> Self {
+        Self { of, ..self }
+    }
+}
+
+const CASES: [Case; 19] = [
     fires("MetronomeAbsent", "6m", &[]),
     fires("MetronomeAbsent", "6m", &[("up{job='metronome',pod='a'}", "0x40")]),
     is_silent("MetronomeAbsent", "4m", &[("up{job='metronome',pod='a'}", "0x40")]),
@@ -90,6 +98,16 @@ const CASES: [Case; 15] = [
         "62m",
         &[("metronome_binding_enabled{pod='a'}", "0x100 1x200"), ("metronome_leader{pod='a'}", "1x300")],
     ),
+    fires("MetronomeAgentAbsent", "12m", &[]),
+    fires(
+        "MetronomeAgentAbsent",
+        "12m",
+        &[("up{job='metronome-agent',pod='a'}", "1x60"), ("up{job='metronome-agent',pod='b'}", "0x60")],
+    )
+    .of(&[("job", "metronome-agent"), ("pod", "b")]),
+    is_silent("MetronomeAgentAbsent", "12m", &[("up{job='metronome-agent',pod='a'}", "1x60")]),
+    // An agent is replaced when it is upgraded.
+    is_silent("MetronomeAgentAbsent", "12m", &[("up{job='metronome-agent',pod='a'}", "1x20 0x8 1x40")]),
     // Those who do not lead know nothing of it.
     is_silent(
         "MetronomeBindingOff",
@@ -112,7 +130,7 @@ fn promtool() -> Option<PathBuf> {
 
 /// The groups of rules, as the chart has them.
 fn groups(helm: &Helm) -> Value {
-    let rendered = helm.template("metronome", &["monitoring.enabled=true"]).unwrap();
+    let rendered = helm.template("metronome", &["monitoring.enabled=true", "agent.enabled=true"]).unwrap();
     let rules = objects(&rendered).into_iter().find(|object| object["kind"] == "PrometheusRule").unwrap();
     rules["spec"]["groups"].clone()
 }
@@ -125,7 +143,10 @@ fn rules(groups: &Value) -> Vec<Value> {
 impl Case {
     fn test(&self, rules: &[Value]) -> Value {
         let rule = rules.iter().find(|rule| rule["alert"] == self.alert).unwrap();
-        let expected = json!({"exp_labels": rule["labels"], "exp_annotations": rule["annotations"]});
+        let mut expected = json!({"exp_labels": rule["labels"], "exp_annotations": rule["annotations"]});
+        for (name, value) in self.of {
+            expected["exp_labels"][name] = json!(value);
+        }
         let series: Vec<Value> = self
             .series
             .iter()

@@ -56,7 +56,10 @@ impl Audit {
     pub(crate) fn of(&self, user: &str) -> Vec<Asked> {
         let text = fs::read_to_string(self.log()).unwrap();
         let records = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let own = records.filter(|record| record["impersonatedUser"]["username"] == user);
+        let is_of = |record: &Value| {
+            record["impersonatedUser"]["username"] == user || record["user"]["username"] == user
+        };
+        let own = records.filter(is_of);
         own.filter(|record| record["objectRef"]["resource"].is_string())
             .map(|record| Asked::read(&record))
             .collect()

@@ -22,6 +22,8 @@ const CHOICES: [(&[&str], &[&str]); 3] = [
             "journal.enabled=true",
             "guard.enabled=true",
             "monitoring.enabled=true",
+            "agent.enabled=true",
+            "agent.image=registry.example/agent:1",
         ],
         &[
             "--image=registry.example/metronome:1",
@@ -33,6 +35,8 @@ const CHOICES: [(&[&str], &[&str]); 3] = [
             "--journal",
             "--guard",
             "--monitoring",
+            "--agent",
+            "--agent-image=registry.example/agent:1",
         ],
     ),
     (
@@ -75,6 +79,8 @@ fn values_that_make_no_sense_are_refused() {
         ("schedulerName=it's", "/schedulerName"),
         ("journal.size=much", "/journal/size"),
         ("levels={a b}", "/levels/0"),
+        ("agent.uplink=-force", "/agent/uplink"),
+        ("agent.uplinkRate=fast", "/agent/uplinkRate"),
     ];
     for (value, place) in wrong {
         let said = helm.template("metronome", &[value]).unwrap_err();
@@ -86,7 +92,13 @@ fn values_that_make_no_sense_are_refused() {
 async fn an_api_server_takes_what_the_chart_makes() {
     let (Some(helm), Some(plane)) = (Helm::get(), shared().await) else { return };
     let namespace = plane.namespace("install").await.unwrap();
-    let values = ["levels={example.org/rack}", "journal.enabled=true", "guard.enabled=true"];
+    let values = [
+        "levels={example.org/rack}",
+        "journal.enabled=true",
+        "guard.enabled=true",
+        "agent.enabled=true",
+        "agent.uplink=eth0",
+    ];
     // Nothing here is the name of a scheduler that pods of other tests have.
     let rendered = helm.template(&namespace, &values).unwrap();
     let client = plane.client().await.unwrap();

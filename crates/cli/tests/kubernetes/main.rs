@@ -1,5 +1,6 @@
 //! The binary against a real API server: replicas that are killed, what people are told, and how it is installed.
 
+mod agent;
 mod alerts;
 mod audit;
 mod everything;

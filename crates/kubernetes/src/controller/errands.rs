@@ -42,7 +42,9 @@ impl Controller {
             return;
         }
         let objects = pods::shared(&known.job);
-        self.jobs.get_mut(key).expect("it was just there").shared_at = Some(attempt);
+        let known = self.jobs.get_mut(key).expect("it was just there");
+        known.shared_at = Some(attempt);
+        known.lacks_shared = false;
         for object in objects {
             self.make(now, key, object, Made::Shared);
         }
@@ -85,12 +87,16 @@ impl Controller {
         match (errand, outcome) {
             (Errand::Write { job }, _) => self.was_written(now, outcome.ticket(), job),
             (Errand::Make { job, what: Made::Pod, .. }, Outcome::Made { .. }) => self.was_taken(job),
+            (Errand::Make { job, what: Made::Shared, .. }, Outcome::Made { .. }) => {
+                self.changed.insert(job);
+            }
             (Errand::Make { job, name, what }, Outcome::NotMade { refusal, .. }) => {
                 self.was_refused(now, &job, (&name, what), refusal);
             }
-            (Errand::Make { job, name, .. } | Errand::Remove { job, name }, Outcome::GivenUp { .. }) => {
-                self.ask_again(&job, &name);
+            (Errand::Make { job, name, what }, Outcome::GivenUp { .. }) => {
+                self.ask_again(&job, &name, what == Made::Shared);
             }
+            (Errand::Remove { job, name }, Outcome::GivenUp { .. }) => self.ask_again(&job, &name, false),
             _ => {}
         }
     }
@@ -107,7 +113,8 @@ impl Controller {
 
     /// Whoever was refused before is no longer, and the others are asked for.
     pub(super) fn was_taken(&mut self, key: JobKey) {
-        if self.jobs.get_mut(&key).is_some_and(|known| known.refused.take().is_some()) {
+        let known = self.jobs.get_mut(&key).filter(|known| !known.lacks_shared);
+        if known.is_some_and(|known| known.refused.take().is_some()) {
             self.changed.insert(key);
         }
     }
@@ -123,6 +130,7 @@ impl Controller {
         known.asked.remove(name);
         if what == Made::Shared {
             known.shared_at = None;
+            known.lacks_shared = true;
         }
         // Members of a job are refused together, for one reason: they count as one.
         let is_new = known.refused.as_ref().is_none_or(|refused| refused.until <= now);
@@ -134,10 +142,11 @@ impl Controller {
         self.changed.insert(key.clone());
     }
 
-    pub(super) fn ask_again(&mut self, key: &JobKey, name: &Arc<str>) {
+    pub(super) fn ask_again(&mut self, key: &JobKey, name: &Arc<str>, is_shared: bool) {
         if let Some(known) = self.jobs.get_mut(key) {
             known.asked.remove(name);
             known.shared_at = None;
+            known.lacks_shared |= is_shared;
             self.changed.insert(key.clone());
         }
     }

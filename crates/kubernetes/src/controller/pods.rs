@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::environment::{HOSTS_FILE, HOSTS_FOLDER, hosts, variables};
 use super::owned_by;
 use super::places::Place;
+use super::turn;
 use crate::deed::NewObject;
 use crate::objects::{
     ATTEMPT, INDEX_LABEL, JOB_LABEL, ROLE_LABEL, Rendezvous, RoleOf, SIZE, Template, TrainingJob,
@@ -86,11 +87,14 @@ pub(super) fn pod(job: &TrainingJob, place: &Place, scheduler: &str) -> NewObjec
     }
     for container in list(pod, "containers") {
         for (name, value) in variables(job, spec, place) {
-            set_unless_said(container, name, &value);
+            set_unless_said(container, name, json!({"value": value}));
         }
     }
     if spec.rendezvous == Rendezvous::Mpi {
         mount_hosts(job, spec, pod);
+    }
+    if spec.rendezvous != Rendezvous::None {
+        turn::connect(pod);
     }
     let namespace = job.reference.namespace.clone();
     NewObject { namespace, name: place.name.clone(), plural: "pods", body: Value::Object(body) }
@@ -131,10 +135,11 @@ fn mount_hosts(job: &TrainingJob, spec: &TrainingJobSpec, pod: &mut Map<String, 
 }
 
 /// What the template says itself stays as it is.
-fn set_unless_said(container: &mut Map<String, Value>, name: &str, value: &str) {
+pub(super) fn set_unless_said(container: &mut Map<String, Value>, name: &str, mut variable: Value) {
     let said = container.get("env").and_then(Value::as_array);
     if said.is_none_or(|all| all.iter().all(|one| one["name"] != name)) {
-        push(container, "env", json!({"name": name, "value": value}));
+        variable["name"] = json!(name);
+        push(container, "env", variable);
     }
 }
 
@@ -148,7 +153,7 @@ fn within<'a>(object: &'a mut Map<String, Value>, field: &str) -> &'a mut Map<St
 }
 
 /// The objects in a list; what is none is left to the API server to refuse.
-fn list<'a>(
+pub(super) fn list<'a>(
     object: &'a mut Map<String, Value>,
     field: &str,
 ) -> impl Iterator<Item = &'a mut Map<String, Value>> {
@@ -156,7 +161,7 @@ fn list<'a>(
     items.into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
-fn push(object: &mut Map<String, Value>, field: &str, item: Value) {
+pub(super) fn push(object: &mut Map<String, Value>, field: &str, item: Value) {
     let list = object.entry(field).or_insert_with(|| json!([]));
     if let Some(list) = list.as_array_mut() {
         list.push(item);

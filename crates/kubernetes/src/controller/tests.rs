@@ -394,6 +394,36 @@ fn a_job_says_that_its_pods_are_refused_until_one_is_taken() {
 }
 
 #[test]
+fn a_service_that_is_refused_alone_is_tried_again() {
+    let mut controller = Controller::new("metronome");
+    let mut stage = Stage::new(&two());
+    let pods = std::mem::take(&mut stage.pods);
+    controller.apply(Change::TrainingJob(Delta::Applied(stage.read())));
+    let mut now = Instant::from_secs(2000);
+    let mut tried = Vec::new();
+    for second in 0..20 {
+        for Deed { ticket, kind } in controller.turn(now) {
+            match kind {
+                Kind::Make(NewObject { plural: "services", .. }) => {
+                    tried.push(second);
+                    let refused = Outcome::NotMade { ticket, refusal: "quota".into() };
+                    let outcome = if second < 5 { refused } else { Outcome::Made { ticket } };
+                    controller.heard(now, &outcome);
+                }
+                Kind::Make(NewObject { name, .. }) => {
+                    let pod = serde_json::from_value(pods[&*name].clone()).unwrap();
+                    controller.apply(Change::Member(Delta::Applied(pod)));
+                    controller.heard(now, &Outcome::Made { ticket });
+                }
+                _ => {}
+            }
+        }
+        now = now + Duration::from_secs(1);
+    }
+    assert_eq!(tried, [0, 1, 3, 7], "later and later, until it is taken");
+}
+
+#[test]
 fn while_the_api_server_is_slow_nothing_is_asked_for_twice() {
     let mut controller = Controller::new("metronome");
     controller.apply(Change::TrainingJob(Delta::Applied(Stage::new(&two()).read())));
@@ -462,4 +492,29 @@ fn variables_tell_members_how_to_find_each_other() {
     );
     let mounts = &stage.pods["job-worker-0"]["spec"]["containers"][0]["volumeMounts"];
     assert_eq!(mounts[0]["mountPath"], "/etc/metronome");
+}
+
+#[test]
+fn members_find_their_turn_and_whom_to_report_to_unless_they_know_better() {
+    let stage = Stage::new(&two());
+    let pod = &stage.pods["job-worker-0"]["spec"];
+    let turn =
+        json!({"path": "turn.json", "fieldRef": {"fieldPath": "metadata.annotations['metronome.dev/turn']"}});
+    assert_eq!(pod["volumes"][0], json!({"name": "metronome-turn", "downwardAPI": {"items": [turn]}}));
+    assert_eq!(pod["volumes"][1], json!({"name": "metronome", "emptyDir": {}}));
+    let variables = |pod: &Value| pod["containers"][0]["env"].as_array().cloned().unwrap_or_default();
+    let said = |name: &str| variables(pod).into_iter().find(|one| one["name"] == name).unwrap();
+    let mounted = pod["containers"][0]["volumeMounts"].as_array().unwrap();
+    assert!(mounted.iter().any(|mount| mount["mountPath"] == said("METRONOME_DIR")["value"]));
+    assert_eq!(said("METRONOME_SOCKET")["value"], "/run/metronome/agent/socket");
+    assert_eq!(said("METRONOME_TOKEN")["valueFrom"]["fieldRef"]["fieldPath"], "metadata.uid");
+
+    let own = json!({"name": "metronome", "configMap": {"name": "mine"}});
+    let template = json!({"spec": {"containers": [{"name": "main", "image": "train"}], "volumes": [own]}});
+    let stage = Stage::new(&json!({"members": 1, "template": template}));
+    let pod = &stage.pods["job-worker-0"]["spec"];
+    assert_eq!(pod["volumes"], json!([own]));
+    assert!(variables(pod).iter().all(|one| one["name"] != "METRONOME_DIR"));
+    let stage = Stage::new(&json!({"image": "train", "rendezvous": "None"}));
+    assert_eq!(stage.pods["job-worker-0"]["spec"]["volumes"], Value::Null, "it wants to be told nothing");
 }

@@ -15,20 +15,21 @@ pub(super) fn manifests(slots: &Slots) -> Vec<Manifest> {
     vec![
         account.into(),
         Manifest { object: wide, rights: Some(IN_THE_CLUSTER) },
-        binding(slots, "ClusterRole", &wide_metadata(NAME)).into(),
+        binding(slots, "ClusterRole", NAME, &wide_metadata(NAME)).into(),
         Manifest { object: own, rights: Some(IN_THE_OWN_NAMESPACE) },
-        binding(slots, "Role", &metadata(slots, NAME)).into(),
+        binding(slots, "Role", NAME, &metadata(slots, NAME)).into(),
     ]
 }
 
-fn role(kind: &str, metadata: &Value) -> Value {
+pub(super) fn role(kind: &str, metadata: &Value) -> Value {
     json!({"apiVersion": format!("{RBAC}/v1"), "kind": kind, "metadata": metadata})
 }
 
-fn binding(slots: &Slots, role: &str, metadata: &Value) -> Value {
+/// Whoever has this name may do what the role of the same name says.
+pub(super) fn binding(slots: &Slots, role: &str, name: &str, metadata: &Value) -> Value {
     json!({
         "apiVersion": format!("{RBAC}/v1"), "kind": format!("{role}Binding"), "metadata": metadata,
-        "roleRef": {"apiGroup": RBAC, "kind": role, "name": NAME},
-        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": slots.namespace}],
+        "roleRef": {"apiGroup": RBAC, "kind": role, "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": slots.namespace}],
     })
 }

@@ -12,15 +12,17 @@ use super::{Group, NAME, groups, yaml};
 const MADE: &str = "# Written by `cargo xtask codegen`: do not edit.\n";
 
 /// Grows with every change of the chart that somebody may have installed, whether or not the program changes.
-const VERSION: &str = "0.2.0";
+const VERSION: &str = "0.3.0";
 
 /// Every file that is made, below the chart's folder.
-pub const FILES: [&str; 10] = [
+pub const FILES: [&str; 12] = [
     "Chart.yaml",
     "README.md",
     "values.yaml",
     "values.schema.json",
     "templates/account.yaml",
+    "templates/agent-monitoring.yaml",
+    "templates/agent.yaml",
     "templates/definitions.yaml",
     "templates/guard.yaml",
     "templates/monitoring.yaml",

@@ -64,6 +64,16 @@ const BINDING_OFF: Alert = Alert {
     summary: "All binding has been switched off for an hour, by the ConfigMap metronome.",
 };
 
+/// One node that is never asked is as bad as none of them.
+const AGENT_ABSENT: Alert = Alert {
+    name: "MetronomeAgentAbsent",
+    when: "up{job=\"metronome-agent\"} == 0 or absent(up{job=\"metronome-agent\"} == 1)",
+    lasting: "10m",
+    severity: "warning",
+    summary: "The agent of a node does not answer. Jobs there go on; they are not held to their turns, and nothing new is \
+              learned of what they send.",
+};
+
 pub(super) fn manifests(slots: &Slots) -> Vec<Manifest> {
     vec![monitor(slots).into(), rules(slots).into()]
 }
@@ -84,6 +94,9 @@ fn rules(slots: &Slots) -> Value {
     let groups = [
         vec![json!({"name": "metronome", "rules": always})],
         slots.observe.either(Vec::new(), vec![json!({"name": "metronome-leader", "rules": led})]),
+        slots
+            .agent
+            .either(vec![json!({"name": "metronome-agent", "rules": [AGENT_ABSENT.rule()]})], Vec::new()),
     ];
     json!({
         "apiVersion": GROUP, "kind": "PrometheusRule", "metadata": metadata(slots, NAME),

@@ -118,6 +118,18 @@ pub const IN_THE_OWN_NAMESPACE: &[Right] = &[
     ),
 ];
 
+/// Of the agent on each node. Which pods it may write on, and what, is for its admission policy to say: roles know no
+/// nodes.
+pub const OF_THE_AGENT: &[Right] = &[
+    right("", "pods", READ, "Which members of jobs run on its node, and which turns they have."),
+    right(
+        "",
+        "pods",
+        &["patch"],
+        "Annotations: what a member was measured to send, and how far it says it is.",
+    ),
+];
+
 /// Of these, what the test of all rights does not see used, and why not.
 pub const UNSEEN: &[(&str, &str, &str)] =
     &[("scheduling.k8s.io", "workloads", "Kubernetes 1.37 has them no more; 1.35 has nothing else.")];

@@ -26,6 +26,13 @@ pub(super) struct Slots {
     pub(super) definitions: Switch,
     pub(super) guard: Switch,
     pub(super) monitoring: Switch,
+    pub(super) agent: Switch,
+    pub(super) agent_monitoring: Switch,
+    pub(super) agent_image: String,
+    pub(super) agent_nodes_with: String,
+    pub(super) agent_has_uplink: Switch,
+    pub(super) agent_uplink: String,
+    pub(super) agent_uplink_rate: String,
 }
 
 /// Whether a part is there.
@@ -62,6 +69,13 @@ impl Slots {
             definitions: values.definitions.enabled.into(),
             guard: values.guard.enabled.into(),
             monitoring: values.monitoring.enabled.into(),
+            agent: values.agent.enabled.into(),
+            agent_monitoring: (values.agent.enabled && values.monitoring.enabled).into(),
+            agent_image: values.agent.image.clone(),
+            agent_nodes_with: values.agent.nodes_with.clone(),
+            agent_has_uplink: (!values.agent.uplink.is_empty()).into(),
+            agent_uplink: values.agent.uplink.clone(),
+            agent_uplink_rate: values.agent.uplink_rate.clone(),
         }
     }
 
@@ -84,6 +98,13 @@ impl Slots {
             definitions: Switch::If(".Values.definitions.enabled"),
             guard: Switch::If(".Values.guard.enabled"),
             monitoring: Switch::If(".Values.monitoring.enabled"),
+            agent: Switch::If(".Values.agent.enabled"),
+            agent_monitoring: Switch::If("and .Values.agent.enabled .Values.monitoring.enabled"),
+            agent_image: value("agent.image"),
+            agent_nodes_with: value("agent.nodesWith"),
+            agent_has_uplink: Switch::If(".Values.agent.uplink"),
+            agent_uplink: value("agent.uplink"),
+            agent_uplink_rate: value("agent.uplinkRate"),
         }
     }
 }

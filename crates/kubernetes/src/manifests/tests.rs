@@ -10,6 +10,7 @@ fn the_text_and_the_list_say_the_same() {
         levels: vec!["example.org/rack".to_owned()],
         guard: Part { enabled: true },
         monitoring: Part { enabled: true },
+        agent: Agent { enabled: true, uplink: "eth0".to_owned(), ..Agent::default() },
         journal: Journal { enabled: true, ..Journal::default() },
         ..Values::default()
     };

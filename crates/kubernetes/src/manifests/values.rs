@@ -37,6 +37,10 @@ pub struct Values {
     pub guard: Part,
     /// What the Prometheus operator needs: where metrics are, and alerts.
     pub monitoring: Part,
+    /// An agent on every node that measures what jobs send, takes their reports and holds them to their turns. `nodesWith`
+    /// is a label that its nodes have; `uplink` is their interface to the others, if classes are to be enforced on it,
+    /// and `uplinkRate` what that carries.
+    pub agent: Agent,
 }
 
 /// A part of the installation that may be left out.
@@ -54,6 +58,21 @@ pub struct Journal {
     pub enabled: bool,
     #[schemars(regex(pattern = r"^[0-9]+(Ki|Mi|Gi|Ti)?$"))]
     pub size: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(inline)]
+pub struct Agent {
+    pub enabled: bool,
+    #[schemars(regex(pattern = r"^[a-zA-Z0-9][a-zA-Z0-9._/:@-]*$"))]
+    pub image: String,
+    #[schemars(regex(pattern = r"^[a-zA-Z0-9][a-zA-Z0-9./_-]*$"))]
+    pub nodes_with: String,
+    #[schemars(regex(pattern = r"^([a-zA-Z0-9][a-zA-Z0-9._-]{0,14})?$"))]
+    pub uplink: String,
+    #[schemars(regex(pattern = r"^[0-9]+(\.[0-9]+)?[kMGT]?bps$"))]
+    pub uplink_rate: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -81,6 +100,7 @@ impl Default for Values {
             definitions: Part { enabled: true },
             guard: Part { enabled: false },
             monitoring: Part { enabled: false },
+            agent: Agent::default(),
         }
     }
 }
@@ -88,6 +108,19 @@ impl Default for Values {
 impl Default for Journal {
     fn default() -> Self {
         Self { enabled: false, size: "1Gi".to_owned() }
+    }
+}
+
+/// On every node there is, which is on none until it is asked for.
+impl Default for Agent {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            image: format!("metronome-agent:{}", env!("CARGO_PKG_VERSION")),
+            nodes_with: "kubernetes.io/hostname".to_owned(),
+            uplink: String::new(),
+            uplink_rate: "100Gbps".to_owned(),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::verdicts::Said;
 use crate::objects::{Group, GroupKind, INDEX_LABEL, JOB_LABEL, Pod, ROLE_LABEL};
 
 /// The label of pods that are a gang by their own word, and the annotation that says how many it takes.
-pub(super) const GANG_LABEL: &str = "metronome.dev/gang";
+pub(crate) const GANG_LABEL: &str = "metronome.dev/gang";
 pub(super) const MEMBERS_ANNOTATION: &str = "metronome.dev/gang-members";
 /// The annotation by which a pod asks that all pods of its owner start together: a `Job`, a `JobSet` or another.
 pub(super) const GANG_OF_ANNOTATION: &str = "metronome.dev/gang-of";

@@ -17,7 +17,7 @@ use crate::deed::{About, EventReason, Kind, Telling};
 use crate::objects::{Done, Pod, Report, TrainJob};
 use crate::watch::Delta;
 
-pub(super) const PROGRESS: &str = "metronome.dev/progress";
+pub(crate) const PROGRESS: &str = "metronome.dev/progress";
 
 /// Who says how far it is in percent has so many iterations.
 pub(super) const PERCENT: u64 = 100;

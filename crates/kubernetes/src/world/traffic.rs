@@ -24,7 +24,7 @@ use super::pods::Uid;
 use crate::deed::{About, EventReason, Kind, Telling};
 use crate::objects::{HOSTNAME, Pod, TrafficSpec};
 
-pub(super) const TRAFFIC: &str = "metronome.dev/traffic";
+pub(crate) const TRAFFIC: &str = "metronome.dev/traffic";
 const MODEL: &str = "metronome.dev/model";
 const TOPOLOGY: &str = "metronome.dev/topology";
 
@@ -119,7 +119,7 @@ fn is_another(before: &Profile, after: &Profile) -> bool {
     }
 }
 
-fn has_drifted(before: &Traffic, after: &Traffic) -> bool {
+pub(crate) fn has_drifted(before: &Traffic, after: &Traffic) -> bool {
     let period = before.period();
     let differ = |one: Duration, other: Duration, parts: u64| one.0.abs_diff(other.0) > period.0 / parts;
     let phases = || before.phases().iter().zip(after.phases());

@@ -31,7 +31,7 @@ use super::pods::{Known, Uid};
 use super::words::timestamp;
 use crate::objects::Pod;
 
-pub(super) const TURN: &str = "metronome.dev/turn";
+pub(crate) const TURN: &str = "metronome.dev/turn";
 
 /// So long a word is good for, and so long before its end it is said anew.
 const VALID_FOR: Duration = Duration(15 * Duration::MINUTE.0);
