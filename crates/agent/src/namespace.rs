@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -12,6 +13,10 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 pub fn within<T: Send>(netns: &Path, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     let inside = || {
         let file = File::open(netns)?;
+        // To stay where one is takes no rights.
+        if file.metadata()?.ino() == std::fs::metadata("/proc/thread-self/ns/net")?.ino() {
+            return work();
+        }
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
         work()
     };
