@@ -80,36 +80,28 @@ fn job(
         at: Duration(arrival.at.0),
         spec: spec.clone(),
         programs: (0..spec.roles.len()).map(program).collect(),
-        task: Some(serde_json::to_value(task(arrival, seed, scale)?).expect("a task is plain data")),
+        task: Some(serde_json::to_value(task(arrival, seed, scale)).expect("a task is plain data")),
         is_one_process,
         failures: spec.start_retries,
     })
 }
 
 /// What the trainer is to do in place of the job's own code.
-fn task(arrival: &Arrival, seed: u64, scale: Scale) -> Result<Task, Failure> {
+fn task(arrival: &Arrival, seed: u64, scale: Scale) -> Task {
     let spec = &arrival.spec;
     let saves = spec.checkpointing.map(|costs| Saves { every: costs.every, takes: costs.takes });
     let quiet = Task {
         iteration: Iteration { compute: USUAL_ITERATION, buckets: Vec::new(), finish: Duration::ZERO },
         iterations: 1,
-        noise: 0.0,
-        seed,
+        stretches: Vec::new(),
         compute: Compute::Sleeps,
         learns: Curve::default(),
         saves: saves.unwrap_or_default(),
     };
     if let Some(training) = &arrival.training {
-        let noise = match &training.noise {
-            Noise::None => 0.0,
-            Noise::Gaussian(sigma) => sigma.as_f64(),
-            Noise::Measured(_) => {
-                let failure = Failure::input(format!("run `{}` with noise from a table", spec.name));
-                return Err(failure.hint("processes know `noise: {compute: 1%}`"));
-            }
-        };
+        let stretches = stretches(&training.noise, seed, training.iterations);
         let iteration = scaled(iteration(&training.pattern, spec), scale);
-        return Ok(Task { iteration, iterations: training.iterations, noise, ..quiet });
+        return Task { iteration, iterations: training.iterations, stretches, ..quiet };
     }
     if let Some(lesson) = &arrival.learning {
         let [a, b, c] = lesson.curve();
@@ -117,17 +109,26 @@ fn task(arrival: &Arrival, seed: u64, scale: Scale) -> Result<Task, Failure> {
         let iteration = Iteration { compute: lesson.iteration(), ..quiet.iteration };
         let compute = Compute::Burns { serial: 0.0, most_cores };
         let learns = Curve { a, b, c, target: None };
-        return Ok(Task { iteration, iterations: lesson.iterations(), compute, learns, ..quiet });
+        return Task { iteration, iterations: lesson.iterations(), compute, learns, ..quiet };
     }
     let alone = spec.work.alone.unwrap_or(Duration::SECOND);
     match arrival.asks.and_then(|asks| asks.serial) {
-        Some(serial) => Ok(on_cores(spec, alone, serial.as_f64(), quiet)),
+        Some(serial) => on_cores(spec, alone, serial.as_f64(), quiet),
         None => {
             let count = spec.work.iterations.map_or(alone.0 / USUAL_ITERATION.0, |count| count.0).max(1);
             let iteration = Iteration { compute: Duration(alone.0 / count), ..quiet.iteration };
-            Ok(Task { iteration, iterations: count, ..quiet })
+            Task { iteration, iterations: count, ..quiet }
         }
     }
+}
+
+/// More need not be told: after so many they come again.
+const MOST_STRETCHES: u64 = 10_000;
+
+/// The same that the simulator would draw for this job.
+pub(crate) fn stretches(noise: &Noise, seed: u64, iterations: u64) -> Vec<f64> {
+    let Some(mut stream) = noise.stream(seed) else { return Vec::new() };
+    (0..iterations.min(MOST_STRETCHES)).map(|_| stream.draw()).collect()
 }
 
 /// One process on several cores: `alone` is with the fewest it may have, an iteration is told on one.

@@ -109,6 +109,14 @@ pub fn run(scenario: &Scenario, options: RunOptions, progress: &(dyn Fn(Progress
     world.outcome()
 }
 
+/// Every start of a job has noise of its own.
+const FIRST_START: u64 = 1;
+
+/// What the noise of a job is drawn with at its first start, by its place among the arrivals of a run.
+pub fn noise_seed(seed: u64, job: usize) -> u64 {
+    (seed << 32) ^ ((job as u64) << 8) ^ FIRST_START
+}
+
 /// What the engine of such a run knows at one time, after all that has happened by then.
 pub fn state_at(scenario: &Scenario, options: RunOptions, at: Instant) -> State {
     let mut world = World::new(scenario, options);

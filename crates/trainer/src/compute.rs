@@ -6,8 +6,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use metronome_core::profile::Iteration;
-use rand::RngExt;
-use rand_pcg::Pcg64;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::task::{Compute, Task};
@@ -17,20 +15,6 @@ const LOOKS_EVERY: Duration = Duration::from_millis(2);
 
 /// A core is given up so often that the cores of a group are shared evenly.
 const BURNS_AT_ONCE: u64 = 200_000;
-
-const NOISE: u128 = 3;
-const MOST_DEVIATIONS: f64 = 4.0;
-
-/// By how much the compute of an iteration is longer than usual: the same for all members of a job, whatever came before.
-pub(crate) fn stretch(task: &Task, iteration: u64) -> f64 {
-    if task.noise <= 0.0 {
-        return 1.0;
-    }
-    let mut dice = Pcg64::new(u128::from(task.seed) << 64 | u128::from(iteration), NOISE);
-    let (radius, angle): (f64, f64) = (dice.random(), dice.random());
-    let deviation = (-2.0 * (1.0 - radius).ln()).sqrt() * (std::f64::consts::TAU * angle).cos();
-    (1.0 + task.noise * deviation.clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)).max(0.01)
-}
 
 /// The compute of one iteration, under way.
 pub(crate) enum Computing<'a> {

@@ -10,12 +10,13 @@ use rustix::io::Errno;
 use rustix::time::Timespec;
 
 use crate::checkpoint::{Checkpoint, CheckpointError};
-use crate::compute::{Computing, stretch};
+use crate::compute::Computing;
 use crate::exchange::{Broken, Exchange, with_the_others};
 use crate::gate::Gate;
 use crate::meet::MeetingError;
 use crate::place::Place;
 use crate::record::{Record, Took};
+use crate::slices::Slices;
 use crate::task::Task;
 use crate::telling::Telling;
 use crate::wire::NUMBER;
@@ -72,6 +73,7 @@ struct Member<'a> {
     place: &'a Place,
     asked_to_leave: &'a AtomicBool,
     exchange: Box<dyn Exchange>,
+    slices: Slices,
     /// What would be saved now, and what was saved last, and when.
     saved: Checkpoint,
     on_disk: (u64, Instant),
@@ -93,7 +95,9 @@ impl<'a> Member<'a> {
             Some(last) => *last += 1,
             None => numbers.push(1),
         }
-        let exchange = with_the_others(place, &numbers)?;
+        let parties = if place.servers > 0 { place.servers } else { place.ring().len() };
+        let slices = Slices::of(&numbers, parties);
+        let exchange = with_the_others(place, &slices.sizes)?;
         let saved = Checkpoint::load(place.checkpoints.as_deref())?;
         let leads = place.leads();
         let folder = place.folder.as_deref().filter(|_| leads);
@@ -102,6 +106,7 @@ impl<'a> Member<'a> {
             place,
             asked_to_leave,
             exchange,
+            slices,
             saved: Checkpoint { members: place.peers.len().max(1), ..saved },
             on_disk: (saved.iterations, Instant::now()),
             gate: Gate::at(folder),
@@ -117,7 +122,7 @@ impl<'a> Member<'a> {
         let held = self.gate.wait(Timestamp::now());
         sleep(held);
         let (began, since) = (Instant::now(), Timestamp::now().as_nanosecond());
-        let stretch = stretch(self.task, iteration);
+        let stretch = self.task.stretch(iteration);
         self.fill();
         let computing = match self.place.is_server() {
             true => Computing::Nothing,
@@ -127,12 +132,12 @@ impl<'a> Member<'a> {
         loop {
             let now = Instant::now();
             let next = computing.next(now);
-            let ready = if next.is_none() { self.count() } else { computing.ready(now).min(self.count()) };
-            self.exchange.are_ready(ready);
+            let ready = if next.is_none() { usize::MAX } else { computing.ready(now) };
+            self.exchange.are_ready(self.slices.of_first(ready));
             self.exchange.go_on().map_err(broken)?;
             if next.is_none() {
                 computed.get_or_insert(now - began);
-                if self.exchange.reduced() >= self.count() {
+                if self.exchange.reduced() >= self.slices.count() {
                     break;
                 }
             }
@@ -154,10 +159,6 @@ impl<'a> Member<'a> {
         let is_last = leaves || self.saved.iterations >= self.task.iterations;
         self.telling.say(self.place, self.saved.iterations, self.saved.loss, computed, is_last);
         Ok(leaves)
-    }
-
-    fn count(&self) -> usize {
-        self.task.iteration.buckets.len().max(1)
     }
 
     /// Gradients that are easily checked: every number is one's own rank, counted from one.

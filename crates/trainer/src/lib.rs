@@ -15,6 +15,7 @@ mod place;
 mod record;
 mod ring;
 mod servers;
+mod slices;
 mod task;
 mod telling;
 mod wire;

@@ -5,9 +5,10 @@
 //! these go round. Nobody waits for the end of a step: what has arrived is passed on at once, as bytes of a stream, and
 //! every member sends 2(n − 1)/n of the bucket.
 //!
-//! A small bucket is waiting most of the time for its last chunk to come round, so whatever else is ready goes on meanwhile:
-//! bytes travel in frames that say which bucket they belong to. So the links of the ring are busy from the first byte to
-//! the last, as they are where links are so fast that a step takes no time.
+//! A bucket is waiting some of the time for chunks to come round, so a few go on at the same time: bytes travel in frames
+//! that say which bucket they belong to. They are few, and small (see [`Slices`](crate::slices::Slices)), so that no link
+//! of the ring is far ahead of another: where two jobs share links, the one that would be done first is held up by the link
+//! on which it is last, and the other gains nothing by being ahead elsewhere.
 
 use std::net::TcpStream;
 
@@ -16,8 +17,8 @@ use rustix::event::PollFd;
 use crate::exchange::{Broken, Exchange};
 use crate::wire::{Hears, NUMBER, Wire, as_bytes};
 
-/// The most bytes of a frame, so that what is ready first is not held up for long.
-const MOST_OF_A_FRAME: usize = 8 * 1024;
+/// So many buckets are under way at a time: enough to fill a link whose bytes take a while to arrive.
+const UNDER_WAY: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct Ring {
@@ -28,8 +29,9 @@ pub(crate) struct Ring {
     buckets: Vec<Vec<f32>>,
     /// How far each of them has come.
     progress: Vec<Progress>,
-    /// So many of them are computed.
+    /// So many of them are computed, and so many reduced.
     ready: usize,
+    done: usize,
     sends: Frame,
     hears: Frame,
 }
@@ -79,6 +81,7 @@ impl Ring {
             buckets: buckets.iter().map(|numbers| vec![0.0; *numbers]).collect(),
             progress: vec![Progress::default(); buckets.len()],
             ready: 0,
+            done: 0,
             sends: Frame::default(),
             hears: Frame::default(),
         }
@@ -100,11 +103,10 @@ impl Ring {
         (self.chunk(bucket) + heard).min(self.whole(bucket)) - sent
     }
 
-    /// Of those that can go on the one with least left: the smaller a bucket, the longer it waits for its chunks to come
-    /// round, and the larger ones fill that time.
+    /// The first of those that can go on.
     fn next_to_send(&self) -> Option<usize> {
-        let can_go_on = (0..self.ready).filter(|bucket| self.to_send(*bucket) > 0);
-        can_go_on.min_by_key(|bucket| self.whole(*bucket) - self.progress[*bucket].sent)
+        let mut under_way = self.done..self.ready.min(self.done + UNDER_WAY);
+        under_way.find(|bucket| self.to_send(*bucket) > 0)
     }
 
     fn has_to_send(&self) -> bool {
@@ -113,9 +115,8 @@ impl Ring {
 
     /// Somebody may be ahead: what belongs to a bucket that is not computed here has to wait.
     fn has_to_hear(&self) -> bool {
-        let unheard = |bucket: usize| self.progress[bucket].heard < self.whole(bucket);
         let waits = self.hears.left > 0 && self.hears.bucket >= self.ready;
-        !waits && (0..self.ready).any(unheard)
+        !waits && (self.done..self.ready).any(|bucket| !self.is_heard(bucket))
     }
 
     /// In step `s` member `r` sends chunk `r − s`.
@@ -123,7 +124,7 @@ impl Ring {
         loop {
             if self.sends.left == 0 {
                 let Some(bucket) = self.next_to_send() else { return Ok(()) };
-                self.sends = Frame::new(bucket, self.to_send(bucket).min(MOST_OF_A_FRAME));
+                self.sends = Frame::new(bucket, self.to_send(bucket));
             }
             while self.sends.head_done < Frame::HEAD {
                 match self.next.give(&self.sends.head[self.sends.head_done..])? {
@@ -184,6 +185,12 @@ impl Ring {
         if is_whole && fits { Ok(()) } else { Err(Broken::Nonsense) }
     }
 
+    fn note_what_is_done(&mut self) {
+        while self.done < self.ready && self.is_sent(self.done) && self.is_heard(self.done) {
+            self.done += 1;
+        }
+    }
+
     fn is_sent(&self, bucket: usize) -> bool {
         self.progress[bucket].sent == self.whole(bucket)
     }
@@ -195,7 +202,7 @@ impl Ring {
 
 impl Exchange for Ring {
     fn begin(&mut self) {
-        self.ready = 0;
+        (self.ready, self.done) = (0, 0);
         self.progress.fill(Progress::default());
     }
 
@@ -210,20 +217,22 @@ impl Exchange for Ring {
     fn go_on(&mut self) -> Result<(), Broken> {
         self.send()?;
         self.hear()?;
-        // What was heard may be passed on.
-        self.send()
+        self.note_what_is_done();
+        // What was heard may be passed on, and what waited for its turn begun.
+        self.send()?;
+        self.note_what_is_done();
+        Ok(())
     }
 
     fn reduced(&self) -> usize {
-        let is_reduced = |bucket: &usize| self.is_sent(*bucket) && self.is_heard(*bucket);
-        (0..self.ready).take_while(is_reduced).count()
+        self.done
     }
 
     fn waits_for(&self) -> Vec<PollFd<'_>> {
-        let all = 0..self.buckets.len();
-        let hears = (!all.clone().all(|bucket| self.is_heard(bucket)))
+        let left = self.done..self.buckets.len();
+        let hears = (!left.clone().all(|bucket| self.is_heard(bucket)))
             .then(|| self.previous.waits_for(false, self.has_to_hear()));
-        let sends = (!all.clone().all(|bucket| self.is_sent(bucket)))
+        let sends = (!left.clone().all(|bucket| self.is_sent(bucket)))
             .then(|| self.next.waits_for(self.has_to_send(), false));
         hears.into_iter().chain(sends).collect()
     }

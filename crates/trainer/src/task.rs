@@ -10,17 +10,23 @@ pub struct Task {
     /// What one iteration computes and exchanges, in bytes as they go over the wire here.
     pub iteration: Iteration,
     pub iterations: u64,
-    /// The standard deviation of compute from one iteration to the next, as a share; the same for all members of a job.
+    /// By how much the compute of each iteration is longer than usual, the same for all members of a job. After the last
+    /// it begins again with the first; nothing varies where there is none.
     #[serde(default)]
-    pub noise: f64,
-    #[serde(default)]
-    pub seed: u64,
+    pub stretches: Vec<f64>,
     #[serde(default)]
     pub compute: Compute,
     #[serde(default)]
     pub learns: Curve,
     #[serde(default)]
     pub saves: Saves,
+}
+
+impl Task {
+    pub(crate) fn stretch(&self, iteration: u64) -> f64 {
+        let count = self.stretches.len().max(1) as u64;
+        self.stretches.get((iteration % count) as usize).copied().unwrap_or(1.0)
+    }
 }
 
 /// How the time of compute passes.

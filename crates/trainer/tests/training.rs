@@ -20,8 +20,7 @@ fn task(iterations: u64) -> Task {
             finish: Duration::from_millis(1),
         },
         iterations,
-        noise: 0.05,
-        seed: 4,
+        stretches: vec![1.0, 1.1, 0.95],
         compute: Compute::Sleeps,
         learns: Default::default(),
         saves: Saves::default(),
@@ -144,7 +143,8 @@ fn a_stranger_at_the_door_changes_nothing() {
 
 #[test]
 fn what_is_computed_on_cores_takes_the_time_of_cores() {
-    let burns = Task { compute: Compute::Burns { serial: 0.5, most_cores: 2.0 }, noise: 0.0, ..task(3) };
+    let burns =
+        Task { compute: Compute::Burns { serial: 0.5, most_cores: 2.0 }, stretches: Vec::new(), ..task(3) };
     let ended = run(&burns, places(&["a"], 0, None), &[]);
     assert_eq!(ended.into_iter().next().unwrap().unwrap(), Ended::Done { iterations: 3 });
 }

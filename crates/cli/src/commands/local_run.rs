@@ -101,7 +101,7 @@ pub(crate) fn measure(
     let outcome = world::run(setup, kept, stop, &mut |told| say(&told));
     let outcome = outcome.map_err(|error| Failure::from_world(&error))?;
     journal.map_or(Ok(()), JournalFile::finish)?;
-    Ok(Measured::read(name, outcome, &records, scenario, &policy, asked.seed))
+    Ok(Measured::read(name, outcome, &records, scenario, policy, asked.seed))
 }
 
 fn stopped_by_signals() -> Result<Arc<AtomicBool>, Failure> {

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use metronome_core::units::{Bytes, Duration};
+use metronome_core::units::{Bytes, Duration, Share};
 use metronome_sim::model;
+use metronome_sim::noise::Noise;
 use metronome_trainer::{Compute, Curve, Ended, Place, Saves, Task, train};
 
 use crate::failure::Failure;
+use crate::local::stretches;
 use crate::reply::Reply;
 
 /// Train as one member of a job: compute as measured, exchange real bytes over TCP, and learn nothing
@@ -85,11 +87,11 @@ impl Trainer {
         for bucket in &mut iteration.buckets {
             bucket.bytes = Bytes(bucket.bytes.0 / self.scale.max(1));
         }
+        let noise = Noise::Gaussian(Share((self.noise.clamp(0.0, 1.0) * 1e6) as u32));
         Ok(Task {
             iteration,
             iterations: self.iterations,
-            noise: self.noise,
-            seed: self.seed,
+            stretches: stretches(&noise, self.seed, self.iterations),
             compute: if self.burn {
                 Compute::Burns { serial: 1.0, most_cores: 1.0 }
             } else {

@@ -113,7 +113,7 @@ impl Wires {
             route,
             iterations: training.iterations_left(model.iterations),
             // A stream of its own for each job, and for each time it goes on.
-            jitter: model.noise.stream((seed << 32) ^ ((key as u64) << 8) ^ training.epoch),
+            jitter: model.noise.stream(super::noise_seed(seed, key) ^ super::FIRST_START ^ training.epoch),
             lane: self.lanes.get(&key).copied().unwrap_or_default(),
         };
         self.network.start(now, key, run);

@@ -165,7 +165,8 @@ fn over_fair(cells: &[Cell], policy: &str) -> [f64; 2] {
 }
 
 fn rows(cells: &[Cell]) -> Vec<Vec<String>> {
-    let head = ["scenario", "policy", "job", "measured ms", "simulated ms", "error"].map(str::to_owned).to_vec();
+    let head =
+        ["scenario", "policy", "job", "measured ms", "simulated ms", "error"].map(str::to_owned).to_vec();
     let row = |cell: &Cell| {
         vec![
             cell.scenario.clone(),
@@ -210,7 +211,8 @@ fn write(folder: &Path, real: &Real, cells: &[Cell], verdict: &Verdict) -> Resul
             "simulated": rounded(*simulated),
         })).collect::<Vec<_>>(),
     });
-    let results = serde_json::to_string_pretty(&document).expect("figures are numbers, names are text") + "\n";
+    let results =
+        serde_json::to_string_pretty(&document).expect("figures are numbers, names are text") + "\n";
     put(folder, "results.json", &results)?;
     put(folder, "simulated-measured.svg", &picture)?;
     let readme = folder.join("README.md");

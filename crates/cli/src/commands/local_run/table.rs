@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use metronome_core::policy::Policy;
+use metronome_core::units::Instant;
 use metronome_local::world::{Fate, Outcome};
 use metronome_sim::outcome::JobOutcome;
-use metronome_sim::scenario::{Arrival, Scenario};
+use metronome_sim::scenario::{Arrival, Scenario, Source};
 use metronome_sim::world::{self, RunOptions};
 use serde_json::{Value, json};
 
@@ -34,40 +35,59 @@ impl Measured {
         outcome: Outcome,
         records: &[PathBuf],
         scenario: &Scenario,
-        policy: &Policy,
+        policy: Policy,
         seed: u64,
     ) -> Self {
-        let measured = records.iter().map(|record| mean_iteration(record)).collect();
-        let simulated = simulated(scenario, policy, seed);
+        let spans: Vec<Option<Span>> = records.iter().map(|record| Span::read(record)).collect();
+        let measured = spans.iter().map(|span| span.as_ref().map(Span::mean)).collect();
+        let began: Vec<Option<f64>> = spans.iter().map(|span| span.as_ref().map(|span| span.began)).collect();
+        let simulated = simulated(scenario, policy, seed, &began);
         Self { policy: name.to_owned(), outcome, measured, simulated }
     }
 }
 
-/// From the beginning of the first iteration to the end of the last, by how many there were; in milliseconds.
-fn mean_iteration(record: &Path) -> Option<f64> {
-    let table = fs::read_to_string(record).ok()?;
-    let row = |line: &str| -> Option<[f64; 2]> {
-        let mut columns = line.split(',').map(|column| column.parse::<f64>().ok());
-        let began = columns.nth(1)??;
-        Some([began, began + columns.nth(3)??])
-    };
-    let rows: Vec<[f64; 2]> = table.lines().skip(1).filter_map(row).collect();
-    let (first, last) = (rows.first()?, rows.last()?);
-    Some((last[1] - first[0]) / rows.len() as f64 / 1e6)
+/// From the beginning of the first iteration to the end of the last, in nanoseconds, and how many there were.
+struct Span {
+    began: f64,
+    ended: f64,
+    iterations: usize,
 }
 
-/// So many simulations are averaged: how bursts meet is a matter of chance.
-const SIMULATIONS: u64 = 10;
+impl Span {
+    fn read(record: &Path) -> Option<Self> {
+        let table = fs::read_to_string(record).ok()?;
+        let row = |line: &str| -> Option<[f64; 2]> {
+            let mut columns = line.split(',').map(|column| column.parse::<f64>().ok());
+            let began = columns.nth(1)??;
+            Some([began, began + columns.nth(3)??])
+        };
+        let rows: Vec<[f64; 2]> = table.lines().skip(1).filter_map(row).collect();
+        let (first, last) = (rows.first()?, rows.last()?);
+        Some(Self { began: first[0], ended: last[1], iterations: rows.len() })
+    }
 
-/// The same of simulations, with this seed and those after it.
-fn simulated(scenario: &Scenario, policy: &Policy, seed: u64) -> Vec<Option<f64>> {
-    let runs: Vec<Vec<Option<f64>>> =
-        (seed..seed + SIMULATIONS).map(|seed| simulated_once(scenario, policy.clone(), seed)).collect();
-    let mean = |job: usize| {
-        let times: Option<Vec<f64>> = runs.iter().map(|run| run[job]).collect();
-        times.map(|times| times.iter().sum::<f64>() / times.len() as f64)
-    };
-    (0..runs[0].len()).map(mean).collect()
+    /// In milliseconds.
+    fn mean(&self) -> f64 {
+        (self.ended - self.began) / self.iterations as f64 / 1e6
+    }
+}
+
+/// The same of a simulation in which every job begins when it did in fact, and its compute varies as it did: how bursts
+/// meet depends on both.
+fn simulated(scenario: &Scenario, policy: Policy, seed: u64, began: &[Option<f64>]) -> Vec<Option<f64>> {
+    let mut arrivals = scenario.arrivals(seed);
+    let first = began.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+    for (arrival, began) in arrivals.iter_mut().zip(began) {
+        if let Some(began) = began {
+            arrival.at = Instant((began - first) as u64);
+        }
+    }
+    // Jobs are told apart by their place, which has to stay theirs.
+    if !arrivals.is_sorted_by_key(|arrival| arrival.at) {
+        return simulated_once(scenario, policy, seed);
+    }
+    let same = Scenario { sources: vec![Source::Listed(arrivals)], ..scenario.clone() };
+    simulated_once(&same, policy, seed)
 }
 
 fn simulated_once(scenario: &Scenario, policy: Policy, seed: u64) -> Vec<Option<f64>> {
