@@ -17,4 +17,4 @@ pub mod turns;
 mod watch;
 pub mod word;
 
-pub use run::{AgentError, Options, run};
+pub use run::{AgentError, Options, run, run_until_told_to_stop};

@@ -35,6 +35,8 @@ const ALL: f64 = 0.9;
 const SURELY: f64 = 1.2;
 /// Slower than this part of its usual rate it stands still.
 const STILL: f64 = 0.3;
+/// A level that was followed so far and is so near to what was found is kept.
+const NEAR: f64 = 0.1;
 /// What is sent besides is less than this part of an iteration.
 const BESIDES: f64 = 0.02;
 
@@ -47,7 +49,9 @@ impl Meter {
         let now = self.last.map_or(learned.level, |last| last.bytes);
         let whole = (now.saturating_sub(learned.level) as f64 / volume).floor();
         let level = learned.level + (whole * volume) as u64;
-        self.known = Some(Known { volume, rate: usual / 8e9, level, is_paused: false });
+        let near = |known: &Known| (known.level.abs_diff(level) as f64) < NEAR * volume;
+        let known = self.known.filter(near).unwrap_or(Known { level, is_paused: false, volume, rate: 0.0 });
+        self.known = Some(Known { volume, rate: usual / 8e9, ..known });
     }
 
     /// What an iteration sends, and what it has sent of that; none while nothing is known.
@@ -76,8 +80,9 @@ impl Meter {
             return Some(Event::Began((sample.at - ago.min(sample.at)).max(before.at)));
         }
         if sent >= SURELY * known.volume {
+            // Where its pause was is not known, so nobody is held in it.
             known.level += known.volume as u64;
-            return Some(Event::Paused);
+            return None;
         }
         if is_still && sent >= ALL * known.volume {
             known.level = sample.bytes;

@@ -1,6 +1,7 @@
 //! What was observed and not yet fetched: bounded, and of each member the newest.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::SystemTime;
 
 use serde::Serialize;
 
@@ -104,6 +105,12 @@ impl Observed {
         }
     }
 
+    /// Numbers begin where no agent before us can have come: whoever asks may have seen theirs.
+    pub fn go_on_after_earlier_agents(&mut self, now: SystemTime) {
+        let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.last = self.last.max(u64::try_from(since.as_millis()).unwrap_or(0).saturating_mul(1000));
+    }
+
     /// What came after a number. Whoever asks has seen everything up to there, so that is forgotten.
     pub fn after(&mut self, seen: u64) -> (u64, Vec<Observation>) {
         while let Some((number, what)) =
@@ -119,7 +126,7 @@ impl Observed {
             .take(MOST_TOLD)
             .map(|(seq, what)| Observation { seq: *seq, what: what.clone() })
             .collect();
-        let next = told.last().map_or(self.last.min(seen.max(self.last)), |last| last.seq);
+        let next = told.last().map_or(self.last, |last| last.seq);
         (next, told)
     }
 

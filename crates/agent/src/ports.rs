@@ -27,8 +27,8 @@ use tc::Tc;
 #[derive(Debug, Default)]
 pub struct Ports {
     known: BTreeMap<(PathBuf, String), Shaped>,
-    /// Commands that `tc` did not carry out.
-    pub refused: u64,
+    /// Commands that `tc` did not carry out, of ports that were begun anew for it.
+    refused: u64,
 }
 
 /// A port with the leaves that are there.
@@ -72,6 +72,11 @@ impl Ports {
                 shaped.tc.say(&leaf.change(&shaped.port));
             }
         }
+    }
+
+    /// How many commands were not carried out since this was last asked.
+    pub fn take_refused(&mut self) -> u64 {
+        std::mem::take(&mut self.refused)
     }
 
     /// How many leaves there are.
@@ -119,7 +124,9 @@ impl Shaped {
     }
 
     fn follow(&mut self, wanted: &BTreeMap<String, Wanted>) {
-        let crossing = |job: &&String| self.port.crossed_by.contains(job);
+        // Whoever has a link for itself has all of it.
+        let is_shared = self.port.crossed_by.len() > 1;
+        let crossing = |job: &&String| is_shared && self.port.crossed_by.contains(job);
         let here: BTreeMap<&String, &Wanted> = wanted.iter().filter(|(job, _)| crossing(job)).collect();
         let others: Vec<String> = self.leaves.keys().filter(|job| !here.contains_key(job)).cloned().collect();
         for job in others {
@@ -153,6 +160,8 @@ impl Shaped {
 
     fn free_number(&self) -> u16 {
         let taken: BTreeSet<u16> = self.leaves.values().map(|leaf| leaf.number).collect();
-        (leaf::FIRST..).find(|number| !taken.contains(number)).expect("there are fewer jobs than numbers")
+        (leaf::FIRST..leaf::END)
+            .find(|number| !taken.contains(number))
+            .expect("there are fewer jobs than numbers")
     }
 }

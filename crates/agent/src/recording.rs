@@ -74,7 +74,7 @@ impl Columns {
             return Err(Problem::Empty);
         }
         let time = |name: &&str| TIMES.iter().find(|(time, _)| time == name);
-        let unit = names.iter().find_map(|name| time(name)).ok_or(Problem::NoTime)?.1;
+        let unit = names.iter().find_map(&time).ok_or(Problem::NoTime)?.1;
         let place = |wanted: &dyn Fn(&&str) -> bool| names.iter().position(wanted);
         Ok(Self {
             count: names.len(),

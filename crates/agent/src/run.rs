@@ -6,9 +6,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use crate::intake::{self, Shared};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::intake::{self, Shared, lock};
 use crate::watch::Watcher;
 
 #[derive(Clone, Debug)]
@@ -31,9 +33,30 @@ pub enum AgentError {
     Thread(#[source] io::Error),
 }
 
+/// Runs until the process is asked to end.
+pub fn run_until_told_to_stop(options: Options) -> Result<(), AgentError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(AgentError::Thread)?;
+    runtime.block_on(async {
+        let mut ended = signal(SignalKind::terminate()).map_err(AgentError::Thread)?;
+        let mut interrupted = signal(SignalKind::interrupt()).map_err(AgentError::Thread)?;
+        let stop = async {
+            tokio::select! {
+                _ = ended.recv() => {}
+                _ = interrupted.recv() => {}
+            }
+        };
+        run(options, stop).await
+    })
+}
+
 /// Runs until `stop` completes, and then takes back whatever it has made.
 pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(), AgentError> {
     let shared = Arc::new(Shared::default());
+    lock(&shared.observed).go_on_after_earlier_agents(SystemTime::now());
     let path = options.dir.join("socket");
     let unix = intake::unix(&path).map_err(|source| AgentError::Socket { path: path.clone(), source })?;
     let mut doors = vec![tokio::spawn(intake::serve(unix, shared.clone()))];

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn roster(dir: &Path, turn: Option<Value>, gate: &str) -> Roster {
+    fn roster(dir: &Path, turn: Option<&Value>, gate: &str) -> Roster {
         let member =
             json!({"job": "a/b", "member": "worker-0", "token": "t", "dir": dir, "turn": turn, "gate": gate});
         serde_json::from_value(json!({"members": [member]})).unwrap()
@@ -87,12 +87,12 @@ mod tests {
         let file = folder.path().join(FILE);
         let turn = json!({"generation": 4});
         let mut turns = Turns::default();
-        turns.follow(&roster(folder.path(), Some(turn.clone()), "sdk"));
+        turns.follow(&roster(folder.path(), Some(&turn), "sdk"));
         let written: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
         assert_eq!(written, turn);
-        turns.follow(&roster(folder.path(), Some(turn.clone()), "freeze"));
+        turns.follow(&roster(folder.path(), Some(&turn), "freeze"));
         assert!(!file.exists(), "whoever is frozen does not wait besides");
-        turns.follow(&roster(folder.path(), Some(turn), "sdk"));
+        turns.follow(&roster(folder.path(), Some(&turn), "sdk"));
         turns.clear();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
@@ -104,7 +104,7 @@ mod tests {
         let mut turns = Turns::default();
         turns.follow(&roster(folder.path(), None, "sdk"));
         assert!(!folder.path().join(FILE).exists());
-        turns.follow(&roster(&folder.path().join("gone"), Some(json!({})), "sdk"));
+        turns.follow(&roster(&folder.path().join("gone"), Some(&json!({})), "sdk"));
         assert_eq!(turns.failed, 0);
     }
 }

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::counters::Counters;
+use crate::freezer::Freezer;
 use crate::intake::{Shared, lock};
 use crate::members::{Roster, RosterFile};
 use crate::observed::What;
@@ -76,6 +77,7 @@ impl Watcher {
         }
         if self.compared.elapsed() >= AGAIN {
             self.compare();
+            self.open_what_is_silent();
         }
         self.read();
         self.learn();
@@ -86,6 +88,9 @@ impl Watcher {
         match self.file.changed() {
             Ok(None) => {}
             Ok(Some(roster)) => {
+                if self.roster.members.is_empty() {
+                    thaw_all(&roster);
+                }
                 self.roster = roster;
                 let token = std::fs::read_to_string(&self.token).unwrap_or_default();
                 self.shared.follow(&self.roster, token.trim());
@@ -102,11 +107,15 @@ impl Watcher {
         self.compared = Instant::now();
         self.ports.follow(&self.roster, now());
         self.shared.figures.leaves.store(self.ports.leaves() as u64, Ordering::Relaxed);
-        // A namespace may appear after its members were listed.
-        let missing = self.watched.iter().any(|watched| !watched.is_read);
-        if missing {
+        add(&self.shared.figures.faults, self.ports.take_refused());
+    }
+
+    /// A namespace may appear after its members were listed, or be made anew under its name.
+    fn open_what_is_silent(&mut self) {
+        if self.watched.iter().any(|watched| !watched.is_read) {
             self.open_counters();
         }
+        self.watched.iter_mut().for_each(|watched| watched.is_read = false);
     }
 
     /// One member of each job is watched: all share one clock.
@@ -150,7 +159,6 @@ impl Watcher {
             }));
             self.counters.push(counters);
         }
-        self.watched.iter_mut().for_each(|watched| watched.is_read = false);
     }
 
     fn read(&mut self) {
@@ -199,6 +207,14 @@ impl Watcher {
         self.watched.clear();
         self.turns.clear();
         self.ports.clear();
+    }
+}
+
+/// An earlier agent may have left somebody frozen. A cgroup that is gone needs nothing.
+fn thaw_all(roster: &Roster) {
+    let folders = roster.members.iter().filter_map(|member| member.freezer.as_deref());
+    for freezer in folders.filter_map(Freezer::of) {
+        let _ = freezer.thaw();
     }
 }
 

@@ -6,9 +6,9 @@ use std::path::Path;
 use clap::{Command as Definition, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    completions::Completions, demo::Demo, experiment::Experiment, explain::Explain, local_clean::LocalClean,
-    local_run::LocalRun, profile::Profile, reference::Reference, replay::Replay, shim::Shim,
-    sim_compare::SimCompare, sim_import::SimImport, sim_policies::SimPolicies, sim_run::SimRun,
+    agent::Agent, completions::Completions, demo::Demo, experiment::Experiment, explain::Explain,
+    local_clean::LocalClean, local_run::LocalRun, profile::Profile, reference::Reference, replay::Replay,
+    shim::Shim, sim_compare::SimCompare, sim_import::SimImport, sim_policies::SimPolicies, sim_run::SimRun,
     trainer::Trainer, what_if::WhatIf,
 };
 #[cfg(feature = "kubernetes")]
@@ -72,6 +72,7 @@ pub(crate) enum Command {
     WhatIf(WhatIf),
     Replay(Replay),
     Profile(Profile),
+    Agent(Agent),
     Completions(Completions),
     #[command(hide = true)]
     Experiment(Experiment),

@@ -1,5 +1,6 @@
 //! One file for each command: its arguments and what it does with them. A command returns what it has to say.
 
+pub(crate) mod agent;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod experiment;
@@ -54,6 +55,7 @@ pub(crate) fn run(command: Command) -> Result<Reply, Failure> {
         Command::WhatIf(args) => what_if::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Profile(args) => profile::run(&args),
+        Command::Agent(args) => agent::run(&args),
         Command::Completions(args) => Ok(completions::run(&args)),
         Command::Experiment(args) => experiment::run(&args),
         Command::Reference(args) => reference::run(&args),

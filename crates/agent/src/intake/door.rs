@@ -1,7 +1,7 @@
 //! Connections, and what is answered on them.
 
-use std::future::Future;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -246,10 +246,13 @@ pub(crate) fn unix(path: &std::path::Path) -> io::Result<Door> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    UnixListener::bind(path).map(Door::Unix)
+    let listener = UnixListener::bind(path)?;
+    // Members may run as anybody: what lets a report in is its token.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
+    Ok(Door::Unix(listener))
 }
 
 /// Opens a port.
-pub(crate) fn tcp(address: std::net::SocketAddr) -> impl Future<Output = io::Result<Door>> {
-    async move { TcpListener::bind(address).await.map(Door::Tcp) }
+pub(crate) async fn tcp(address: std::net::SocketAddr) -> io::Result<Door> {
+    TcpListener::bind(address).await.map(Door::Tcp)
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-use super::{Shared, lock, serve, unix};
+use super::{Door, Shared, lock, serve, tcp, unix};
 use crate::observed::What;
 
 struct Agent {
@@ -85,6 +85,21 @@ async fn a_report_is_taken_and_told_to_the_world_alone() {
     let metrics = send(&agent.socket, &get("/metrics", "")).await;
     assert!(metrics.contains("metronome_agent_reports_accepted_total 1\n"), "{metrics}");
     assert!(metrics.contains("metronome_agent_members 3\n"), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_are_taken_at_a_port_too() {
+    let agent = agent();
+    let door = tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let Door::Tcp(listener) = &door else { panic!("a port was asked for") };
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(serve(door, agent.shared.clone()));
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    stream.write_all(&post("/v1/progress", "token of a/one", &report("a/one", "worker-1", 9))).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert_eq!(code(&answer), 202, "{answer}");
+    assert_eq!(observed(&agent).await["observed"][0]["progress"]["member"], "worker-1");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,12 +30,13 @@ pub(super) struct Standing {
 
 /// HTB knows as many as lanes have classes.
 const LAST_CLASS: u8 = 7;
-/// As little as one packet: smaller parts cannot be served.
-const LEAST_QUANTUM: u32 = 1514;
-/// In a round every leaf sends its part: the larger parts are, the longer others wait for theirs.
-const MOST_QUANTUM: u32 = 64 * LEAST_QUANTUM;
-/// How many times more a class gets than the one after it, where classes change within an iteration.
-const A_CLASS: u32 = 4;
+/// The largest packet: whose turn it is sends one at least, so smaller parts would all be the same.
+const LEAST_QUANTUM: u32 = 9014;
+/// In a round every leaf sends its part: the larger parts are, the longer others wait for theirs, and a leaf seldom has
+/// more waiting.
+const MOST_QUANTUM: u32 = 16 * LEAST_QUANTUM;
+/// What the classes get beside each other where they change within an iteration, from the last to the first.
+const A_CLASS: [u32; 4] = [1, 3, 7, 16];
 
 /// As in the network that decisions are made with.
 const PARTS: f64 = 8.0;
@@ -71,11 +72,11 @@ impl Ladder {
             }
             Follows::PartLeft => {
                 let passed = QUARTERS.iter().filter(|quarter| part >= **quarter).count();
-                self.weight.saturating_mul(A_CLASS.pow(passed as u32))
+                self.weight.saturating_mul(A_CLASS[passed])
             }
             Follows::BytesLeft => {
                 let passed = LEFT.iter().filter(|left| rung.left <= **left).count();
-                self.weight.saturating_mul(A_CLASS.pow(passed as u32))
+                self.weight.saturating_mul(A_CLASS[passed])
             }
         };
         Standing { prio: self.class, quantum: LEAST_QUANTUM.saturating_mul(weight).min(MOST_QUANTUM) }
@@ -98,8 +99,8 @@ mod tests {
     #[test]
     fn whoever_has_sent_more_gets_more() {
         assert_eq!(quanta(&ladder(Follows::BytesSent), &[0.0, 12.0, 13.0, 50.0, 100.0]), [1, 1, 3, 9, 15]);
-        assert_eq!(quanta(&ladder(Follows::PartLeft), &[0.0, 25.0, 50.0, 75.0, 100.0]), [1, 4, 16, 64, 64]);
-        assert_eq!(quanta(&ladder(Follows::BytesLeft), &[0.0, 39.0, 40.0, 80.0, 94.0]), [1, 1, 4, 16, 64]);
+        assert_eq!(quanta(&ladder(Follows::PartLeft), &[0.0, 25.0, 50.0, 75.0, 100.0]), [1, 3, 7, 16, 16]);
+        assert_eq!(quanta(&ladder(Follows::BytesLeft), &[0.0, 39.0, 40.0, 80.0, 94.0]), [1, 1, 3, 7, 16]);
         assert_eq!(quanta(&ladder(Follows::Nothing), &[0.0, 99.0]), [1, 1]);
     }
 }

@@ -8,11 +8,15 @@ use crate::members::Port;
 
 use super::ladder::{Ladder, Rung, Standing};
 
-/// Leaves are numbered from here; the world's own end with `ffff`.
+/// Leaves are numbered from here up to there; others are the world's own.
 pub(super) const FIRST: u16 = 0x10;
+pub(super) const END: u16 = 0x1000;
 
 /// The part of a link that every class has, whoever else sends.
 const FLOOR: f64 = 0.05;
+
+/// What is sent at once after a pause: a packet by right, and as much as a timer may be late by if it is lent.
+const LARGEST_PACKET: u32 = 9014;
 
 #[derive(Debug)]
 pub(super) struct Leaf {
@@ -72,8 +76,10 @@ impl Leaf {
         let (number, Standing { prio, quantum }) = (self.number, self.standing);
         let jobs = port.crossed_by.len().max(1) as f64;
         let floor = (*rate_bps as f64 * FLOOR.min(0.5 / jobs)).max(8_000.0) as u64;
+        let burst = (rate_bps / 8 / 1000).max(2 * u64::from(LARGEST_PACKET));
         format!(
-            "dev {device} parent 1:1 classid 1:{number:x} htb rate {floor}bit ceil {rate_bps}bit prio {prio} quantum {quantum}"
+            "dev {device} parent 1:1 classid 1:{number:x} htb rate {floor}bit burst {LARGEST_PACKET} \
+             ceil {rate_bps}bit cburst {burst} prio {prio} quantum {quantum}"
         )
     }
 

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use crate::members::Port;
 use crate::namespace;
 
+use super::leaf::{END, FIRST};
+
 #[derive(Debug)]
 pub(super) struct Tc {
     running: Option<(Child, ChildStdin)>,
@@ -120,7 +122,7 @@ fn leaves(port: &Port) -> io::Result<Vec<u16>> {
     let text = String::from_utf8_lossy(&shown.stdout);
     let number = |line: &str| {
         let id = line.strip_prefix("class htb 1:")?.split(' ').next()?;
-        u16::from_str_radix(id, 16).ok().filter(|number| (super::leaf::FIRST..0xffff).contains(number))
+        u16::from_str_radix(id, 16).ok().filter(|number| (FIRST..END).contains(number))
     };
     Ok(text.lines().filter_map(number).collect())
 }

@@ -31,14 +31,13 @@ pub(super) struct Watched {
     hold: Option<Hold>,
 }
 
+/// What is less sure than that is told, but nothing is done by it.
+const SURE: f64 = 0.5;
+
 impl Watched {
     pub(super) fn new(member: &Member) -> Self {
         let interface = member.counters.clone().expect("only members with counters are watched");
         let freezer = member.freezer.as_deref().and_then(Freezer::of);
-        if let Some(freezer) = &freezer {
-            // An earlier agent may have left it frozen. One that is gone needs nothing.
-            let _ = freezer.thaw();
-        }
         Self {
             job: member.job.clone(),
             member: member.member.clone(),
@@ -100,7 +99,7 @@ impl Watched {
     pub(super) fn look(&mut self) -> Option<Traffic> {
         self.is_due = false;
         let learned = self.observer.look().cloned();
-        if let Some(known) = self.observer.known() {
+        if let Some(known) = self.observer.known().filter(|known| known.confidence >= SURE) {
             self.meter.learn(known);
         }
         let learned = learned?;

@@ -1,0 +1,8 @@
+//! A node made of network namespaces, real senders on it, and the agent beside them. Needs the rights to make namespaces;
+//! without them it says so.
+
+mod cost;
+mod freezing;
+mod learning;
+mod namespaces;
+mod sharing;
