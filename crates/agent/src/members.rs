@@ -41,8 +41,8 @@ pub struct Member {
     pub turn: Option<Value>,
     #[serde(default)]
     pub gate: Gate,
-    /// From which it sends.
-    pub address: Option<Ipv4Addr>,
+    /// From which it sends. One that is not of version 4 is not told apart on links.
+    pub address: Option<String>,
 }
 
 /// Where the bytes are counted that a member sends.
@@ -87,6 +87,10 @@ pub struct Port {
 }
 
 impl Member {
+    pub fn address(&self) -> Option<Ipv4Addr> {
+        self.address.as_ref()?.parse().ok()
+    }
+
     /// What was decided for it; none if that makes no sense.
     pub fn word(&self) -> Option<Word> {
         self.turn.as_ref().and_then(|turn| Word::read(turn).ok())

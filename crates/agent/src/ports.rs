@@ -110,7 +110,7 @@ fn wanted(roster: &Roster, now: u64) -> BTreeMap<String, Wanted> {
         let word = member.word().filter(|word| word.is_valid(now));
         let Some(ladder) = word.and_then(|word| Ladder::of(&word)) else { continue };
         let job = wanted.entry(member.job.clone()).or_insert(Wanted { ladder, addresses: BTreeSet::new() });
-        job.addresses.extend(member.address);
+        job.addresses.extend(member.address());
     }
     wanted
 }
@@ -118,12 +118,18 @@ fn wanted(roster: &Roster, now: u64) -> BTreeMap<String, Wanted> {
 impl Shaped {
     /// A port as it is found, without what an earlier agent left.
     fn new(port: Port) -> Self {
-        tc::remove_leftovers(&port);
-        let tc = Tc::start(&port.netns);
+        let tc = match tc::remove_leftovers(&port) {
+            true => Tc::start(&port.netns),
+            // Nothing is touched where nobody has shaped it for us.
+            false => Tc::none(),
+        };
         Self { port, tc, leaves: BTreeMap::new() }
     }
 
     fn follow(&mut self, wanted: &BTreeMap<String, Wanted>) {
+        if !self.tc.is_there() {
+            return;
+        }
         // Whoever has a link for itself has all of it.
         let is_shared = self.port.crossed_by.len() > 1;
         let crossing = |job: &&String| is_shared && self.port.crossed_by.contains(job);

@@ -60,6 +60,9 @@ const SETTLING: Duration = Duration::from_secs(10);
 pub struct Member {
     records: Records,
     group: Option<Group>,
+    /// What was read once and does not change any more: members are asked how they stand many times a second.
+    claim: Option<Claim>,
+    started: Option<Identity>,
     /// The shim, where it is our own child: it has to be waited for when it ends.
     shim: Option<Child>,
 }
@@ -84,7 +87,7 @@ impl Member {
                 program: launcher.program.display().to_string(),
                 source,
             })?;
-        Ok(Self { records, group, shim: Some(shim) })
+        Ok(Self { records, group, claim: None, started: None, shim: Some(shim) })
     }
 
     /// Takes over a member that an earlier scheduler has started, or was about to. One whose shim has not come yet
@@ -92,7 +95,7 @@ impl Member {
     pub fn adopt(folder: &Path, group: Option<Group>) -> Result<Self> {
         let records = Records::in_folder(folder);
         records.claim(&Claim::Void)?;
-        Ok(Self { records, group, shim: None })
+        Ok(Self { records, group, claim: None, started: None, shim: None })
     }
 
     pub fn folder(&self) -> &Path {
@@ -111,8 +114,10 @@ impl Member {
     pub fn status(&mut self) -> Result<Status> {
         self.reap();
         // In this order: a shim that is found dead has written whatever it was going to write.
-        let claim = self.records.read_claim()?;
-        let alive = match &claim {
+        if self.claim.is_none() {
+            self.claim = self.records.read_claim()?;
+        }
+        let alive = match &self.claim {
             None => self.shim.is_some(),
             Some(Claim::Void) => false,
             Some(Claim::Shim(shim)) => shim.is_alive(),
@@ -123,8 +128,10 @@ impl Member {
         if !alive {
             return Ok(Status::Lost);
         }
-        let started = self.records.read_started()?;
-        Ok(started.map_or(Status::Starting, |started| Status::Running { pid: started.pid }))
+        if self.started.is_none() {
+            self.started = self.records.read_started()?;
+        }
+        Ok(self.started.as_ref().map_or(Status::Starting, |started| Status::Running { pid: started.pid }))
     }
 
     /// Asks it to save and leave: `SIGTERM`. One that is just being started is not started at all, or asked as soon as
@@ -144,10 +151,11 @@ impl Member {
         let _ = self.records.claim(&Claim::Void);
         let patience = Patience::new(SETTLING);
         loop {
-            match &self.group {
-                Some(group) => group.kill()?,
-                None => self.kill_group_of_processes()?,
+            if let Some(group) = &self.group {
+                group.kill()?;
             }
+            // Where there are no control groups this is all there is; whoever left its session is not found by it.
+            self.kill_group_of_processes()?;
             match self.status()? {
                 Status::Ended(_) | Status::Lost => return Ok(()),
                 Status::Starting | Status::Running { .. } if patience.is_over() => {

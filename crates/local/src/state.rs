@@ -5,7 +5,7 @@ mod whole;
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -58,7 +58,9 @@ impl WorldFolder {
         let path = root.join(world.as_str());
         let patience = Patience::new(LAST_DEEDS);
         loop {
-            fs::create_dir_all(&path).map_err(|error| LocalError::file(&path, error))?;
+            // For its owner alone: tokens lie in it.
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
+            made.map_err(|error| LocalError::file(&path, error))?;
             match lock(&path, world) {
                 // Whoever held it before may have removed the folder just now: then this is the lock of nothing.
                 Ok(lock) if !is_still_there(&path.join(LOCK), &lock) => {}
@@ -230,6 +232,7 @@ mod tests {
         folder.member(MemberNumber(3)).unwrap();
         folder.checkpoints("default/bert").unwrap();
         assert_eq!(folder.members(), [MemberNumber(3)]);
+        assert_eq!(fs::metadata(folder.path()).unwrap().mode() & 0o777, 0o700);
         assert_eq!(folder.read::<Vec<u32>>("world.json").unwrap(), Some(vec![1, 2]));
         folder.remove().unwrap();
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);

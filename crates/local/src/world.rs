@@ -123,7 +123,11 @@ pub fn run(
     while !world.is_over() && !stop.load(Ordering::Relaxed) {
         world.hear_what_happens()?;
         world.let_the_engine_act()?;
-        world.write_down()?;
+        match world.write_down() {
+            // What is done goes on, and is written down once there is room again.
+            Err(LocalError::DiskFull { .. }) => world.changed = true,
+            written => written?,
+        }
         std::thread::sleep(TICK);
     }
     world.close()

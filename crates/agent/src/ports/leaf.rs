@@ -12,8 +12,10 @@ use super::ladder::{Ladder, Rung, Standing};
 pub(super) const FIRST: u16 = 0x10;
 pub(super) const END: u16 = 0x1000;
 
-/// The part of a link that every class has, whoever else sends.
+/// The part of a link that a leaf has for sure, whoever else sends: as in the network that decisions are made with, where
+/// its class could be starved; less where its standing changes anyhow, since it takes from the steps between standings.
 const FLOOR: f64 = 0.05;
+const FLOOR_OF_WHO_CLIMBS: f64 = 0.01;
 
 /// What is sent at once after a pause: a packet by right, and as much as a timer may be late by if it is lent.
 const LARGEST_PACKET: u32 = 9014;
@@ -75,7 +77,8 @@ impl Leaf {
         let Port { device, rate_bps, .. } = port;
         let (number, Standing { prio, quantum }) = (self.number, self.standing);
         let jobs = port.crossed_by.len().max(1) as f64;
-        let floor = (*rate_bps as f64 * FLOOR.min(0.5 / jobs)).max(8_000.0) as u64;
+        let part = if self.ladder.changes() { FLOOR_OF_WHO_CLIMBS } else { FLOOR };
+        let floor = (*rate_bps as f64 * part.min(0.5 / jobs)).max(8_000.0) as u64;
         let burst = (rate_bps / 8 / 1000).max(2 * u64::from(LARGEST_PACKET));
         format!(
             "dev {device} parent 1:1 classid 1:{number:x} htb rate {floor}bit burst {LARGEST_PACKET} \

@@ -49,6 +49,15 @@ impl Tc {
         Self { running, refused, began: Instant::now() }
     }
 
+    /// Where there is nothing to be said. It counts as refused, so that somebody learns of it and it is tried again.
+    pub(super) fn none() -> Self {
+        Self { running: None, refused: Arc::new(AtomicU64::new(1)), began: Instant::now() }
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        self.running.is_some()
+    }
+
     pub(super) fn say(&mut self, commands: &str) {
         let said = self.running.as_mut().map(|(_, stdin)| stdin.write_all(commands.as_bytes()));
         if !matches!(said, Some(Ok(()))) {
@@ -99,22 +108,30 @@ fn spawn(netns: &Path) -> io::Result<Child> {
     })
 }
 
-/// Removes leaves that an earlier agent made. Ports that are gone have none.
-pub(super) fn remove_leftovers(port: &Port) {
+/// Removes leaves that an earlier agent made. Says whether the port is shaped as agreed: it has the leaf for everybody.
+pub(super) fn remove_leftovers(port: &Port) -> bool {
     let numbers = leaves(port).unwrap_or_default();
-    if numbers.is_empty() {
-        return;
+    if !numbers.contains(&EVERYBODY) {
+        return false;
+    }
+    let ours: Vec<u16> = numbers.into_iter().filter(|number| (FIRST..END).contains(number)).collect();
+    if ours.is_empty() {
+        return true;
     }
     let mut tc = Tc::start(&port.netns);
-    for number in numbers {
+    for number in ours {
         let device = &port.device;
         tc.say(&format!("filter del dev {device} parent 1: protocol ip pref {number}\n"));
         tc.say(&format!("class del dev {device} classid 1:{number:x}\n"));
     }
     tc.finish();
+    true
 }
 
-/// The numbers of all leaves that are no part of the port itself.
+/// The number of the leaf of whoever has none of its own.
+const EVERYBODY: u16 = 0xffff;
+
+/// The numbers of all leaves that are there.
 fn leaves(port: &Port) -> io::Result<Vec<u16>> {
     let shown = namespace::within(&port.netns, || {
         Command::new("tc").args(["class", "show", "dev", &port.device]).stderr(Stdio::null()).output()
@@ -122,7 +139,7 @@ fn leaves(port: &Port) -> io::Result<Vec<u16>> {
     let text = String::from_utf8_lossy(&shown.stdout);
     let number = |line: &str| {
         let id = line.strip_prefix("class htb 1:")?.split(' ').next()?;
-        u16::from_str_radix(id, 16).ok().filter(|number| (FIRST..END).contains(number))
+        u16::from_str_radix(id, 16).ok()
     };
     Ok(text.lines().filter_map(number).collect())
 }

@@ -26,6 +26,9 @@ pub(super) struct Point {
 /// Longer than so many usual steps nobody looked: what was sent meanwhile is known, but not when.
 const GAP: f64 = 4.0;
 
+/// After so many nanoseconds nobody knows what it was before.
+const LONGEST_GAP: u64 = 10_000_000_000;
+
 /// Slower than this part of its usual rate a counter stands still.
 const STILL: f64 = 0.3;
 
@@ -78,7 +81,7 @@ impl Run {
     }
 }
 
-/// Of all runs between two beginnings of the counter, the one that lasts longest.
+/// Of all runs between two beginnings of the counter, or two long gaps, the one that lasts longest.
 pub(super) fn longest_run(samples: &[Sample]) -> Run {
     let mut runs: Vec<Vec<(u64, f64)>> = vec![Vec::new()];
     let mut before: Option<Sample> = None;
@@ -86,6 +89,10 @@ pub(super) fn longest_run(samples: &[Sample]) -> Run {
     for sample in samples {
         match before {
             Some(last) if sample.at <= last.at => continue,
+            Some(last) if sample.at - last.at > LONGEST_GAP => {
+                wrapped = 0.0;
+                runs.push(Vec::new());
+            }
             Some(last) if sample.bytes < last.bytes => match wraps(last.bytes, sample.bytes) {
                 true => wrapped += WRAP as f64,
                 false => {
@@ -130,6 +137,13 @@ mod tests {
     fn a_counter_that_begins_anew_begins_another_run_and_the_longest_counts() {
         let run = run(&[500, 600, 0, 10, 20, 30, 5]);
         assert_eq!((run.from, run.samples.len(), run.bytes()), (2, 4, 30.0));
+    }
+
+    #[test]
+    fn who_was_not_looked_at_for_long_begins_anew() {
+        let samples = [(0, 1), (5, 2), (LONGEST_GAP + 6, 3), (LONGEST_GAP + 7, 4), (LONGEST_GAP + 20, 5)];
+        let run = longest_run(&samples.map(|(at, bytes)| Sample { at, bytes }));
+        assert_eq!((run.from, run.samples.len()), (LONGEST_GAP + 6, 3));
     }
 
     #[test]

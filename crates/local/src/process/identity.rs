@@ -1,6 +1,7 @@
 //! Which process is meant: its number alone is given to another one day.
 
 use std::fs;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -44,8 +45,11 @@ fn stat(pid: i32) -> Option<(u8, u64)> {
     Some((state, began))
 }
 
+/// It does not change while we run.
 fn boot() -> Option<String> {
-    Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
+    static BOOT: OnceLock<Option<String>> = OnceLock::new();
+    let read = || Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned());
+    BOOT.get_or_init(read).clone()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! How a job stands in this world.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use metronome_core::id::{JobId, NodeId};
 use metronome_core::plan::{Assignment, StepId};
@@ -30,6 +31,8 @@ pub(super) struct Course {
     /// As it last reported.
     pub(super) iterations: u64,
     pub(super) why_failed: Option<String>,
+    /// When it had last saved something as it last failed.
+    pub(super) saved: Option<SystemTime>,
 }
 
 #[derive(Debug, Default)]

@@ -287,6 +287,11 @@ impl World<'_> {
     fn failed(&mut self, index: usize, node: NodeId, why: &str) -> Result<()> {
         let now = self.now();
         let spec = self.setup.jobs[index].spec.clone();
+        // Whoever has saved something since the last time gets on, however slowly.
+        let saved = self.last_saved(index);
+        if saved > self.courses[index].saved {
+            (self.courses[index].saved, self.courses[index].failures) = (saved, 0);
+        }
         self.courses[index].failures += 1;
         self.courses[index].why_failed = Some(why.to_owned());
         let is_node_there = !self.is_lost(node);
@@ -309,6 +314,13 @@ impl World<'_> {
         self.courses[index].doing = Doing::Leaving { seats, then, killed_at: now };
         self.changed = true;
         Ok(())
+    }
+
+    /// When something in the job's folder of checkpoints last changed.
+    fn last_saved(&self, index: usize) -> Option<std::time::SystemTime> {
+        let folder = self.folder.checkpoints(&self.setup.jobs[index].key()).ok()?;
+        let files = fs::read_dir(folder).ok()?.flatten();
+        files.filter_map(|file| file.metadata().ok()?.modified().ok()).max()
     }
 
     fn is_lost(&self, node: NodeId) -> bool {

@@ -5,6 +5,7 @@ mod bursts;
 mod cleaning;
 mod flows;
 mod full_disk;
+mod lanes;
 mod network;
 mod processes;
 mod worlds;

@@ -186,12 +186,8 @@ fn who_is_asked_before_it_runs_leaves_all_the_same() {
 fn who_is_killed_leaves_nobody_whenever_it_happens() {
     for (at, with_group) in (0..12).map(|at| (at, at % 2 == 0)) {
         let stage = Stage::new();
-        let line = "setsid sleep 61 & sleep 62 & echo child=$!; wait";
-        let mut member = if with_group {
-            stage.start(line)
-        } else {
-            stage.start_plainly("sleep 62 & echo child=$!; wait")
-        };
+        let line = "sleep 62 & echo child=$!; wait";
+        let mut member = if with_group { stage.start(line) } else { stage.start_plainly(line) };
         std::thread::sleep(Duration::from_millis(3 * at));
         member.kill().unwrap();
         assert!(matches!(member.status().unwrap(), Status::Ended(_) | Status::Lost));
@@ -201,6 +197,20 @@ fn who_is_killed_leaves_nobody_whenever_it_happens() {
             wait_until("its child is gone", || !is_alive(child));
         }
     }
+}
+
+#[test]
+fn with_its_group_goes_who_has_left_its_session() {
+    let stage = Stage::new();
+    if Hierarchies::find().freezer().is_none() {
+        return eprintln!("not tested here: no groups");
+    }
+    let mut member = stage.start("setsid sh -c 'echo child=$$; exec sleep 61' & wait");
+    stage.wait_for("child=");
+    let child = stage.number("child");
+    member.kill().unwrap();
+    assert!(!is_alive(child));
+    assert_eq!(stage.groups.find(MemberNumber(0)).processes(), []);
 }
 
 #[test]
