@@ -1,7 +1,7 @@
 //! Work in the network namespace of a node or a pod, on a thread of its own: a thread that has entered one is good for
 //! nothing else. What is opened or started there stays there.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -9,12 +9,8 @@ use std::path::Path;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// Does something inside the namespace that a file names, such as `/run/netns/node-0`. Whoever is in it need not enter:
-/// that takes a right which an agent in a pod does not have.
+/// Does something inside the namespace that a file names, such as `/run/netns/node-0`.
 pub fn within<T: Send>(netns: &Path, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-    if is_own(netns)? {
-        return work();
-    }
     let inside = || {
         let file = File::open(netns)?;
         // To stay where one is takes no rights.
@@ -28,22 +24,4 @@ pub fn within<T: Send>(netns: &Path, work: impl FnOnce() -> io::Result<T> + Send
         let done = scope.spawn(inside).join();
         done.unwrap_or_else(|_| Err(io::Error::other("the thread in the namespace has panicked")))
     })
-}
-
-fn is_own(netns: &Path) -> io::Result<bool> {
-    let which = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
-    Ok(which(netns)? == which(Path::new("/proc/thread-self/ns/net"))?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_is_in_a_namespace_does_not_enter_it() {
-        let here = std::thread::current().id();
-        let worked = within(Path::new("/proc/self/ns/net"), || Ok(std::thread::current().id()));
-        assert_eq!(worked.unwrap(), here, "no thread was needed");
-        assert!(within(Path::new("/nowhere"), || Ok(())).is_err());
-    }
 }
