@@ -1,6 +1,8 @@
 //! One file for each command: its arguments and what it does with them. A command returns what it has to say.
 
 pub(crate) mod agent;
+#[cfg(feature = "kubernetes")]
+mod agent_of_pods;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod experiment;

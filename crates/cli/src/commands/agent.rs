@@ -8,6 +8,8 @@ use clap::Args;
 use metronome_agent::Options;
 use metronome_core::units::Duration;
 
+#[cfg(feature = "kubernetes")]
+use super::agent_of_pods::{self, OfPods};
 use crate::failure::Failure;
 use crate::reply::Reply;
 
@@ -25,12 +27,19 @@ pub(crate) struct Agent {
     /// Read byte counters so often; up to half as long passes besides
     #[arg(long, value_name = "TIME", default_value = "6ms")]
     step: Duration,
+    #[cfg(feature = "kubernetes")]
+    #[command(flatten)]
+    of_pods: OfPods,
 }
 
 /// Counters that are read more often cost more than they tell, and those read less often tell nothing of iterations.
 const STEPS: std::ops::RangeInclusive<Duration> = Duration(500_000)..=Duration(100_000_000);
 
 pub(crate) fn run(args: &Agent) -> Result<Reply, Failure> {
+    #[cfg(feature = "kubernetes")]
+    if args.of_pods.kubernetes {
+        return agent_of_pods::run(&args.of_pods, &args.dir);
+    }
     if !STEPS.contains(&args.step) {
         return Err(Failure::input(format!("read counters every {}", args.step))
             .hint("--step is between 500µs and 100ms"));

@@ -155,7 +155,7 @@ fn own_name() -> String {
     format!("{}_{}", host.unwrap_or_default().trim(), std::process::id())
 }
 
-fn until_told_to_stop() -> Result<watch::Receiver<bool>, Failure> {
+pub(super) fn until_told_to_stop() -> Result<watch::Receiver<bool>, Failure> {
     let cannot = |error: std::io::Error| Failure::world("listen for signals").because(&error);
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;

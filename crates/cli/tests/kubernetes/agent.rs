@@ -229,3 +229,24 @@ async fn what_is_not_its_to_write_is_refused(corner: &Corner, client: Client) {
         assert!(is_refused, "{pod} {patch}: {said:?}");
     }
 }
+
+/// Whoever asks for help after all other arguments gets it only where the program knows them.
+#[test]
+fn the_program_knows_the_arguments_that_its_containers_have() {
+    let Some(helm) = Helm::get() else { return };
+    let rendered =
+        objects(&helm.template("metronome", &["agent.enabled=true", "agent.uplink=eth0"]).unwrap());
+    let agent = rendered.iter().find(|object| object["kind"] == "DaemonSet").unwrap();
+    let containers = agent["spec"]["template"]["spec"]["containers"].as_array().unwrap();
+    assert_eq!(containers.len(), 2);
+    for container in containers {
+        let arguments =
+            container["args"].as_array().unwrap().iter().map(|argument| argument.as_str().unwrap());
+        let said = std::process::Command::new(env!("CARGO_BIN_EXE_metronome"))
+            .args(arguments)
+            .arg("--help")
+            .output();
+        let said = said.unwrap();
+        assert!(said.status.success(), "{container}: {}", String::from_utf8_lossy(&said.stderr));
+    }
+}
