@@ -1,6 +1,7 @@
 //! `metronome experiment`, hidden: what `cargo xtask experiment` runs. Runs what a folder's `experiment.json` says,
 //! writes results and charts beside it and judges its bars.
 
+mod real;
 mod study;
 
 use std::fs;
@@ -24,6 +25,7 @@ use crate::failure::Failure;
 use crate::input;
 use crate::reply::Reply;
 use crate::{policies, runs, table};
+use real::Real;
 
 /// Run an experiment, write its results beside its definition and judge its bars
 #[derive(Debug, Args)]
@@ -42,6 +44,7 @@ pub(crate) fn run(args: &Experiment) -> Result<Reply, Failure> {
     match read_definition(&args.folder)? {
         Asked::OfScenarios(definition) => run_scenarios(args, &definition),
         Asked::OfOneLink(study) => study::run(args, &study),
+        Asked::OfThisMachine(real) => real::run(args, &real),
     }
 }
 
@@ -50,6 +53,7 @@ pub(crate) fn run(args: &Experiment) -> Result<Reply, Failure> {
 enum Asked {
     OfScenarios(Definition),
     OfOneLink(Study),
+    OfThisMachine(Real),
 }
 
 fn run_scenarios(args: &Experiment, definition: &Definition) -> Result<Reply, Failure> {
@@ -104,6 +108,10 @@ fn read_definition(folder: &Path) -> Result<Asked, Failure> {
     let path = folder.join("experiment.json");
     let text = std::io::read_to_string(input::open(&path)?)
         .map_err(|error| Failure::input(format!("read {}", path.display())).because(&error))?;
+    if let Some(real) = Real::parse(&text) {
+        let real = real.map_err(|error| Failure::input(format!("run {}", path.display())).because(&error))?;
+        return Ok(Asked::OfThisMachine(real));
+    }
     let asked = match Study::parse(&text) {
         Some(study) => study.map(Asked::OfOneLink),
         None => Definition::parse(&text).map(Asked::OfScenarios),

@@ -3,7 +3,7 @@
 mod table;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,7 +20,8 @@ use crate::journal::JournalFile;
 use crate::local::{Asked, setup};
 use crate::policies;
 use crate::reply::{Format, Reply};
-use table::{Comparison, Measured};
+use table::Comparison;
+pub(crate) use table::Measured;
 
 /// Run the jobs of a scenario for real on this machine, under one policy or several, one after the other
 ///
@@ -69,7 +70,10 @@ pub(crate) fn run(args: &LocalRun) -> Result<Reply, Failure> {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        comparison.runs.push(one(args, &scenario, name, &asked, &stop)?);
+        if args.policies.len() > 1 {
+            let _ = writeln!(std::io::stderr().lock(), "{name}:");
+        }
+        comparison.runs.push(measure(&scenario, name, &asked, args.journal.as_deref(), &stop)?);
     }
     let is_done =
         comparison.runs.iter().flat_map(|run| &run.outcome.jobs).all(|job| job.fate == Fate::Completed);
@@ -80,26 +84,24 @@ pub(crate) fn run(args: &LocalRun) -> Result<Reply, Failure> {
     Ok(if is_done { reply } else { reply.ending(Exit::FellShort) })
 }
 
-fn one(
-    args: &LocalRun,
+/// Runs a scenario under one policy.
+pub(crate) fn measure(
     scenario: &Scenario,
     name: &str,
     asked: &Asked,
+    journal: Option<&Path>,
     stop: &AtomicBool,
 ) -> Result<Measured, Failure> {
     let policy = policies::find(name, scenario)?;
     let setup = setup(scenario, policy.clone(), asked)?;
     let folder = asked.root.join(&asked.world);
     let records: Vec<PathBuf> = setup.jobs.iter().map(|job| folder.join(job.record())).collect();
-    let journal = args.journal.as_deref().map(JournalFile::create).transpose()?;
+    let journal = journal.map(JournalFile::create).transpose()?;
     let kept = journal.clone().map(|file| Box::new(file) as Box<dyn Journal + Send>);
-    if args.policies.len() > 1 {
-        let _ = writeln!(std::io::stderr().lock(), "{name}:");
-    }
     let outcome = world::run(setup, kept, stop, &mut |told| say(&told));
     let outcome = outcome.map_err(|error| Failure::from_world(&error))?;
     journal.map_or(Ok(()), JournalFile::finish)?;
-    Ok(Measured::read(name, outcome, &records, scenario, policy, asked.seed))
+    Ok(Measured::read(name, outcome, &records, scenario, &policy, asked.seed))
 }
 
 fn stopped_by_signals() -> Result<Arc<AtomicBool>, Failure> {

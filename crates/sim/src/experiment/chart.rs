@@ -107,7 +107,7 @@ fn deviation(runs: &[f64], mean: f64) -> f64 {
     if runs.len() > 1 { (squares / (runs.len() - 1) as f64).sqrt() } else { 0.0 }
 }
 
-fn legend(svg: &mut Svg, policies: &[&str]) {
+pub(super) fn legend(svg: &mut Svg, policies: &[&str]) {
     let mut x = 8.0;
     for policy in policies {
         svg.rect(&look(policy, policies), Frame { x, y: 34.0, width: 12.0, height: 12.0 });
@@ -116,7 +116,7 @@ fn legend(svg: &mut Svg, policies: &[&str]) {
     }
 }
 
-fn look(policy: &str, all: &[&str]) -> String {
+pub(super) fn look(policy: &str, all: &[&str]) -> String {
     let index = all.iter().position(|other| *other == policy).unwrap_or_default();
     if policy == "metronome" { "bar ours".into() } else { format!("bar p{}", index % 6) }
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use metronome_core::policy::Policy;
 use metronome_local::world::{Fate, Outcome};
-use metronome_sim::scenario::Scenario;
+use metronome_sim::outcome::JobOutcome;
+use metronome_sim::scenario::{Arrival, Scenario};
 use metronome_sim::world::{self, RunOptions};
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ impl Measured {
         outcome: Outcome,
         records: &[PathBuf],
         scenario: &Scenario,
-        policy: Policy,
+        policy: &Policy,
         seed: u64,
     ) -> Self {
         let measured = records.iter().map(|record| mean_iteration(record)).collect();
@@ -55,12 +56,25 @@ fn mean_iteration(record: &Path) -> Option<f64> {
     Some((last[1] - first[0]) / rows.len() as f64 / 1e6)
 }
 
-/// The same of a simulation.
-fn simulated(scenario: &Scenario, policy: Policy, seed: u64) -> Vec<Option<f64>> {
+/// So many simulations are averaged: how bursts meet is a matter of chance.
+const SIMULATIONS: u64 = 10;
+
+/// The same of simulations, with this seed and those after it.
+fn simulated(scenario: &Scenario, policy: &Policy, seed: u64) -> Vec<Option<f64>> {
+    let runs: Vec<Vec<Option<f64>>> =
+        (seed..seed + SIMULATIONS).map(|seed| simulated_once(scenario, policy.clone(), seed)).collect();
+    let mean = |job: usize| {
+        let times: Option<Vec<f64>> = runs.iter().map(|run| run[job]).collect();
+        times.map(|times| times.iter().sum::<f64>() / times.len() as f64)
+    };
+    (0..runs[0].len()).map(mean).collect()
+}
+
+fn simulated_once(scenario: &Scenario, policy: Policy, seed: u64) -> Vec<Option<f64>> {
     let arrivals = scenario.arrivals(seed);
     let options = RunOptions { seed, ..RunOptions::new(policy) };
     let outcome = world::run(scenario, options, &|_| {});
-    let mean = |(job, arrival): (&metronome_sim::outcome::JobOutcome, &metronome_sim::scenario::Arrival)| {
+    let mean = |(job, arrival): (&JobOutcome, &Arrival)| {
         let iterations = arrival.training.as_ref()?.iterations;
         Some(job.ran.as_secs_f64() * 1e3 / iterations as f64)
     };
