@@ -94,7 +94,8 @@ pub fn learn(samples: &[Sample]) -> Result<Learned, NoProfile> {
     let course = iterations::course(&run, &volume)?;
     let shape = fold::fold(&run, &volume, &course);
     let traffic = fold::traffic(&shape, &course, volume.bytes).ok_or(NoProfile::NotPeriodic)?;
-    let enough = 1.0 - (-(course.lengths as f64) / 8.0).exp();
+    // What varies wildly may be a part of an iteration: a ring whose members wait for each other pauses within it, too.
+    let enough = (1.0 - (-(course.lengths as f64) / 8.0).exp()) * (1.0 - course.noise);
     let likeness = rhythm.map_or(0.0, |rhythm| rhythm.likeness);
     let alike = likeness.max(volume.coherence).clamp(0.0, 1.0);
     if alike * enough < LEAST_CONFIDENCE {
