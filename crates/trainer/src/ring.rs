@@ -18,7 +18,7 @@ use crate::exchange::{Broken, Exchange};
 use crate::wire::{Hears, NUMBER, Wire, as_bytes};
 
 /// So many buckets are under way at a time: enough to fill a link whose bytes take a while to arrive.
-const UNDER_WAY: usize = 8;
+const UNDER_WAY: usize = 6;
 
 #[derive(Debug)]
 pub(crate) struct Ring {

@@ -82,6 +82,7 @@ fn class_id(member: MemberNumber) -> String {
 }
 
 fn link_class(rate: Bandwidth) -> String {
+    let rate = with_headers(rate);
     let (rate, burst) = (rate.max(LEAST).0, burst(rate));
     format!("htb rate {rate}bit ceil {rate}bit burst {burst} cburst {burst} quantum {LARGEST_PACKET}")
 }
@@ -89,9 +90,16 @@ fn link_class(rate: Bandwidth) -> String {
 /// A leaf has next to nothing of its own and borrows the rest: what leaves have of their own is theirs even if all
 /// together is more than the link carries. Less than a packet for its turn would do: a leaf sends one in any case.
 fn leaf(rate: Bandwidth) -> String {
+    let rate = with_headers(rate);
     let (rate, burst) = (rate.max(LEAST).0, burst(rate));
     let own = (rate / 2000).max(8000);
     format!("htb rate {own}bit ceil {rate}bit burst {LARGEST_PACKET} cburst {burst} quantum {LARGEST_PACKET}")
+}
+
+/// A rate is that of what is carried: headers of Ethernet, IP and TCP, 66 bytes of every large packet, come on top.
+fn with_headers(rate: Bandwidth) -> Bandwidth {
+    let packet = u128::from(LARGEST_PACKET);
+    Bandwidth((u128::from(rate.0) * packet / (packet - 66)) as u64)
 }
 
 /// What may be sent at once after a pause: enough that a timer that is late by a millisecond loses nothing.
