@@ -18,6 +18,8 @@ enum What {
     Core,
     /// Simulation: events a second, whole traces
     Sim,
+    /// Real processes over shaped links on this machine, as root: policies side by side, measured and simulated
+    Local,
     /// Schedulers side by side on a real API server, some hours; one scenario under half an hour
     Cluster,
 }
@@ -26,6 +28,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let benches: &[(&str, &str)] = match options.what {
         What::Core => &[("metronome-testkit", "core")],
         What::Sim => &[("metronome-testkit", "network"), ("metronome-testkit", "sim")],
+        What::Local => return measure_local(&options.options),
         What::Cluster => {
             // It measures the binary, which it finds beside itself.
             shell::run(&["cargo", "build", "--quiet", "--release", "--package", "metronome-cli"])?;
@@ -33,6 +36,18 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     };
     benches.iter().try_for_each(|(package, bench)| measure(package, bench, &options.options))
+}
+
+/// A pair of jobs and the mix of twelve, as in `experiments/real-tcp`, without a word written there.
+fn measure_local(options: &[String]) -> Result<()> {
+    let program =
+        ["cargo", "run", "--quiet", "--release", "--package", "metronome-cli", "--no-default-features", "--"];
+    let run = ["local", "run", "--policies", "fair,shift,classes,chosen", "--file"];
+    for file in ["experiments/real-tcp/vgg11-vgg11.yaml", "experiments/real-tcp/twelve-jobs.yaml"] {
+        let line = program.into_iter().chain(run).chain([file]).chain(options.iter().map(String::as_str));
+        shell::run(&line.collect::<Vec<_>>())?;
+    }
+    Ok(())
 }
 
 fn measure(package: &str, bench: &str, options: &[String]) -> Result<()> {

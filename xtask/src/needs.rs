@@ -33,6 +33,12 @@ pub(crate) const NEEDS: &[Need] = &[
         check: &["chromium", "--version"],
         install: &["sh", "-c", "apt-get update && apt-get install --yes --no-install-recommends chromium"],
     },
+    Need {
+        tool: "iproute2",
+        serves: "tests on real links",
+        check: &["ip", "-V"],
+        install: &["sh", "-c", "apt-get update && apt-get install --yes --no-install-recommends iproute2"],
+    },
     Need { tool: "python3", serves: "Python SDK", check: python::CHECK, install: python::INSTALL },
 ];
 

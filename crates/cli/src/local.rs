@@ -100,7 +100,7 @@ fn task(arrival: &Arrival, seed: u64, scale: Scale) -> Task {
     };
     if let Some(training) = &arrival.training {
         let stretches = stretches(&training.noise, seed, training.iterations);
-        let iteration = scaled(iteration(&training.pattern, spec), scale);
+        let iteration = scaled(&iteration(&training.pattern, spec), scale);
         return Task { iteration, iterations: training.iterations, stretches, ..quiet };
     }
     if let Some(lesson) = &arrival.learning {
@@ -163,9 +163,9 @@ fn iteration(pattern: &Pattern, spec: &JobSpec) -> Iteration {
     }
 }
 
-fn scaled(iteration: Iteration, scale: Scale) -> Iteration {
+fn scaled(iteration: &Iteration, scale: Scale) -> Iteration {
     let scaled = |bucket: &Bucket| Bucket { bytes: scale.bytes(bucket.bytes), ..*bucket };
-    Iteration { buckets: iteration.buckets.iter().map(scaled).collect(), ..iteration }
+    Iteration { buckets: iteration.buckets.iter().map(scaled).collect(), ..*iteration }
 }
 
 fn mishaps(scenario: &Scenario) -> Result<Vec<(Duration, Mishap)>, Failure> {

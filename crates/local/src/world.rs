@@ -268,7 +268,7 @@ impl<'a> World<'a> {
         let cycles = self.engine.state().cycles;
         let steps = self.engine.poll(now).into_inner();
         for step in steps {
-            self.take(step)?;
+            self.take(&step)?;
         }
         if self.engine.state().cycles > cycles {
             self.changed = true;

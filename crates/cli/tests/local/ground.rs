@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use metronome_local::cleanup::{Leftovers, clean, leftovers};
@@ -18,6 +19,8 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_metronome");
 pub(crate) struct Ground {
     pub(crate) folder: TempDir,
     pub(crate) world: String,
+    /// One test after the other: they are about time, and a machine has few cores.
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl Ground {
@@ -29,8 +32,10 @@ impl Ground {
             eprintln!("left out: {:?}", rights.missing);
             return None;
         }
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let world = format!("t{}x{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        Some(Self { folder: tempfile::tempdir().unwrap(), world })
+        Some(Self { folder: tempfile::tempdir().unwrap(), world, _turn: turn })
     }
 
     pub(crate) fn root(&self) -> PathBuf {

@@ -5,3 +5,4 @@ mod ground;
 mod jobs;
 mod kills;
 mod mishaps;
+mod sizes;

@@ -30,6 +30,9 @@ const AT_LEAST_BETWEEN_STARTS: Time = Time::from_secs(1);
 
 const PATIENCE: Time = Time::from_millis(300);
 
+/// Nothing is changed by what is less certain.
+const SURE_ENOUGH: f64 = 0.8;
+
 /// A period that differs by less is the same.
 const SAME_PERIOD: f64 = 0.02;
 
@@ -313,19 +316,15 @@ impl World<'_> {
     /// What makes no sense changes nothing.
     fn hear(&mut self, seen: &Value) {
         let about = if seen["progress"].is_object() { &seen["progress"] } else { &seen["traffic"] };
-        let name = about["job"].as_str().and_then(|job| job.strip_prefix("default/"));
-        let Some(index) =
-            name.and_then(|name| self.setup.jobs.iter().position(|job| &*job.spec.name == name))
-        else {
-            return;
-        };
+        let Some(key) = about["job"].as_str() else { return };
+        let Some(index) = self.setup.jobs.iter().position(|job| job.key() == key) else { return };
         if self.courses[index].up().is_none() {
             return;
         }
         if seen["progress"].is_object() {
-            self.hear_progress(index, about)
+            self.hear_progress(index, about);
         } else {
-            self.hear_traffic(index, about)
+            self.hear_traffic(index, about);
         }
     }
 
@@ -355,7 +354,11 @@ impl World<'_> {
     /// What was measured of a job that had its links to itself counts where it differs from what is known.
     fn hear_traffic(&mut self, index: usize, said: &Value) {
         let now = self.now();
-        let Some(job) = self.courses[index].id.filter(|_| said["while"] == "alone") else { return };
+        self.courses[index].learned = Some(said.clone());
+        let is_sure = said["confidence"].as_f64().is_some_and(|confidence| confidence >= SURE_ENOUGH);
+        let Some(job) = self.courses[index].id.filter(|_| is_sure && said["while"] == "alone") else {
+            return;
+        };
         let number = |value: &Value| value.as_u64().unwrap_or(0);
         let phase = |phase: &Value| Phase {
             offset: Duration(number(&phase["offset_ns"])),

@@ -31,6 +31,8 @@ pub(super) struct Course {
     /// As it last reported.
     pub(super) iterations: u64,
     pub(super) why_failed: Option<String>,
+    /// What the agent has last learned of what it sends.
+    pub(super) learned: Option<serde_json::Value>,
     /// When it had last saved something as it last failed.
     pub(super) saved: Option<SystemTime>,
 }

@@ -59,6 +59,8 @@ pub struct JobOutcome {
     pub restarts: u32,
     pub moves: u32,
     pub resizes: u32,
+    /// What the agent has last learned of what it sends, as it says it.
+    pub learned: Option<serde_json::Value>,
 }
 
 impl World<'_> {
@@ -79,6 +81,7 @@ impl World<'_> {
             restarts: course.restarts,
             moves: course.moves,
             resizes: course.resizes,
+            learned: course.learned.clone(),
         });
         let agent_restarts = self.agent.as_ref().map_or(0, |agent| agent.restarts);
         Outcome { jobs: jobs.collect(), agent_restarts }

@@ -1,7 +1,9 @@
 //! Steps of the engine, on this machine.
 
+use std::sync::Arc;
+
 use metronome_core::engine::Event;
-use metronome_core::plan::{Action, Step};
+use metronome_core::plan::{Action, Assignment, Step};
 use metronome_core::report::Failure;
 
 use super::course::{Doing, Then};
@@ -9,10 +11,10 @@ use super::{Told, World};
 use crate::error::Result;
 
 impl World<'_> {
-    pub(super) fn take(&mut self, step: Step) -> Result<()> {
+    pub(super) fn take(&mut self, step: &Step) -> Result<()> {
         let index = self.index_of(step.job);
         if step.id < self.courses[index].newest || self.courses[index].is_over() {
-            self.fail(&step, Failure::Stale);
+            self.fail(step, Failure::Stale);
             return Ok(());
         }
         self.courses[index].newest = step.id;
@@ -21,7 +23,7 @@ impl World<'_> {
             Action::Start(to) => match self.courses[index].doing {
                 Doing::Out => self.start(index, to, Some(step.id)),
                 _ => {
-                    self.fail(&step, Failure::NoRoom);
+                    self.fail(step, Failure::NoRoom);
                     Ok(())
                 }
             },
@@ -37,17 +39,12 @@ impl World<'_> {
                 self.courses[index].resizes += 1;
                 self.leave(index, Then::Start { to: to.clone(), step: step.id }, false)
             }
-            Action::ResizeInPlace { to, .. } => self.resize_in_place(index, &step, to),
+            Action::ResizeInPlace { to, .. } => self.resize_in_place(index, step, to),
         }
     }
 
     /// Its cores are more or fewer from one moment to the next.
-    fn resize_in_place(
-        &mut self,
-        index: usize,
-        step: &Step,
-        to: &std::sync::Arc<metronome_core::plan::Assignment>,
-    ) -> Result<()> {
+    fn resize_in_place(&mut self, index: usize, step: &Step, to: &Arc<Assignment>) -> Result<()> {
         let now = self.now();
         let Doing::Up(up) = &mut self.courses[index].doing else {
             self.fail(step, Failure::Other);

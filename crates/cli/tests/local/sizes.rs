@@ -1,0 +1,51 @@
+//! Cores that are given while a process runs, and jobs that are moved for what they learn.
+
+use crate::ground::{Ground, iterations};
+
+/// A job that would be late on one core, and another that has the second core at first.
+const DEADLINE: &str = "
+apiVersion: metronome.dev/v1alpha1
+kind: Cluster
+metadata: {name: one}
+spec: {nodes: [{count: 1, cpu: 2, memory: 8Gi}]}
+---
+apiVersion: metronome.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: other}
+spec:
+  cpu: {min: 1, max: 1, asks: 1}
+  work: {duration: 4s}
+---
+apiVersion: metronome.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: due, annotations: {metronome.dev/submit-after: 1s}}
+spec:
+  cpu: {min: 1, max: 2, asks: 1}
+  work: {duration: 20s}
+  checkpoint: {every: 1s, takes: 1ms, restart: 10ms}
+  deadline: {after: 17s}
+";
+
+#[test]
+fn a_job_that_would_be_late_grows_in_place_and_is_in_time() {
+    let Some(ground) = Ground::new() else { return };
+    let ran = ground.run(DEADLINE, &["--policies", "metronome,kubernetes"]);
+    ran.assert_all_completed();
+    let took = |run: usize| {
+        let jobs = ran.document["runs"][run]["jobs"].as_array().unwrap();
+        let due = jobs.iter().find(|job| job["name"] == "due").unwrap();
+        let seconds = |name: &str| due[name].as_f64().unwrap() / 1e9;
+        (
+            seconds("ended") - seconds("submitted"),
+            due["resizes"].as_u64().unwrap(),
+            due["starts"].as_u64().unwrap(),
+        )
+    };
+    let (ours, without) = (took(0), took(1));
+    eprintln!("seconds, changes of size, starts: {ours:?} with cores that are given, {without:?} without");
+    assert!(ours.0 <= 17.0 && ours.1 >= 1 && ours.2 == 1, "{ours:?} {}", ran.said);
+    assert!(without.0 > 17.0 && without.1 == 0, "{without:?} {}", ran.said);
+    let done = iterations(&ground.of_job("due").join("iterations.csv"));
+    assert!(done.windows(2).all(|pair| pair[1] == pair[0] + 1), "nothing was done twice: {done:?}");
+    ground.assert_clean();
+}
