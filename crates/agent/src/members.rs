@@ -41,6 +41,9 @@ pub struct Member {
     pub turn: Option<Value>,
     #[serde(default)]
     pub gate: Gate,
+    /// The bytes that it sends in each iteration, headers included, where that is known before it is measured.
+    #[serde(default)]
+    pub sends: Option<u64>,
     /// From which it sends. One that is not of version 4 is not told apart on links.
     pub address: Option<String>,
 }

@@ -7,6 +7,8 @@ use crate::profile::{Learned, Sample};
 pub struct Meter {
     known: Option<Known>,
     last: Option<Sample>,
+    /// What an iteration is said to send, and at which rate, until that is measured.
+    declared: Option<(f64, f64)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +56,20 @@ impl Meter {
         self.known = Some(Known { volume, rate: usual / 8e9, ..known });
     }
 
+    /// What is said of it before anything is learned: bytes of an iteration, and bytes a nanosecond while it sends.
+    pub fn declare(&mut self, volume: f64, rate: f64) {
+        self.declared = Some((volume, rate)).filter(|_| volume >= 1.0 && rate > 0.0 && rate.is_finite());
+    }
+
+    /// Iterations are counted from the first time that the counter stands still.
+    fn begin_as_declared(&mut self, before: Sample, sample: Sample) {
+        let Some((volume, rate)) = self.declared.filter(|_| self.known.is_none()) else { return };
+        let step = sample.bytes.saturating_sub(before.bytes) as f64;
+        if step < STILL * rate * sample.at.saturating_sub(before.at) as f64 {
+            self.known = Some(Known { volume, rate, level: sample.bytes, is_paused: true });
+        }
+    }
+
     /// What an iteration sends, and what it has sent of that; none while nothing is known.
     pub fn sent(&self) -> Option<(f64, f64)> {
         let (known, last) = self.known.zip(self.last)?;
@@ -67,6 +83,7 @@ impl Meter {
             // It has begun anew: where it is will be known when its profile is found again.
             self.known = None;
         }
+        self.begin_as_declared(before, sample);
         let known = self.known.as_mut()?;
         let step = (sample.bytes - before.bytes) as f64;
         let is_still = step < STILL * known.rate * sample.at.saturating_sub(before.at) as f64;
@@ -102,6 +119,21 @@ mod tests {
 
     fn sent(at: u64) -> u64 {
         at / (100 * MS) * 1_000_000 + (at % (100 * MS)).min(40 * MS) / 40
+    }
+
+    #[test]
+    fn what_is_declared_is_followed_from_the_first_pause_on() {
+        let mut meter = Meter::default();
+        meter.declare(1_000_000.0, 0.025);
+        let mut seen = 0;
+        for step in 0..400_u64 {
+            let at = step * 7 * MS;
+            seen += u32::from(matches!(meter.feed(Sample { at, bytes: sent(at) }), Some(Event::Began(_))));
+            if let Some((sent, volume)) = meter.sent() {
+                assert!(volume == 1_000_000.0 && sent <= 1.05 * volume, "{sent}");
+            }
+        }
+        assert!((26..=28).contains(&seen), "{seen} of 28 iterations");
     }
 
     #[test]

@@ -66,6 +66,9 @@ impl Watched {
         let crossed = || ports.iter().filter(|port| port.crossed_by.contains(&self.job));
         let slowest = crossed().map(|port| port.rate_bps).min();
         self.link = slowest.map_or(f64::INFINITY, |rate| rate as f64);
+        if let Some(bytes) = member.sends {
+            self.meter.declare(bytes as f64, self.link / 8e9);
+        }
         let contends = crossed().any(|port| port.crossed_by.len() > 1);
         let during = if contends { During::Contending } else { During::Alone };
         if during != self.during {

@@ -11,14 +11,16 @@ use std::sync::Arc;
 use std::time::{Duration as Time, Instant as Moment};
 
 use metronome_core::engine::Event;
+use metronome_core::id::NodeId;
 use metronome_core::lane::Lane;
-use metronome_core::profile::{Phase, Profile, Traffic};
+use metronome_core::profile::{Exchange, Phase, Profile, Traffic, ring_load};
 use metronome_core::progress::Sample;
 use metronome_core::units::{Bandwidth, Duration, Instant, Iterations};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
+use super::course::Seat;
 use super::lanes::word;
 use super::{Told, World};
 use crate::error::{LocalError, Result};
@@ -29,6 +31,9 @@ const ASKED_EVERY: Time = Time::from_millis(200);
 const AT_LEAST_BETWEEN_STARTS: Time = Time::from_secs(1);
 
 const PATIENCE: Time = Time::from_millis(300);
+
+/// What headers of packets and frames add.
+const WITH_HEADERS: f64 = 1.0084;
 
 /// Nothing is changed by what is less certain.
 const SURE_ENOUGH: f64 = 0.8;
@@ -227,6 +232,7 @@ impl World<'_> {
                     })),
                     "freezer": seat.member.group().and_then(|group| group.freezer()),
                     "leads": rank == servers,
+                    "sends": self.sends(index, rank, &up.seats),
                     "turn": turn,
                     "gate": gate,
                     "address": plug.as_ref().map(|plug| plug.address),
@@ -255,12 +261,33 @@ impl World<'_> {
         }
     }
 
+    /// The bytes that the member who leads sends in each iteration, headers included, where it is known what the job sends:
+    /// over the ring or to servers, and to the others on its node.
+    fn sends(&self, index: usize, rank: usize, seats: &[Seat]) -> Option<u64> {
+        let servers = seats.iter().filter(|seat| self.is_server(index, seat.role)).count();
+        if rank != servers {
+            return None;
+        }
+        let nodes: BTreeSet<NodeId> = seats.iter().map(|seat| seat.node).collect();
+        let load = if servers > 0 { 1.0 } else { ring_load(nodes.len() as u32) };
+        let followers = match servers {
+            0 => seats.iter().filter(|seat| seat.node == seats[rank].node).count() - 1,
+            _ => 0,
+        };
+        let reduced = match self.setup.jobs[index].spec.profile.as_ref()?.exchange()? {
+            Exchange::Gradients(iteration) => iteration.bytes().0 as f64,
+            Exchange::Phases(traffic) => traffic.bytes().0 as f64 / load.max(1.0),
+        };
+        let scaled = reduced / self.setup.scale.0.get() as f64;
+        Some((scaled * (load + followers as f64) * WITH_HEADERS) as u64).filter(|bytes| *bytes > 0)
+    }
+
     fn is_server(&self, index: usize, role: u8) -> bool {
         let kind = self.setup.jobs[index].spec.roles[usize::from(role)].kind;
         kind == metronome_core::job::RoleKind::Ps
     }
 
-    fn name_of(&self, index: usize, seat: &super::course::Seat) -> String {
+    fn name_of(&self, index: usize, seat: &Seat) -> String {
         let kind = self.setup.jobs[index].spec.roles[usize::from(seat.role)].kind;
         format!("{}-{}", super::rendezvous::word(kind), seat.index)
     }
