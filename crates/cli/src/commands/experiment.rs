@@ -42,18 +42,18 @@ pub(crate) struct Experiment {
 
 pub(crate) fn run(args: &Experiment) -> Result<Reply, Failure> {
     match read_definition(&args.folder)? {
-        Asked::OfScenarios(definition) => run_scenarios(args, &definition),
-        Asked::OfOneLink(study) => study::run(args, &study),
-        Asked::OfThisMachine(real) => real::run(args, &real),
+        Asked::Scenarios(definition) => run_scenarios(args, &definition),
+        Asked::OneLink(study) => study::run(args, &study),
+        Asked::ThisMachine(real) => real::run(args, &real),
     }
 }
 
 /// What a folder asks.
 #[derive(Debug)]
 enum Asked {
-    OfScenarios(Definition),
-    OfOneLink(Study),
-    OfThisMachine(Real),
+    Scenarios(Definition),
+    OneLink(Study),
+    ThisMachine(Real),
 }
 
 fn run_scenarios(args: &Experiment, definition: &Definition) -> Result<Reply, Failure> {
@@ -110,11 +110,11 @@ fn read_definition(folder: &Path) -> Result<Asked, Failure> {
         .map_err(|error| Failure::input(format!("read {}", path.display())).because(&error))?;
     if let Some(real) = Real::parse(&text) {
         let real = real.map_err(|error| Failure::input(format!("run {}", path.display())).because(&error))?;
-        return Ok(Asked::OfThisMachine(real));
+        return Ok(Asked::ThisMachine(real));
     }
     let asked = match Study::parse(&text) {
-        Some(study) => study.map(Asked::OfOneLink),
-        None => Definition::parse(&text).map(Asked::OfScenarios),
+        Some(study) => study.map(Asked::OneLink),
+        None => Definition::parse(&text).map(Asked::Scenarios),
     };
     asked.map_err(|error| {
         let failure = Failure::input(format!("run {}", path.display()));
