@@ -203,6 +203,10 @@ impl<'a> Member<'a> {
             return;
         }
         sleep(Duration::from_nanos(self.task.saves.takes.0));
+        // What is saved will not be done again, so it has to be on record.
+        if let Some(record) = &mut self.record {
+            record.flush();
+        }
         match self.saved.save(folder) {
             Ok(()) => self.on_disk = (self.saved.iterations, Instant::now()),
             Err(error) => {

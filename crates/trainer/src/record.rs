@@ -42,8 +42,12 @@ impl Record {
         let [held, computed, exchanged, whole] = [held, computed, exchanged, whole].map(Duration::as_nanos);
         let _ = writeln!(self.out, "{iteration},{began},{held},{computed},{exchanged},{whole}");
         if self.flushed.elapsed() > Duration::from_millis(500) {
-            self.flushed = Instant::now();
-            let _ = self.out.flush();
+            self.flush();
         }
+    }
+
+    pub(crate) fn flush(&mut self) {
+        self.flushed = Instant::now();
+        let _ = self.out.flush();
     }
 }
