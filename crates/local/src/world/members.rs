@@ -129,8 +129,11 @@ impl World<'_> {
         let each = job.spec.roles[usize::from(seated.role)].shape.each;
         let folder = self.folder.member(seated.number)?;
         let group = self.groups.make(seated.number)?;
-        if self.rights.cpu && !each.cpu.is_zero() && !job.is_one_process {
-            group.set_cpus(each.cpu)?;
+        // Who shares cores with others may use more than it asks for, as its weight allows.
+        let most = job.spec.work.cpu.map(|most| Cpu(most.0 / u64::from(job.spec.members().max(1))));
+        let cores = most.unwrap_or(each.cpu);
+        if self.rights.cpu && !cores.is_zero() && !job.is_one_process {
+            group.set_cpus(cores)?;
         }
         if self.rights.memory && each.memory > Memory::ZERO {
             group.set_memory(each.memory)?;
