@@ -145,6 +145,10 @@ fn a_stranger_at_the_door_changes_nothing() {
 fn what_is_computed_on_cores_takes_the_time_of_cores() {
     let burns =
         Task { compute: Compute::Burns { serial: 0.5, most_cores: 2.0 }, stretches: Vec::new(), ..task(3) };
+    let begin = std::time::Instant::now();
     let ended = run(&burns, places(&["a"], 0, None), &[]);
     assert_eq!(ended.into_iter().next().unwrap().unwrap(), Ended::Done { iterations: 3 });
+    // Half of 6 ms on one core, the other half on two, and 1 ms at the end; never less, whatever the machine.
+    let least = Time::from_micros(3 * (3_000 + 1_500 + 1_000));
+    assert!(begin.elapsed() >= least, "{:?}", begin.elapsed());
 }

@@ -45,7 +45,7 @@ const SAME_PERIOD: f64 = 0.02;
 pub(super) struct Agent {
     folder: PathBuf,
     words: Vec<String>,
-    pub(super) token: String,
+    token: String,
     process: Option<Child>,
     started: Moment,
     pub(super) restarts: u32,
@@ -140,12 +140,12 @@ impl Agent {
 }
 
 /// A number that nobody can guess.
-fn secret() -> String {
+fn secret() -> Result<String> {
+    let source = Path::new("/dev/urandom");
     let mut bytes = [0; 16];
-    if File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut bytes)).is_err() {
-        bytes = std::process::id().to_le_bytes().repeat(4).try_into().unwrap_or(bytes);
-    }
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let read = File::open(source).and_then(|mut random| random.read_exact(&mut bytes));
+    read.map_err(|error| LocalError::file(source, error))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Ends agents that an earlier scheduler has left for this folder.
@@ -172,7 +172,7 @@ impl World<'_> {
         end_those_of(&folder);
         let token_file = folder.join("token");
         let known = fs::read_to_string(&token_file).ok().filter(|token| token.len() == 32);
-        let token = known.unwrap_or_else(secret);
+        let token = known.map_or_else(secret, Ok)?;
         fs::write(&token_file, &token).map_err(|error| LocalError::file(&token_file, error))?;
         // Whatever an earlier scheduler has said is older.
         let generation = self.now().0 / 1_000_000;

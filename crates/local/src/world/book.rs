@@ -25,7 +25,6 @@ pub(super) struct Book {
     plan: String,
     pub(super) mishaps_over: usize,
     pub(super) entries: Vec<Entry>,
-    pub(super) agent_token: String,
 }
 
 /// A job as it was.
@@ -99,7 +98,6 @@ impl World<'_> {
             plan: plan(&self.setup),
             mishaps_over: self.mishaps_over,
             entries: (0..self.courses.len()).map(|index| self.entry(index)).collect(),
-            agent_token: self.agent.as_ref().map(|agent| agent.token.clone()).unwrap_or_default(),
         };
         self.folder.write(FILE, &book)
     }
