@@ -127,7 +127,7 @@ impl Ring {
                 self.sends = Frame::new(bucket, self.to_send(bucket));
             }
             while self.sends.head_done < Frame::HEAD {
-                match self.next.give(&self.sends.head[self.sends.head_done..])? {
+                match self.next.give_ahead(&self.sends.head[self.sends.head_done..])? {
                     0 => return Ok(()),
                     count => self.sends.head_done += count,
                 }

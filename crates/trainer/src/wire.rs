@@ -5,6 +5,8 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
 
 use crate::exchange::Broken;
 
@@ -45,6 +47,19 @@ impl Wire {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The same of bytes that are to travel with those that follow at once: in a packet of their own they would cost more
+    /// than they are.
+    pub(crate) fn give_ahead(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
+        loop {
+            match send(&self.stream, bytes, SendFlags::MORE | SendFlags::NOSIGNAL) {
+                Ok(count) => return Ok(count),
+                Err(Errno::AGAIN) => return Ok(0),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Broken::Wire(error.into())),
             }
         }
     }

@@ -96,10 +96,12 @@ fn leaf(rate: Bandwidth) -> String {
     format!("htb rate {own}bit ceil {rate}bit burst {LARGEST_PACKET} cburst {burst} quantum {LARGEST_PACKET}")
 }
 
-/// A rate is that of what is carried: headers of Ethernet, IP and TCP, 66 bytes of every large packet, come on top.
+/// A rate is that of what is carried: headers of Ethernet, IP and TCP come on top, those of a packet of 8 KiB and of what
+/// acknowledges one that came the other way.
 fn with_headers(rate: Bandwidth) -> Bandwidth {
-    let packet = u128::from(LARGEST_PACKET);
-    Bandwidth((u128::from(rate.0) * packet / (packet - 66)) as u64)
+    const CARRIED: u128 = 8192;
+    const HEADERS: u128 = 2 * 66;
+    Bandwidth((u128::from(rate.0) * (CARRIED + HEADERS) / CARRIED) as u64)
 }
 
 /// What may be sent at once after a pause: enough that a timer that is late by a millisecond loses nothing.
