@@ -192,8 +192,7 @@ impl Watcher {
                 continue;
             }
             if let Some((sent, volume)) = watched.meter.sent() {
-                let left = (volume - sent).max(0.0) * 8e9 / watched.link;
-                self.ports.climb(&watched.job, Rung { sent, volume, left });
+                self.ports.climb(&watched.job, Rung { sent, volume, best: watched.link / 8e9 });
             }
         }
     }

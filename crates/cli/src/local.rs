@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
+use metronome_core::cluster::Keeping;
 use metronome_core::job::{JobSpec, RoleKind};
 use metronome_core::policy::Policy;
 use metronome_core::profile::{Bucket, Iteration, ring_load};
@@ -43,7 +44,7 @@ pub(crate) fn setup(scenario: &Scenario, policy: Policy, asked: &Asked) -> Resul
     Ok(Setup {
         world: WorldName::new(&asked.world).map_err(cannot)?,
         root: asked.root.clone(),
-        cluster: scenario.cluster.clone(),
+        cluster: kept_by_the_kernel(scenario).cluster,
         queues: scenario.queues.clone(),
         policy,
         scale,
@@ -54,6 +55,13 @@ pub(crate) fn setup(scenario: &Scenario, policy: Policy, asked: &Asked) -> Resul
             agent: Some(vec![executable.display().to_string(), "agent".into()]),
         },
     })
+}
+
+/// What is decided about links is kept as queues of hosts can.
+pub(crate) fn kept_by_the_kernel(scenario: &Scenario) -> Scenario {
+    let mut scenario = scenario.clone();
+    scenario.cluster.fabric.is_kept(Keeping::Roughly);
+    scenario
 }
 
 fn executable() -> Result<PathBuf, Failure> {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{CounterId, DomainId, GpuTypeId, Id, IdVec, NodeId, NodeSetId};
 use crate::units::{Instant, Resources};
 
-pub use fabric::{Fabric, FabricError, Link, Path, Vertex};
+pub use fabric::{Fabric, FabricError, Keeping, Link, Path, Vertex};
 pub use node_set::NodeSet;
 use tree::Tree;
 

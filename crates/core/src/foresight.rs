@@ -18,8 +18,10 @@
 
 mod rehearsal;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use crate::cluster::Keeping;
 use crate::id::{IdVec, LinkId};
 use crate::lane::{Lane, Turn};
 use crate::meetings::Flow;
@@ -73,16 +75,25 @@ const MOST_WORK: u64 = 60_000;
 /// Answers that are remembered. When there are more, all are forgotten: what is needed again is soon known again.
 const MOST_REMEMBERED: usize = 4_096;
 
+/// So far off may be what links carry, in parts, where they are not kept exactly: what was measured on hosts, and a little.
+const ROUGHLY: f64 = 0.03;
+
 /// What is known of sets of flows that were looked at before.
 #[derive(Clone, Debug, Default)]
 pub struct Foresight {
     known: BTreeMap<Signature, Vec<f64>>,
+    keeping: Keeping,
 }
 
 /// Flows that meet, without their names: what each does and puts on which links, and how much those carry.
 type Signature = Vec<u64>;
 
 impl Foresight {
+    /// For links that keep what is decided in this way.
+    pub fn of(keeping: Keeping) -> Self {
+        Self { keeping, ..Self::default() }
+    }
+
     /// For each flow in its lane, how long an iteration takes among the others, over alone.
     pub fn slowdowns(
         &mut self,
@@ -90,7 +101,7 @@ impl Foresight {
         care: Care,
         rate: impl Fn(LinkId) -> Bandwidth,
     ) -> Vec<f64> {
-        let meeting = Meeting::of(flows, care.among(flows.len()), rate);
+        let meeting = Meeting { keeping: self.keeping, ..Meeting::of(flows, care.among(flows.len()), rate) };
         if meeting.flows.len() < 2 {
             return vec![1.0; flows.len()];
         }
@@ -114,6 +125,7 @@ struct Meeting<'f> {
     rates: IdVec<LinkId, Bandwidth>,
     numbers: Numbers,
     effort: Effort,
+    keeping: Keeping,
 }
 
 /// The numbers that links have here, of those that matter, in the order in which they come up.
@@ -169,7 +181,7 @@ impl<'f> Meeting<'f> {
         for (link, _) in routes.iter_mut().flatten() {
             *link = numbers.number(*link, || rates.push(rate(*link)));
         }
-        Self { flows, routes, rates, numbers, effort }
+        Self { flows, routes, rates, numbers, effort, keeping: Keeping::Exactly }
     }
 
     /// What was found, in the order of those that were asked about; who is left out is not slowed down.
@@ -255,11 +267,24 @@ impl<'f> Meeting<'f> {
 
     /// A network in which everybody starts at its time.
     fn network(&self, run: usize) -> Network {
-        let mut network = Network::new(&self.rates, Sharing::default());
+        let sharing = Sharing { keeping: self.keeping, ..Sharing::default() };
+        let mut network = Network::new(&self.rates_in(run), sharing);
         for (start, key) in self.starts(run) {
             network.start(start, key, self.training(key, run));
         }
         network
+    }
+
+    /// Where links are not kept exactly, a plan that only just fits is none: every other look is at links that carry a
+    /// little less or more than is said.
+    fn rates_in(&self, run: usize) -> Cow<'_, IdVec<LinkId, Bandwidth>> {
+        let off = match (self.keeping, run % 3) {
+            (Keeping::Roughly, 1) => -ROUGHLY,
+            (Keeping::Roughly, 2) => ROUGHLY,
+            _ => return Cow::Borrowed(&self.rates),
+        };
+        let about = |rate: &Bandwidth| Bandwidth((rate.0 as f64 * (1.0 + off)) as u64);
+        Cow::Owned(self.rates.values().map(about).collect())
     }
 
     /// Who starts when, in order of time. Odd multiples keep two flows apart differently in every run.

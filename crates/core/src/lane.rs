@@ -7,6 +7,7 @@ pub mod affinity;
 pub mod choose;
 pub mod circle;
 pub mod pace;
+mod steps;
 mod ways;
 
 use serde::{Deserialize, Serialize};

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cluster::{Cluster, Link, Vertex};
+use crate::cluster::{Cluster, Keeping, Link, Vertex};
 use crate::foresight::{Care, Foresight};
 use crate::id::{IdVec, JobId, LinkId, NodeId};
 use crate::job::JobSpec;
@@ -80,7 +80,8 @@ impl Meetings {
     pub fn of(cluster: &Cluster) -> Self {
         let wiring = Arc::new(Wiring::of(cluster, None));
         let users = IdVec::filled(Vec::new(), wiring.rates().len());
-        Self { wiring, flows: BTreeMap::new(), users, foresight: RefCell::default() }
+        let foresight = RefCell::new(Foresight::of(wiring.fabric().keeping()));
+        Self { wiring, flows: BTreeMap::new(), users, foresight }
     }
 
     /// Whether nothing is known of links, so that nobody meets anybody.
@@ -164,6 +165,11 @@ impl Meetings {
         for (link, _) in flow.route.links() {
             self.users[*link].retain(|user| *user != job);
         }
+    }
+
+    /// How links keep what is decided about them.
+    pub fn keeping(&self) -> Keeping {
+        self.wiring.fabric().keeping()
     }
 
     /// For each flow, how long an iteration takes among the others, over alone, if nothing is done about it.

@@ -140,7 +140,7 @@ impl Network {
             self.over.insert((self.now, key), Done { iterations: 0, mean: None });
             return;
         }
-        let newcomer = Running::new(self.now, key, training);
+        let newcomer = Running::new(self.now, key, training, self.sharing.keeping);
         let links = newcomer.links().iter();
         let met: BTreeSet<Slot> = links.filter_map(|(link, _)| self.owners[*link]).collect();
         let mut jobs = vec![newcomer];

@@ -1,5 +1,5 @@
-//! How a job stands on links, and how that changes in the course of an iteration: the stairs of
-//! `metronome_core::network`, said in `prio` and `quantum`.
+//! How a job stands on links, and how that changes in the course of an iteration: the steps of its lane, said in `prio` and
+//! `quantum`.
 
 use metronome_core::lane::Follows;
 
@@ -10,8 +10,8 @@ use crate::word::Word;
 pub struct Rung {
     pub sent: f64,
     pub volume: f64,
-    /// What is left at the rate of the link, in nanoseconds.
-    pub left: f64,
+    /// What the link carries, in bytes a nanosecond.
+    pub best: f64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,14 +35,6 @@ const LEAST_QUANTUM: u32 = 9014;
 /// In a round every leaf sends its part: the larger parts are, the longer others wait for theirs, and a leaf seldom has
 /// more waiting.
 const MOST_QUANTUM: u32 = 16 * LEAST_QUANTUM;
-/// What the classes get beside each other where they change within an iteration, from the last to the first.
-const A_CLASS: [u32; 4] = [1, 3, 7, 16];
-
-/// As in the network that decisions are made with.
-const PARTS: f64 = 8.0;
-const LEFT: [f64; 3] = [120e6, 40e6, 12e6];
-const QUARTERS: [f64; 3] = [0.25, 0.5, 0.75];
-
 impl Ladder {
     /// Nothing where a word leaves links alone.
     pub(super) fn of(word: &Word) -> Option<Self> {
@@ -56,29 +48,15 @@ impl Ladder {
         self.follows != Follows::Nothing
     }
 
-    /// On the lowest step.
+    /// On the lowest step, as long as nothing is known.
     pub(super) fn begins(&self) -> Standing {
-        let begins = Rung { sent: 0.0, volume: 1.0, left: f64::INFINITY };
-        self.standing(begins)
+        self.standing(Rung { sent: 0.0, volume: 1e18, best: 1.0 })
     }
 
     pub(super) fn standing(&self, rung: Rung) -> Standing {
-        let part = (rung.sent / rung.volume.max(1.0)).clamp(0.0, 1.0);
-        let weight = match self.follows {
-            Follows::Nothing => self.weight,
-            Follows::BytesSent => {
-                let passed = ((part * PARTS).floor() as u32).min(PARTS as u32 - 1);
-                self.weight.saturating_mul(2 * passed + 1)
-            }
-            Follows::PartLeft => {
-                let passed = QUARTERS.iter().filter(|quarter| part >= **quarter).count();
-                self.weight.saturating_mul(A_CLASS[passed])
-            }
-            Follows::BytesLeft => {
-                let passed = LEFT.iter().filter(|left| rung.left <= **left).count();
-                self.weight.saturating_mul(A_CLASS[passed])
-            }
-        };
+        let marks = self.follows.marks(rung.volume, Some(rung.best));
+        let step = marks.partition_point(|mark| *mark <= rung.sent);
+        let weight = self.weight.saturating_mul(self.follows.part(step as u8, marks.len()));
         Standing { prio: self.class, quantum: LEAST_QUANTUM.saturating_mul(weight).min(MOST_QUANTUM) }
     }
 }
@@ -92,7 +70,7 @@ mod tests {
     }
 
     fn quanta(ladder: &Ladder, sent: &[f64]) -> Vec<u32> {
-        let rung = |sent: &f64| Rung { sent: *sent, volume: 100.0, left: (100.0 - sent) * 2e6 };
+        let rung = |sent: &f64| Rung { sent: *sent, volume: 100.0, best: 0.5e-6 };
         sent.iter().map(|sent| ladder.standing(rung(sent)).quantum / LEAST_QUANTUM).collect()
     }
 

@@ -80,9 +80,11 @@ impl Leaf {
         let part = if self.ladder.changes() { FLOOR_OF_WHO_CLIMBS } else { FLOOR };
         let floor = (*rate_bps as f64 * part.min(0.5 / jobs)).max(8_000.0) as u64;
         let burst = (rate_bps / 8 / 1000).max(2 * u64::from(LARGEST_PACKET));
+        // What bounds it is the link: headers come on top of what that is said to carry, and are no reason to wait.
+        let ceil = rate_bps + rate_bps / 20;
         format!(
             "dev {device} parent 1:1 classid 1:{number:x} htb rate {floor}bit burst {LARGEST_PACKET} \
-             ceil {rate_bps}bit cburst {burst} prio {prio} quantum {quantum}"
+             ceil {ceil}bit cburst {burst} prio {prio} quantum {quantum}"
         )
     }
 

@@ -51,11 +51,32 @@ pub enum FabricError {
     RateCount { given: usize, expected: usize },
 }
 
+/// How links keep what was decided about them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Keeping {
+    /// Classes are strict whenever they change, and rates are what they are said to be: a switch with a queue for each class.
+    #[default]
+    Exactly,
+    /// As the queues of a host do it: classes that change in the course of an iteration become parts of the link, and rates
+    /// are right within a few percent.
+    Roughly,
+}
+
+impl Keeping {
+    /// For serde: what is left out means this.
+    fn is_exact(&self) -> bool {
+        *self == Self::Exactly
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "FabricText")]
 pub struct Fabric {
     switches: Vec<Name>,
     links: IdVec<LinkId, Link>,
+    #[serde(skip_serializing_if = "Keeping::is_exact")]
+    keeping: Keeping,
     /// For each vertex the cables that lead up from it.
     #[serde(skip)]
     above: BTreeMap<Vertex, Vec<Cable>>,
@@ -68,6 +89,14 @@ impl Fabric {
 
     pub fn links(&self) -> &IdVec<LinkId, Link> {
         &self.links
+    }
+
+    pub fn keeping(&self) -> Keeping {
+        self.keeping
+    }
+
+    pub fn is_kept(&mut self, keeping: Keeping) {
+        self.keeping = keeping;
     }
 
     pub fn add_switch(&mut self, name: &str) -> Vertex {
@@ -270,17 +299,19 @@ impl Fabric {
 struct FabricText {
     switches: Vec<Name>,
     links: IdVec<LinkId, Link>,
+    #[serde(default)]
+    keeping: Keeping,
 }
 
 impl From<FabricText> for Fabric {
-    fn from(FabricText { switches, links }: FabricText) -> Self {
+    fn from(FabricText { switches, links, keeping }: FabricText) -> Self {
         let mut above: BTreeMap<Vertex, Vec<Cable>> = BTreeMap::new();
         let ids: Vec<LinkId> = links.ids().collect();
         for pair in ids.chunks_exact(2) {
             let (up, down) = (pair[0], pair[1]);
             above.entry(links[up].from).or_default().push((links[up].to, up, down));
         }
-        Self { switches, links, above }
+        Self { switches, links, keeping, above }
     }
 }
 

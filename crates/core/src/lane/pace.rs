@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use super::ways::in_class;
 use super::{Follows, Lane, Pace, Turn};
+use crate::cluster::Keeping;
 use crate::id::LinkId;
 use crate::profile::Phase;
 use crate::turns::harmonise::{Beat, Harmony, Rhythm, Terms, harmonise};
@@ -52,9 +53,9 @@ pub struct Round {
 
 impl Round {
     /// Nothing where periods have no circle in common, or to keep to it costs too much.
-    pub fn of(beating: &[Beating]) -> Option<Self> {
+    pub fn of(beating: &[Beating], keeping: Keeping) -> Option<Self> {
         let rhythms: Vec<Rhythm> = beating.iter().map(rhythm).collect();
-        let harmony = harmonise(&rhythms, &Terms::default()).ok().filter(|_| beating.len() <= MOST)?;
+        let harmony = harmonise(&rhythms, &terms(keeping)).ok().filter(|_| beating.len() <= MOST)?;
         let problem = problem(beating, &harmony)?;
         let turns = solve(&problem, NODES);
         Some(Self { harmony, problem, turns })
@@ -62,8 +63,8 @@ impl Round {
 }
 
 /// Lanes in which everybody keeps its turn; nothing where there is no round for all.
-pub fn paced(beating: &[Beating]) -> Option<Vec<Lane>> {
-    let Round { harmony, problem, turns } = Round::of(beating)?;
+pub fn paced(beating: &[Beating], keeping: Keeping) -> Option<Vec<Lane>> {
+    let Round { harmony, problem, turns } = Round::of(beating, keeping)?;
     let turns = turns.turns;
     let tempos: Vec<Tempo> = beating.iter().map(tempo).collect();
     let holds_by_itself = valid_for(&problem, &turns, &tempos);
@@ -72,6 +73,15 @@ pub fn paced(beating: &[Beating]) -> Option<Vec<Lane>> {
         Lane { pace: Some(Pace { turn, holds_by_itself }), ..in_class(one.tier.min(1), Follows::BytesSent) }
     };
     Some(turns.iter().zip(&harmony.beats).zip(beating).map(lane).collect())
+}
+
+/// Where links are not kept exactly, a period has to leave room for that, too: whoever is a little late every time waits for
+/// half a period in the end.
+fn terms(keeping: Keeping) -> Terms {
+    match keeping {
+        Keeping::Exactly => Terms::default(),
+        Keeping::Roughly => Terms { most: Share(50_000), cushion: Share(3 * Share::WHOLE.0) },
+    }
 }
 
 fn noise(one: &Beating) -> Duration {
@@ -126,8 +136,8 @@ mod tests {
 
     #[test]
     fn loops_of_one_period_get_turns_that_do_not_collide() {
-        let lanes =
-            paced(&[beating(100, 40, 1.3), beating(100, 40, 1.3)]).expect("equal periods have a circle");
+        let lanes = paced(&[beating(100, 40, 1.3), beating(100, 40, 1.3)], Keeping::Exactly)
+            .expect("equal periods have a circle");
         let offset = |lane: &Lane| lane.pace.expect("everybody keeps a turn").turn.offset;
         let apart = offset(&lanes[0]).max(offset(&lanes[1])) - offset(&lanes[0]).min(offset(&lanes[1]));
         assert!((Duration::from_millis(40)..=Duration::from_millis(61)).contains(&apart), "{apart:?}");
@@ -136,11 +146,11 @@ mod tests {
 
     #[test]
     fn nobody_is_held_where_that_costs_more_than_it_saves() {
-        assert_eq!(paced(&[beating(100, 40, 1.001), beating(100, 40, 1.001)]), None);
+        assert_eq!(paced(&[beating(100, 40, 1.001), beating(100, 40, 1.001)], Keeping::Exactly), None);
     }
 
     #[test]
     fn periods_without_a_circle_are_left_alone() {
-        assert_eq!(paced(&[beating(100, 40, 1.3), beating(141, 40, 1.3)]), None);
+        assert_eq!(paced(&[beating(100, 40, 1.3), beating(141, 40, 1.3)], Keeping::Exactly), None);
     }
 }

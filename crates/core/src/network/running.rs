@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use crate::cluster::Keeping;
 use crate::id::LinkId;
 use crate::lane::{Lane, Turn};
 use crate::units::{Duration, Instant};
@@ -41,6 +42,7 @@ pub(super) struct Running {
     pub(super) key: usize,
     pub(super) lane: Lane,
     ladder: Ladder,
+    keeping: Keeping,
     /// Until when it is to be held before its next iteration, and when it was held last.
     turn: Option<Turn>,
     held: u64,
@@ -86,12 +88,13 @@ pub(super) struct Stretch {
 }
 
 impl Running {
-    pub(super) fn new(now: u64, key: usize, training: Training) -> Self {
+    pub(super) fn new(now: u64, key: usize, training: Training, keeping: Keeping) -> Self {
         let Training { pattern, route, iterations, jitter, lane } = training;
         let mut running = Self {
             key,
             lane,
-            ladder: Ladder::of(lane, pattern.bytes(), None),
+            ladder: Ladder::of(lane, pattern.bytes(), None, keeping),
+            keeping,
             turn: lane.turn,
             held: now,
             slot: None,
@@ -312,7 +315,7 @@ impl Running {
 
     /// Tells it the best rate it can ever get, from which follow the marks of its lane and how soon it can be over.
     pub(super) fn expect(&mut self, best: Option<f64>) {
-        self.ladder = Ladder::of(self.lane, self.pattern.bytes(), best);
+        self.ladder = Ladder::of(self.lane, self.pattern.bytes(), best, self.keeping);
         // Each stretch of a burst is rounded to a nanosecond by itself, so a real iteration may be a little shorter.
         let rounding = self.pattern.bursts.len() as u64 + 2;
         let best = best.filter(|rate| *rate > 0.0);

@@ -18,6 +18,7 @@
 //! A class that is alone on its links gets all of them, a class that is starved by those above gets its floor, and
 //! capacity is never exceeded: what is kept for a class always fits into what is left when its turn comes.
 
+use crate::cluster::Keeping;
 use crate::id::LinkId;
 use crate::units::Share;
 
@@ -30,6 +31,7 @@ pub struct Sharing {
     pub contention: Contention,
     /// The part of a link that is kept for each lower class that wants it.
     pub floor: Share,
+    pub keeping: Keeping,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +43,7 @@ pub enum Contention {
 
 impl Default for Sharing {
     fn default() -> Self {
-        Self { contention: Contention::Shared, floor: Share(50_000) }
+        Self { contention: Contention::Shared, floor: Share(50_000), keeping: Keeping::Exactly }
     }
 }
 

@@ -50,7 +50,10 @@ impl Wires {
             | Links::Rotated
             | Links::Cushioned => Contention::Shared,
         };
-        let mut network = Network::new(wiring.rates(), Sharing { contention, ..Sharing::default() });
+        let mut network = Network::new(
+            wiring.rates(),
+            Sharing { contention, keeping: wiring.fabric().keeping(), ..Sharing::default() },
+        );
         if keep == Keep::Pictures {
             network.record_loads(FIRST_BIN);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use metronome_core::id::{IdVec, LinkId};
 use metronome_core::lane::Lane;
-use metronome_core::network::{Completion, Contention, Network, Pattern, Route, Sharing, Training};
+use metronome_core::network::{Completion, Network, Pattern, Route, Sharing, Training};
 use metronome_core::profile::{Bucket, Iteration};
 use metronome_core::units::{Bandwidth, Bytes, Duration, Instant, Share};
 
@@ -26,7 +26,7 @@ pub(crate) fn rates(links: usize) -> IdVec<LinkId, Bandwidth> {
 }
 
 pub(crate) fn sharing(floor: Share) -> Sharing {
-    Sharing { contention: Contention::Shared, floor }
+    Sharing { floor, ..Sharing::default() }
 }
 
 /// So many links of a megabyte a millisecond, shared.

@@ -12,6 +12,8 @@ use metronome_sim::scenario::{Arrival, Scenario, Source};
 use metronome_sim::world::{self, RunOptions};
 use serde_json::{Value, json};
 
+use crate::local::kept_by_the_kernel;
+
 /// Runs of one scenario.
 pub(crate) struct Comparison {
     scenario: String,
@@ -93,7 +95,7 @@ fn simulated(scenario: &Scenario, policy: Policy, seed: u64, began: &[Option<f64
 fn simulated_once(scenario: &Scenario, policy: Policy, seed: u64) -> Vec<Option<f64>> {
     let arrivals = scenario.arrivals(seed);
     let options = RunOptions { seed, ..RunOptions::new(policy) };
-    let outcome = world::run(scenario, options, &|_| {});
+    let outcome = world::run(&kept_by_the_kernel(scenario), options, &|_| {});
     let mean = |(job, arrival): (&JobOutcome, &Arrival)| {
         let iterations = arrival.training.as_ref()?.iterations;
         Some(job.ran.as_secs_f64() * 1e3 / iterations as f64)

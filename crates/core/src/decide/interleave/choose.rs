@@ -119,7 +119,7 @@ fn turns(draft: &Draft<'_>, flows: &[&Flow], stakes: &[Stake], slowdowns: &[f64]
         slowdown: *slowdown,
     };
     let all = flows.iter().zip(stakes).zip(slowdowns);
-    paced(&all.map(beating).collect::<Vec<Beating>>())
+    paced(&all.map(beating).collect::<Vec<Beating>>(), draft.meetings.keeping())
 }
 
 fn changed(snapshot: &Snapshot<'_>, jobs: &[JobId], current: &[Lane], lanes: &[Lane]) -> Vec<JobId> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use metronome_core::cluster::Keeping;
 use metronome_core::foresight::{Care, Foresight};
 use metronome_core::id::{IdVec, LinkId};
 use metronome_core::lane::choose::{Stake, choose_with};
@@ -127,14 +128,14 @@ fn sent_alone(flow: &Flow) -> Vec<(Duration, Duration)> {
 
 fn chosen(flows: &[Flow], foresight: &mut Foresight) -> Vec<Lane> {
     let stakes = vec![Stake { counts: 1.0, tier: 0, is_first: false }; flows.len()];
-    let turns = |slowdowns: &[f64]| paced(&beating(flows, slowdowns));
+    let turns = |slowdowns: &[f64]| paced(&beating(flows, slowdowns), Keeping::Exactly);
     choose_with(&stakes, turns, |lanes| predicted(flows, lanes, foresight))
 }
 
 /// Whether the turns that loops would take on a common circle are proven to be the best; nothing where they have none.
 pub(super) fn turns_are_proven(flows: &[Flow], foresight: &mut Foresight) -> Option<bool> {
     let fair = predicted(flows, &vec![Lane::default(); flows.len()], foresight);
-    Round::of(&beating(flows, &fair)).map(|round| round.turns.is_proven())
+    Round::of(&beating(flows, &fair), Keeping::Exactly).map(|round| round.turns.is_proven())
 }
 
 fn predicted(flows: &[Flow], lanes: &[Lane], foresight: &mut Foresight) -> Vec<f64> {
