@@ -6,10 +6,11 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use metronome_core::units::Duration;
 use metronome_local::rights::Rights;
 use metronome_local::state::WorldFolder;
 use metronome_sim::experiment::{Point, scatter, with_results};
-use metronome_sim::scenario::Scenario;
+use metronome_sim::scenario::{Scenario, Source};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -29,6 +30,9 @@ pub(super) struct Real {
     /// Scenario files, each run under every policy.
     local: Vec<String>,
     scale: u64,
+    /// How often each is run, with other starts and other noise: how bursts of jobs with equal periods meet is a matter of
+    /// chance, and lasts.
+    runs: u64,
     policies: Vec<String>,
     /// The one of them that has to gain something.
     ours: String,
@@ -72,7 +76,8 @@ pub(super) fn run(args: &Experiment, real: &Real) -> Result<Reply, Failure> {
     for file in &real.local {
         let scenario = Scenario::read(&args.folder.join(file))?;
         for policy in &real.policies {
-            cells.extend(measure(real, &scenario, policy, args.seeds.unwrap_or(1))?);
+            let runs = (1..=args.seeds.unwrap_or(real.runs)).map(|run| measure(real, &scenario, policy, run));
+            cells.extend(means(runs.collect::<Result<_, _>>()?));
         }
     }
     let verdict = Verdict::of(real, &cells);
@@ -81,9 +86,10 @@ pub(super) fn run(args: &Experiment, real: &Real) -> Result<Reply, Failure> {
     Ok(if verdict.is_met() { reply } else { reply.ending(Exit::FellShort) })
 }
 
-fn measure(real: &Real, scenario: &Scenario, policy: &str, seed: u64) -> Result<Vec<Cell>, Failure> {
+fn measure(real: &Real, scenario: &Scenario, policy: &str, run: u64) -> Result<Vec<Cell>, Failure> {
     let asked =
-        Asked { world: "experiment".into(), root: WorldFolder::usual_root(), scale: real.scale, seed };
+        Asked { world: "experiment".into(), root: WorldFolder::usual_root(), scale: real.scale, seed: run };
+    let scenario = &started_otherwise(scenario, run);
     let run = local_run::measure(scenario, policy, &asked, None, &AtomicBool::new(false))?;
     let Measured { outcome, measured, simulated, .. } = run;
     let times = measured.into_iter().zip(simulated);
@@ -93,6 +99,36 @@ fn measure(real: &Real, scenario: &Scenario, policy: &str, seed: u64) -> Result<
         Some(Cell { scenario, policy, job: job.name.clone(), measured: measured?, simulated: simulated? })
     };
     Ok(outcome.jobs.iter().zip(times).filter_map(cell).collect())
+}
+
+/// About a third of the usual period.
+const LATER: Duration = Duration::from_millis(40);
+
+/// The same jobs; with every run each begins a little later after the one before it.
+fn started_otherwise(scenario: &Scenario, run: u64) -> Scenario {
+    let mut arrivals = scenario.arrivals(run);
+    for (place, arrival) in arrivals.iter_mut().enumerate() {
+        arrival.at = arrival.at + LATER.times((run - 1) * place as u64);
+    }
+    Scenario { sources: vec![Source::Listed(arrivals)], ..scenario.clone() }
+}
+
+/// Of runs of one scenario under one policy, the mean of each job.
+fn means(runs: Vec<Vec<Cell>>) -> Vec<Cell> {
+    let count = runs.len() as f64;
+    let add = |mut sums: Vec<Cell>, run: Vec<Cell>| {
+        for (sum, cell) in sums.iter_mut().zip(run) {
+            sum.measured += cell.measured;
+            sum.simulated += cell.simulated;
+        }
+        sums
+    };
+    let mut sums = runs.into_iter().reduce(add).unwrap_or_default();
+    for sum in &mut sums {
+        sum.measured /= count;
+        sum.simulated /= count;
+    }
+    sums
 }
 
 /// What came out beside what was asked for.
@@ -251,7 +287,7 @@ mod tests {
 
     #[test]
     fn means_are_judged_by_how_near_they_are_and_by_what_is_gained() {
-        let text = r#"{"version": 1, "local": [], "scale": 500, "policies": ["fair", "metronome"], "ours": "metronome",
+        let text = r#"{"version": 1, "local": [], "scale": 500, "runs": 3, "policies": ["fair", "metronome"], "ours": "metronome",
             "within": 0.05, "partWithin": 0.7, "againstFair": 0.9}"#;
         let real = Real::parse(text).unwrap().unwrap();
         let cells = [
@@ -267,6 +303,15 @@ mod tests {
         assert!(verdict.is_met());
         assert!(!Verdict { part_within: 0.8, ..Verdict::of(&real, &cells) }.is_met());
         assert!(!Verdict { against_fair: 0.79, ..Verdict::of(&real, &cells) }.is_met());
+    }
+
+    #[test]
+    fn runs_are_averaged_job_by_job() {
+        let run =
+            |first: f64, second: f64| vec![cell("fair", "a", first, 10.0), cell("fair", "b", second, 30.0)];
+        let cells = means(vec![run(10.0, 20.0), run(14.0, 40.0)]);
+        let figures: Vec<[f64; 2]> = cells.iter().map(|cell| [cell.measured, cell.simulated]).collect();
+        assert_eq!(figures, [[12.0, 10.0], [30.0, 30.0]]);
     }
 
     #[test]
