@@ -8,10 +8,13 @@ pub mod choose;
 pub mod circle;
 pub mod pace;
 mod ways;
+mod word;
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Duration, Instant};
+
+pub use word::{Held, Word};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -39,7 +39,7 @@ pub(super) fn time(at: Instant) -> String {
     format!("{:.0}", timestamp(at))
 }
 
-pub(super) fn timestamp(at: Instant) -> Timestamp {
+fn timestamp(at: Instant) -> Timestamp {
     Timestamp::from_nanosecond(i128::from(at.0)).unwrap_or(Timestamp::MAX)
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration as Time, Instant as Moment};
 
 use metronome_core::engine::Event;
 use metronome_core::id::NodeId;
-use metronome_core::lane::Lane;
+use metronome_core::lane::{Lane, Word};
 use metronome_core::profile::{Exchange, Phase, Profile, Traffic, ring_load};
 use metronome_core::progress::Sample;
 use metronome_core::units::{Bandwidth, Duration, Instant, Iterations};
@@ -21,7 +21,6 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::course::Seat;
-use super::lanes::word;
 use super::{Told, World};
 use crate::error::{LocalError, Result};
 
@@ -53,7 +52,7 @@ pub(super) struct Agent {
     /// What it has seen up to here is known.
     seen: u64,
     /// What each job was last told of its lane, and the number of the last word.
-    said: BTreeMap<usize, (Lane, Value)>,
+    said: BTreeMap<usize, Word>,
     generation: u64,
 }
 
@@ -245,20 +244,20 @@ impl World<'_> {
         written
     }
 
-    fn word_for(&self, agent: &mut Agent, index: usize, lane: Lane, now: Instant) -> Value {
+    fn word_for(&self, agent: &mut Agent, index: usize, lane: Lane, now: Instant) -> Option<Word> {
         if lane.is_default() {
             agent.said.remove(&index);
-            return Value::Null;
+            return None;
         }
-        match agent.said.get(&index) {
-            Some((known, word)) if *known == lane => word.clone(),
-            _ => {
-                agent.generation += 1;
-                let word = word(lane, agent.generation, now, self.epoch);
-                agent.said.insert(index, (lane, word.clone()));
-                word
-            }
+        let known = agent.said.get(&index).filter(|word| word.means(lane, self.epoch));
+        if let Some(known) = known {
+            return Some(known.clone());
         }
+        agent.generation += 1;
+        let anchor = self.epoch + now.since(Instant::START);
+        let word = Word::of(lane, anchor, self.epoch).said(agent.generation, anchor);
+        agent.said.insert(index, word.clone());
+        Some(word)
     }
 
     /// The bytes that the member who leads sends in each iteration, headers included, where it is known what the job sends:

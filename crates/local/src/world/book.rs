@@ -1,10 +1,8 @@
 //! What is written down of a world, before it is done: all that a later scheduler must know and cannot see.
 
-use std::time::{Duration, SystemTime};
-
 use metronome_core::id::NodeId;
 use metronome_core::plan::Part;
-use metronome_core::units::Instant;
+use metronome_core::units::{Instant, Moment};
 use serde::{Deserialize, Serialize};
 
 use super::course::{Doing, Seat, Then};
@@ -60,8 +58,8 @@ pub(super) struct Seated {
 const VERSION: u32 = 1;
 
 impl Book {
-    pub(super) fn epoch(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_nanos(self.epoch)
+    pub(super) fn epoch(&self) -> Moment {
+        Moment(self.epoch)
     }
 
     /// Whether this is the same world with the same jobs.
@@ -91,10 +89,9 @@ impl World<'_> {
     }
 
     pub(super) fn write_book(&self) -> Result<()> {
-        let since = self.epoch.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let book = Book {
             version: VERSION,
-            epoch: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX),
+            epoch: self.epoch.0,
             plan: plan(&self.setup),
             mishaps_over: self.mishaps_over,
             entries: (0..self.courses.len()).map(|index| self.entry(index)).collect(),
