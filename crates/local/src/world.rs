@@ -220,7 +220,7 @@ impl<'a> World<'a> {
             {
                 let spec = job.spec.clone();
                 self.courses[index].id = Some(self.engine.submit(now, spec));
-                self.courses[index].submitted = Some(now);
+                self.courses[index].tally.submitted = Some(now);
                 self.changed = true;
             }
         }

@@ -359,10 +359,10 @@ impl World<'_> {
         let (Some(job), Some(iterations)) = (self.courses[index].id, said["iteration"].as_u64()) else {
             return;
         };
-        if iterations > self.courses[index].iterations {
-            self.courses[index].failures = 0;
+        if iterations > self.courses[index].tally.iterations {
+            self.courses[index].tally.failures = 0;
         }
-        self.courses[index].iterations = iterations;
+        self.courses[index].tally.iterations = iterations;
         let loss = said["metrics"]["loss"].as_f64();
         let sample = Sample { at: now, iterations: Iterations(iterations), loss, used: None };
         self.engine.observe(now, Event::Progress { job, sample });

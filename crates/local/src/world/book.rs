@@ -2,10 +2,10 @@
 
 use metronome_core::id::NodeId;
 use metronome_core::plan::Part;
-use metronome_core::units::{Instant, Moment};
+use metronome_core::units::Moment;
 use serde::{Deserialize, Serialize};
 
-use super::course::{Doing, Seat, Then};
+use super::course::{Doing, Seat, Tally, Then};
 use super::outcome::Fate;
 use super::{Setup, World};
 use crate::error::Result;
@@ -29,17 +29,9 @@ pub(super) struct Book {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Entry {
-    pub(super) submitted: Option<Instant>,
-    pub(super) started: Option<Instant>,
-    pub(super) ended: Option<Instant>,
+    #[serde(flatten)]
+    pub(super) tally: Tally,
     pub(super) fate: Option<Fate>,
-    pub(super) why: Option<String>,
-    pub(super) starts: u32,
-    pub(super) failures: u32,
-    pub(super) restarts: u32,
-    pub(super) moves: u32,
-    pub(super) resizes: u32,
-    pub(super) iterations: u64,
     /// Where it runs, and its members there.
     pub(super) parts: Vec<Part>,
     pub(super) seats: Vec<Seated>,
@@ -112,20 +104,11 @@ impl World<'_> {
             Doing::Out | Doing::Over(_) => (None, false),
         };
         Entry {
-            submitted: course.submitted,
-            started: course.started,
-            ended: course.ended,
+            tally: course.tally.clone(),
             fate: match &course.doing {
                 Doing::Over(fate) | Doing::Leaving { then: Then::End(fate), .. } => Some(*fate),
                 _ => None,
             },
-            why: course.why_failed.clone(),
-            starts: course.starts,
-            failures: course.failures,
-            restarts: course.restarts,
-            moves: course.moves,
-            resizes: course.resizes,
-            iterations: course.iterations,
             parts: held.map(|held| held.parts().to_vec()).unwrap_or_default(),
             seats: course.seats().iter().map(seated).collect(),
             leaves,
