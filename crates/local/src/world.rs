@@ -6,6 +6,7 @@
 mod agent;
 mod book;
 mod course;
+mod lanes;
 mod members;
 mod outcome;
 mod recovery;

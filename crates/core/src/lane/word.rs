@@ -56,6 +56,9 @@ impl Word {
     /// So long a word is good for: it lapses, should whoever said it be gone.
     pub const GOOD_FOR: Duration = Duration(15 * Duration::MINUTE.0);
 
+    /// So long before its end it is said anew.
+    const RENEWED_BEFORE: Duration = Duration(5 * Duration::MINUTE.0);
+
     /// What a lane says of turns from an anchor on, in a world that began at `epoch`. It is still to be [said](Self::said).
     pub fn of(lane: Lane, anchor: Moment, epoch: Moment) -> Self {
         let held = match (lane.pace, lane.turn) {
@@ -96,6 +99,11 @@ impl Word {
 
     pub fn is_valid(&self, now: Moment) -> bool {
         now < self.valid_until
+    }
+
+    /// Whether it need not be said anew yet.
+    pub fn lasts(&self, now: Moment) -> bool {
+        self.is_valid(now + Self::RENEWED_BEFORE)
     }
 
     /// How it is held, if anybody is to be held by it.
@@ -206,10 +214,12 @@ mod tests {
     }
 
     #[test]
-    fn a_word_lapses() {
+    fn a_word_lapses_and_is_said_anew_before() {
         let word = Word::of(paced(), ANCHOR, ANCHOR).said(1, at(5));
         let end = at(5) + Word::GOOD_FOR;
         assert!(word.is_valid(at(5)) && word.is_valid(Moment(end.0 - 1)) && !word.is_valid(end));
+        let renewed = at(5) + Duration::from_secs(600);
+        assert!(word.lasts(Moment(renewed.0 - 1)) && !word.lasts(renewed));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use metronome_core::id::JobId;
 use metronome_core::lane::{Lane, Word};
-use metronome_core::units::{Duration, Instant, Moment};
+use metronome_core::units::{Instant, Moment};
 
 use super::World;
 use super::gangs::annotation;
@@ -18,10 +18,8 @@ use crate::objects::Pod;
 
 pub(crate) const TURN: &str = "metronome.dev/turn";
 
+/// This world counts time as everybody's clock does.
 const EPOCH: Moment = Moment::EPOCH;
-
-/// So long before its end a word is said anew.
-const RENEWED_BEFORE: Duration = Duration(5 * Duration::MINUTE.0);
 
 /// Words that only go on are said on so many pods at a time: there are minutes left for the others.
 const MOST_RENEWED: usize = 200;
@@ -88,13 +86,14 @@ impl World {
             let old = before.remove(&job).or_else(|| self.word_on_pods(now, job));
             let word = match old {
                 Some((word, text)) if word.means(lane, EPOCH) => {
-                    let lasts = word.is_valid(now + RENEWED_BEFORE);
-                    if lasts || (renewed > 0 && renewed + members > MOST_RENEWED && word.is_valid(now)) {
+                    if word.lasts(now)
+                        || (renewed > 0 && renewed + members > MOST_RENEWED && word.is_valid(now))
+                    {
                         self.turns.of.insert(job, (word, text));
                         continue;
                     }
                     renewed += members;
-                    Word::of(lane, word.anchor, EPOCH)
+                    word
                 }
                 _ => Word::of(lane, now, EPOCH),
             };
@@ -122,7 +121,6 @@ impl World {
     }
 }
 
-/// On everybody's clock. This world counts from 1970.
 fn moment(at: Instant) -> Moment {
     EPOCH + at.since(Instant::START)
 }
