@@ -11,6 +11,7 @@ mod report;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, RwLock};
 
@@ -77,58 +78,38 @@ impl Shared {
     /// Everything as Prometheus reads it.
     pub fn metrics(&self) -> String {
         let figures = &self.figures;
-        let dropped = lock(&self.observed).dropped;
         let counters = [
-            ("samples", "Byte counters read", figures.samples.load(Ordering::Relaxed)),
-            (
-                "profiles_looked_for",
-                "Times that samples were looked at for a profile",
-                figures.looks.load(Ordering::Relaxed),
-            ),
-            ("holds", "Times that a member was frozen until its turn", figures.holds.load(Ordering::Relaxed)),
-            (
-                "faults",
-                "Rosters, counters, ports and files that could not be used",
-                figures.faults.load(Ordering::Relaxed),
-            ),
-            (
-                "reports_accepted",
-                "Reports of progress that were taken",
-                figures.accepted.load(Ordering::Relaxed),
-            ),
-            (
-                "reports_refused",
-                "Reports of progress that were refused",
-                figures.refused.load(Ordering::Relaxed),
-            ),
-            (
-                "connections_turned_away",
-                "Connections beyond the bound",
-                figures.turned_away.load(Ordering::Relaxed),
-            ),
-            ("observations_dropped", "Observations that nobody fetched in time", dropped),
+            ("samples", "Byte counters read", &figures.samples),
+            ("profiles_looked_for", "Times that samples were looked at for a profile", &figures.looks),
+            ("holds", "Times that a member was frozen until its turn", &figures.holds),
+            ("faults", "Rosters, counters, ports and files that could not be used", &figures.faults),
+            ("reports_accepted", "Reports of progress that were taken", &figures.accepted),
+            ("reports_refused", "Reports of progress that were refused", &figures.refused),
+            ("connections_turned_away", "Connections beyond the bound", &figures.turned_away),
         ];
         let gauges = [
-            ("members", "Members on this node", figures.members.load(Ordering::Relaxed)),
-            ("leaves", "Leaves for jobs on ports", figures.leaves.load(Ordering::Relaxed)),
+            ("members", "Members on this node", &figures.members),
+            ("leaves", "Leaves for jobs on ports", &figures.leaves),
         ];
-        let mut text = String::new();
-        for (name, help, value) in counters {
-            text += &format!(
-                "# HELP metronome_agent_{name}_total {help}.\n# TYPE metronome_agent_{name}_total counter\nmetronome_agent_{name}_total {value}\n"
-            );
-        }
-        for (name, help, value) in gauges {
-            text += &format!(
-                "# HELP metronome_agent_{name} {help}.\n# TYPE metronome_agent_{name} gauge\nmetronome_agent_{name} {value}\n"
-            );
-        }
+        let counted = counters.map(|(name, help, value)| counter(name, help, value.load(Ordering::Relaxed)));
+        let dropped = lock(&self.observed).dropped;
+        let dropped = counter("observations_dropped", "Observations that nobody fetched in time", dropped);
+        let there =
+            gauges.map(|(name, help, value)| metric(name, "gauge", help, value.load(Ordering::Relaxed)));
         let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
         let seconds = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
-        text + &format!(
-            "# HELP metronome_agent_cpu_seconds_total Time of all cores that the agent has used.\n# TYPE metronome_agent_cpu_seconds_total counter\nmetronome_agent_cpu_seconds_total {seconds}\n"
-        )
+        let used = counter("cpu_seconds", "Time of all cores that the agent has used", seconds);
+        [counted.concat(), dropped, there.concat(), used].concat()
     }
+}
+
+fn counter(name: &str, help: &str, value: impl Display) -> String {
+    metric(&format!("{name}_total"), "counter", help, value)
+}
+
+fn metric(name: &str, kind: &str, help: &str, value: impl Display) -> String {
+    let name = format!("metronome_agent_{name}");
+    format!("# HELP {name} {help}.\n# TYPE {name} {kind}\n{name} {value}\n")
 }
 
 /// A lock whose holder panicked is as good as any: what it guards is whole at every moment.

@@ -15,6 +15,5 @@ pub mod recording;
 pub mod run;
 pub mod turns;
 mod watch;
-pub mod word;
 
 pub use run::{AgentError, Options, run, run_until_told_to_stop};

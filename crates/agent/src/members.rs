@@ -7,10 +7,9 @@ use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use metronome_core::lane::Word;
 use serde::Deserialize;
 use serde_json::Value;
-
-use crate::word::Word;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Roster {
@@ -96,7 +95,7 @@ impl Member {
 
     /// What was decided for it; none if that makes no sense.
     pub fn word(&self) -> Option<Word> {
-        self.turn.as_ref().and_then(|turn| Word::read(turn).ok())
+        self.turn.as_ref().and_then(|turn| Word::deserialize(turn).ok())
     }
 }
 

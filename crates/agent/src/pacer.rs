@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use crate::word::{Held, Word};
+use metronome_core::lane::{Held, Word};
+use metronome_core::units::Moment;
 
 /// How one member is held.
 #[derive(Debug, Default)]
@@ -19,7 +20,7 @@ pub struct Pacer {
     /// Whether it has reached its place, if it is to do so once.
     is_there: bool,
     /// When it was last held, and whether what came of it is still to be seen.
-    held: u64,
+    held: Moment,
     was_held: bool,
 }
 
@@ -30,31 +31,31 @@ const GAIN: f64 = 0.3;
 
 impl Pacer {
     /// An iteration has begun to send.
-    pub fn began(&mut self, word: &Word, at: u64) {
+    pub fn began(&mut self, word: &Word, at: Moment) {
         if word.generation != self.generation {
             *self = Self { generation: word.generation, trim: self.trim, ..Self::default() };
         }
         self.next = None;
         let Some(held) = word.holds() else { return };
-        let after = word.after_its_place(at);
+        let (after, period) = (word.after_its_place(at).0, word.period.0);
         // Less than half a period after its place it is late, and goes at once.
-        let is_late = after < word.period_ns / 2;
-        let early = if is_late { -(after as f64) } else { (word.period_ns - after) as f64 };
+        let is_late = after < period / 2;
+        let early = if is_late { -(after as f64) } else { (period - after) as f64 };
         if std::mem::take(&mut self.was_held) {
-            self.trim = (self.trim + GAIN * early).clamp(0.0, word.period_ns as f64 / 2.0);
+            self.trim = (self.trim + GAIN * early).clamp(0.0, period as f64 / 2.0);
         }
         let hold = match held {
             Held::EveryIteration => early + self.trim,
-            Held::Once if !self.is_to_be_held_once(word, early.abs() as u64, at) => return,
+            Held::Once if !self.is_to_be_held_once(word, at) => return,
             // Whoever is late waits for the next place.
-            Held::Once => (word.period_ns - after) as f64 + self.trim,
+            Held::Once => (period - after) as f64 + self.trim,
         };
-        let hold = (hold.max(0.0) as u64).min(word.hold_ns);
+        let hold = (hold.max(0.0) as u64).min(word.hold.0);
         self.next = (hold >= THERE / 4).then_some(hold);
     }
 
     /// An iteration has sent all it had: for how long its member is frozen now.
-    pub fn paused(&mut self, now: u64) -> Option<Duration> {
+    pub fn paused(&mut self, now: Moment) -> Option<Duration> {
         let hold = self.next.take()?;
         self.held = now;
         self.was_held = true;
@@ -62,14 +63,11 @@ impl Pacer {
     }
 
     /// Whoever is held once is left alone from its place on, until it has drifted too far from it.
-    fn is_to_be_held_once(&mut self, word: &Word, off: u64, now: u64) -> bool {
-        if !self.is_there {
-            self.is_there = off <= THERE;
-            return !self.is_there;
-        }
-        let drifted = word.tolerance_ns.is_some_and(|tolerance| off > tolerance);
-        let may = word.pause_ns.is_some_and(|pause| now.saturating_sub(self.held) >= pause);
-        self.is_there = !(drifted && may);
+    fn is_to_be_held_once(&mut self, word: &Word, now: Moment) -> bool {
+        self.is_there = match self.is_there {
+            true => !word.is_held_again(now, self.held),
+            false => word.distance(now).0 <= THERE,
+        };
         !self.is_there
     }
 }
@@ -81,7 +79,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn word(held: &str, generation: u64) -> Word {
-        Word::read(&serde_json::json!({
+        serde_json::from_value(serde_json::json!({
             "generation": generation, "anchor": "1970-01-01T00:00:00Z", "periodNs": 200 * MS, "turnNs": 30 * MS,
             "holdNs": 200 * MS, "validUntil": "2100-01-01T00:00:00Z", "held": held,
             "toleranceNs": 20 * MS, "pauseNs": 1000 * MS
@@ -94,10 +92,10 @@ mod tests {
         let mut at = from;
         (0..60)
             .map(|_| {
-                pacer.began(word, at);
-                let held = pacer.paused(at + 50 * MS).map_or(0, |hold| hold.as_nanos() as u64);
+                pacer.began(word, Moment(at));
+                let held = pacer.paused(Moment(at + 50 * MS)).map_or(0, |hold| hold.as_nanos() as u64);
                 at += natural + held.saturating_sub(queued);
-                word.after_its_place(at)
+                word.after_its_place(Moment(at)).0
             })
             .collect()
     }
@@ -122,9 +120,9 @@ mod tests {
         let places = train(&mut pacer, &word, 200 * MS, 0, 137 * MS);
         assert!(places[20..].iter().all(|after| off(*after) <= 2 * MS), "{places:?}");
         assert_eq!(pacer.next, None);
-        pacer.began(&word, 100_000 * MS + 20 * MS);
+        pacer.began(&word, Moment(100_000 * MS + 20 * MS));
         assert_eq!(pacer.next, None, "not far enough");
-        pacer.began(&word, 100_000 * MS);
+        pacer.began(&word, Moment(100_000 * MS));
         assert!(pacer.next.is_some(), "30 ms early");
     }
 }

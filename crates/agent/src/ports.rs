@@ -16,6 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
+use metronome_core::units::Moment;
+
 use crate::members::{Port, Roster};
 
 use ladder::Ladder;
@@ -107,7 +109,7 @@ fn key(port: &Port) -> (PathBuf, String) {
 fn wanted(roster: &Roster, now: u64) -> BTreeMap<String, Wanted> {
     let mut wanted: BTreeMap<String, Wanted> = BTreeMap::new();
     for member in &roster.members {
-        let word = member.word().filter(|word| word.is_valid(now));
+        let word = member.word().filter(|word| word.is_valid(Moment(now)));
         let Some(ladder) = word.and_then(|word| Ladder::of(&word)) else { continue };
         let job = wanted.entry(member.job.clone()).or_insert(Wanted { ladder, addresses: BTreeSet::new() });
         job.addresses.extend(member.address());

@@ -1,7 +1,6 @@
 //! Names for the ids in a reason: `core` thinks in numbers, people do not.
 
 use metronome_core::cluster::{Level, Name};
-use metronome_core::engine::State;
 use metronome_core::id::{JobId, NodeId, QueueId};
 use metronome_sim::scenario::Scenario;
 use metronome_words::Names;
@@ -13,27 +12,6 @@ impl Names for InScenario<'_> {
     /// A policy that places member by member numbers members, not jobs: a scenario cannot tell.
     fn job(&self, _: JobId) -> Option<Name> {
         None
-    }
-
-    fn node(&self, id: NodeId) -> Name {
-        self.0.cluster.node(id).name.clone()
-    }
-
-    fn queue(&self, id: QueueId) -> Name {
-        self.0.queues[id].name.clone()
-    }
-
-    fn level(&self, level: Level) -> Name {
-        Name::from(self.0.cluster.level_name(level))
-    }
-}
-
-/// Things are called what the engine was told they are called.
-pub(crate) struct InState<'a>(pub(crate) &'a State);
-
-impl Names for InState<'_> {
-    fn job(&self, id: JobId) -> Option<Name> {
-        self.0.jobs.get(id).map(|job| job.spec.name.clone())
     }
 
     fn node(&self, id: NodeId) -> Name {

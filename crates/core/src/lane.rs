@@ -9,10 +9,13 @@ pub mod circle;
 pub mod pace;
 mod steps;
 mod ways;
+mod word;
 
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Duration, Instant};
+
+pub use word::{Held, Word};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -3,6 +3,7 @@
 //! Time is whole nanoseconds, CPU and GPUs are thousandths (a GPU may be shared), memory is bytes, rates are bits
 //! a second. Arithmetic saturates: an absurd quantity stays absurd instead of wrapping into a plausible one.
 
+mod moment;
 mod quantity;
 
 use std::fmt;
@@ -11,6 +12,7 @@ use std::ops::{Add, AddAssign, Sub, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
+pub use moment::{Moment, MomentError};
 pub use quantity::{QuantityError, parse_share};
 
 macro_rules! amounts {

@@ -25,6 +25,7 @@
 
 pub mod cgroup;
 pub mod cleanup;
+mod clock;
 mod error;
 pub mod hosts;
 pub mod links;

@@ -15,15 +15,15 @@ mod setup;
 mod steps;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
 
 use metronome_core::engine::{Engine, Event, Settings};
 use metronome_core::id::JobId;
 use metronome_core::journal::Journal;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::units::{Duration, Instant, Moment};
 
 use crate::cgroup::{Groups, Hierarchies};
 use crate::cleanup::clean_but_folder;
+use crate::clock;
 use crate::error::{LocalError, Result};
 use crate::hosts::Hosts;
 use crate::rights::Rights;
@@ -80,7 +80,7 @@ pub struct World<'a> {
     groups: Groups,
     engine: Engine,
     /// When this world began; its time is counted from there, through crashes of its scheduler.
-    epoch: SystemTime,
+    epoch: Moment,
     courses: Vec<Course>,
     mishaps_over: usize,
     agent: Option<Agent>,
@@ -171,7 +171,7 @@ impl<'a> World<'a> {
             hosts: None,
             groups,
             engine,
-            epoch: book.as_ref().map_or_else(SystemTime::now, Book::epoch),
+            epoch: book.as_ref().map_or_else(clock::now, Book::epoch),
             courses,
             mishaps_over: 0,
             agent: None,
@@ -193,14 +193,13 @@ impl<'a> World<'a> {
             self.hosts = Some(Hosts::set_up(&self.folder, &self.setup.cluster, self.setup.scale)?);
         }
         // Machines take their time to come up; the world begins when they are there.
-        self.epoch = SystemTime::now();
+        self.epoch = clock::now();
         self.changed = true;
         self.start_agent()
     }
 
     fn now(&self) -> Instant {
-        let passed = SystemTime::now().duration_since(self.epoch).unwrap_or_default();
-        Instant(u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX))
+        clock::now().in_world_since(self.epoch)
     }
 
     fn is_over(&self) -> bool {
@@ -222,7 +221,7 @@ impl<'a> World<'a> {
             {
                 let spec = job.spec.clone();
                 self.courses[index].id = Some(self.engine.submit(now, spec));
-                self.courses[index].submitted = Some(now);
+                self.courses[index].tally.submitted = Some(now);
                 self.changed = true;
             }
         }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
 use crate::checkpoint::{Checkpoint, CheckpointError};
+use crate::clock;
 use crate::compute::Computing;
 use crate::exchange::{Broken, Exchange, with_the_others};
 use crate::gate::Gate;
@@ -119,9 +119,9 @@ impl<'a> Member<'a> {
     fn iterate(&mut self) -> Result<bool, TrainingError> {
         let iteration = self.saved.iterations;
         let broken = |source| TrainingError::Exchange { iteration, source };
-        let held = self.gate.wait(Timestamp::now());
+        let held = self.gate.wait(clock::now());
         sleep(held);
-        let (began, since) = (Instant::now(), Timestamp::now().as_nanosecond());
+        let (began, since) = (Instant::now(), clock::now());
         let stretch = self.task.stretch(iteration);
         self.fill();
         let computing = match self.place.is_server() {

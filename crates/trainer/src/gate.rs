@@ -6,44 +6,20 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use jiff::Timestamp;
-use serde::Deserialize;
-
-/// The part of `metronome.dev/turn` that is about time.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Word {
-    generation: u64,
-    anchor: Timestamp,
-    period_ns: u64,
-    turn_ns: u64,
-    hold_ns: u64,
-    valid_until: Timestamp,
-    #[serde(default)]
-    held: Option<Held>,
-    #[serde(default)]
-    tolerance_ns: Option<u64>,
-    #[serde(default)]
-    pause_ns: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum Held {
-    Once,
-    EveryIteration,
-}
+use metronome_core::lane::{Held, Word};
+use metronome_core::units::{Duration as Span, Moment};
 
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     file: Option<PathBuf>,
     seen: Option<Seen>,
     word: Option<Word>,
-    /// The generation for which it was held, and when, in nanoseconds since 1970.
-    held: Option<(u64, i128)>,
+    /// The generation for which it was held, and when.
+    held: Option<(u64, Moment)>,
     /// The place that the last iteration had, where each has one.
-    slot: Option<i128>,
+    slot: Option<Moment>,
 }
 
 /// What tells one version of a file from another.
@@ -55,27 +31,22 @@ impl Gate {
     }
 
     /// How long to wait before an iteration that could begin now.
-    pub(crate) fn wait(&mut self, now: Timestamp) -> std::time::Duration {
+    pub(crate) fn wait(&mut self, now: Moment) -> Duration {
         self.look();
-        let now = now.as_nanosecond();
-        let Some(word) = self.word.as_ref().filter(|word| word.is_in_force(now)) else {
+        let Some(word) = self.word.as_ref().filter(|word| word.is_valid(now)) else {
             self.slot = None;
-            return std::time::Duration::ZERO;
+            return Duration::ZERO;
         };
-        let wait = match word.held {
-            Some(Held::EveryIteration) => {
-                let slot = word.slot(now, self.slot);
-                self.slot = Some(slot);
-                slot - now
+        let until = match word.holds() {
+            Some(Held::EveryIteration) => *self.slot.insert(slot(word, now, self.slot)),
+            Some(Held::Once) if is_to_be_held_once(word, now, self.held) => {
+                let place = word.next_place(now);
+                self.held = Some((word.generation, place));
+                place
             }
-            Some(Held::Once) if word.holds_again(now, self.held) => {
-                let wait = word.next(now) - now;
-                self.held = Some((word.generation, now + wait));
-                wait
-            }
-            Some(Held::Once) | None => 0,
+            Some(Held::Once) | None => now,
         };
-        std::time::Duration::from_nanos(wait.clamp(0, i128::from(word.hold_ns)) as u64)
+        Duration::from_nanos(until.since(now).min(word.hold).0)
     }
 
     fn look(&mut self) {
@@ -94,35 +65,20 @@ impl Gate {
     }
 }
 
-impl Word {
-    fn is_in_force(&self, now: i128) -> bool {
-        self.hold_ns > 0 && self.period_ns > 0 && now < self.valid_until.as_nanosecond()
-    }
+/// The place of an iteration: the one after the last, unless it is late by more than half a period.
+fn slot(word: &Word, now: Moment, last: Option<Moment>) -> Moment {
+    let period = word.period;
+    let due = last.map(|last| last + period).filter(|due| now <= *due + Span(period.0 / 2));
+    // A place of another word, or of a clock that was set, is none of ours.
+    let due = due.filter(|due| *due <= now + period.times(2) && word.next_place(*due) == *due);
+    due.unwrap_or_else(|| word.next_place(now))
+}
 
-    /// The first place from then on.
-    fn next(&self, now: i128) -> i128 {
-        let since = self.anchor.as_nanosecond() + i128::from(self.turn_ns) - now;
-        now + since.rem_euclid(i128::from(self.period_ns))
-    }
-
-    /// The place of an iteration: the one after the last, unless it is late by more than half a period.
-    fn slot(&self, now: i128, last: Option<i128>) -> i128 {
-        let period = i128::from(self.period_ns);
-        let due = last.map(|last| last + period).filter(|due| now <= due + period / 2);
-        // A place of another word, or of a clock that was set, is none of ours.
-        let due = due.filter(|due| *due <= now + 2 * period && self.next(*due) == *due);
-        due.unwrap_or_else(|| self.next(now))
-    }
-
-    /// Whoever is held once is held again for a newer word, or when it has drifted and was left alone for long enough.
-    fn holds_again(&self, now: i128, held: Option<(u64, i128)>) -> bool {
-        let Some((_, at)) = held.filter(|(generation, _)| *generation >= self.generation) else {
-            return true;
-        };
-        let ahead = self.next(now) - now;
-        let off = ahead.min(i128::from(self.period_ns) - ahead);
-        let drifted = self.tolerance_ns.is_some_and(|tolerance| off > i128::from(tolerance));
-        drifted && now - at >= i128::from(self.pause_ns.unwrap_or(0))
+/// Whoever is held once is held again for a newer word, or when it has drifted and was left alone for long enough.
+fn is_to_be_held_once(word: &Word, now: Moment, held: Option<(u64, Moment)>) -> bool {
+    match held.filter(|(generation, _)| *generation >= word.generation) {
+        Some((_, at)) => word.is_held_again(now, at),
+        None => true,
     }
 }
 
@@ -130,31 +86,30 @@ impl Word {
 mod tests {
     use super::*;
 
-    const MS: i128 = 1_000_000;
+    const MS: u64 = 1_000_000;
 
     fn word(held: Held) -> Word {
+        let lane = metronome_core::lane::Lane::default();
         Word {
-            generation: 3,
-            anchor: Timestamp::from_second(1_000).unwrap(),
-            period_ns: 100_000_000,
-            turn_ns: 30_000_000,
-            hold_ns: 100_000_000,
-            valid_until: Timestamp::from_second(2_000).unwrap(),
+            period: Span(100 * MS),
+            turn: Span(30 * MS),
+            hold: Span(100 * MS),
             held: Some(held),
-            tolerance_ns: Some(5_000_000),
-            pause_ns: Some(1_000_000_000),
+            tolerance: Some(Span(5 * MS)),
+            pause: Some(Span::SECOND),
+            ..Word::of(lane, at(0), Moment::EPOCH).said(3, at(0))
         }
     }
 
     /// So many milliseconds after the anchor.
-    fn at(ms: i128) -> i128 {
-        1_000_000 * MS + ms * MS
+    fn at(ms: u64) -> Moment {
+        Moment(1_000_000 * MS + ms * MS)
     }
 
     #[test]
     fn whoever_is_early_waits_every_time_and_whoever_is_late_goes() {
         let word = word(Held::EveryIteration);
-        let slot = |ms: i128, last: Option<i128>| (word.slot(at(ms), last.map(at)) - at(0)) / MS;
+        let slot = |ms: u64, last: Option<u64>| slot(&word, at(ms), last.map(at)).since(at(0)).0 / MS;
         assert_eq!(slot(31, None), 130, "the first iteration waits for a place");
         assert_eq!(slot(70, Some(30)), 130, "a short one does not go twice in a period");
         assert_eq!(slot(150, Some(30)), 130, "a late one goes at once, and is due where it was");
@@ -165,20 +120,19 @@ mod tests {
     #[test]
     fn who_is_held_once_is_held_again_when_it_has_drifted_and_not_too_soon() {
         let word = word(Held::Once);
-        let again = |ms: i128, held| word.holds_again(at(ms), held);
+        let again = |ms: u64, held| is_to_be_held_once(&word, at(ms), held);
         assert!(again(31, None));
         assert!(!again(133, Some((3, at(31)))), "near enough");
         assert!(!again(140, Some((3, at(31)))), "too soon");
         assert!(again(1_140, Some((3, at(31)))));
         assert!(again(133, Some((2, at(31)))), "a newer word");
-        assert_eq!((word.next(at(31)) - at(31)) / MS, 99);
     }
 
     #[test]
     fn a_word_lapses_and_is_never_older_than_the_last() {
         let folder = tempfile::tempdir().unwrap();
         let mut gate = Gate::at(Some(folder.path()));
-        let now = Timestamp::from_second(1_000).unwrap();
+        let now = at(0);
         assert_eq!(gate.wait(now).as_nanos(), 0, "no word");
         let write = |text: &str| {
             fs::write(folder.path().join("new"), text).unwrap();
@@ -193,9 +147,9 @@ mod tests {
         write(&text(4, 30_000_000));
         assert_eq!(gate.wait(now).as_millis(), 30);
         write(&text(3, 20_000_000));
-        let later = now + jiff::SignedDuration::from_millis(100);
+        let later = at(100);
         assert_eq!(gate.wait(later).as_millis(), 30, "an older word is ignored");
-        assert_eq!(gate.wait(Timestamp::from_second(2_000).unwrap()).as_nanos(), 0, "it has lapsed");
+        assert_eq!(gate.wait(at(1_000_000)).as_nanos(), 0, "it has lapsed");
         write("nonsense");
         assert_eq!(gate.wait(now).as_nanos(), 0);
         fs::remove_file(folder.path().join("turn.json")).unwrap();

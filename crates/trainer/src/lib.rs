@@ -5,6 +5,7 @@
 //! for real, so that whoever sends to the wrong place or loses a byte is found out.
 
 mod checkpoint;
+mod clock;
 mod compute;
 mod course;
 mod exchange;

@@ -5,11 +5,12 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use metronome_core::units::Moment;
+
 /// One iteration as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Took {
-    /// Nanoseconds since 1970.
-    pub(crate) began: i128,
+    pub(crate) began: Moment,
     /// Before it began it was held for so long.
     pub(crate) held: Duration,
     /// From its beginning to the end of compute, of the exchange, and of all.
@@ -38,7 +39,7 @@ impl Record {
 
     /// A record that cannot be written is no reason to stop.
     pub(crate) fn note(&mut self, iteration: u64, took: &Took) {
-        let Took { began, held, computed, exchanged, whole } = took;
+        let Took { began: Moment(began), held, computed, exchanged, whole } = took;
         let [held, computed, exchanged, whole] = [held, computed, exchanged, whole].map(Duration::as_nanos);
         let _ = writeln!(self.out, "{iteration},{began},{held},{computed},{exchanged},{whole}");
         if self.flushed.elapsed() > Duration::from_millis(500) {

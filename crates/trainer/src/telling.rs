@@ -6,9 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use serde_json::json;
 
+use crate::clock;
 use crate::place::Place;
 
 /// More often nobody needs to know.
@@ -50,7 +50,7 @@ impl Telling {
             "job": place.job,
             "member": place.member,
             "iteration": iteration,
-            "time": Timestamp::now().to_string(),
+            "time": clock::now(),
             "metrics": {"loss": loss},
             "computeSeconds": computed.as_secs_f64(),
         });

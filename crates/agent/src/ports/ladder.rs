@@ -1,9 +1,7 @@
 //! How a job stands on links, and how that changes in the course of an iteration: the steps of its lane, said in `prio` and
 //! `quantum`.
 
-use metronome_core::lane::Follows;
-
-use crate::word::Word;
+use metronome_core::lane::{Follows, Word};
 
 /// How far a job has come in its iteration: so much of so much.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +36,7 @@ const MOST_QUANTUM: u32 = 16 * LEAST_QUANTUM;
 impl Ladder {
     /// Nothing where a word leaves links alone.
     pub(super) fn of(word: &Word) -> Option<Self> {
-        let weight = word.weight.unwrap_or(1).max(1);
+        let weight = word.weight.max(1);
         let class = word.class.min(LAST_CLASS);
         let is_fair = class == 0 && weight == 1 && word.follows == Follows::Nothing;
         (!is_fair).then_some(Self { class, weight, follows: word.follows })

@@ -2,6 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
+use metronome_core::lane::Word;
+use metronome_core::units::Moment;
+
 use crate::freezer::{Freezer, Hold};
 use crate::intake::Figures;
 use crate::members::{Gate, Interface, Member, Port};
@@ -9,7 +12,6 @@ use crate::meter::{Event, Meter};
 use crate::observed::{During, Phase, Traffic};
 use crate::pacer::Pacer;
 use crate::profile::{Observer, Sample};
-use crate::word::Word;
 
 #[derive(Debug)]
 pub(super) struct Watched {
@@ -82,12 +84,12 @@ impl Watched {
         self.is_read = true;
         self.is_due |= self.observer.feed(sample);
         let event = self.meter.feed(sample);
-        let Some(word) = self.word.as_ref().filter(|word| word.is_valid(sample.at)) else { return };
+        let Some(word) = self.word.as_ref().filter(|word| word.is_valid(Moment(sample.at))) else { return };
         match event {
-            Some(Event::Began(at)) => self.pacer.began(word, at),
+            Some(Event::Began(at)) => self.pacer.began(word, Moment(at)),
             Some(Event::Paused) => {
                 let is_free = self.hold.as_ref().is_none_or(Hold::is_over);
-                if let Some((freezer, span)) = self.freezer.as_ref().zip(self.pacer.paused(sample.at))
+                if let Some((freezer, span)) = self.freezer.as_ref().zip(self.pacer.paused(Moment(sample.at)))
                     && is_free
                 {
                     self.hold = Some(freezer.hold(span));

@@ -13,7 +13,6 @@ use metronome_words::{Foreseen, document, document_foreseeing, lines, lines_fore
 
 use crate::failure::Failure;
 use crate::journal::Past;
-use crate::names::InState;
 use crate::reply::{Format, Reply};
 use crate::server::{self, Asked, Behind};
 
@@ -67,12 +66,12 @@ fn from_journal(args: &Explain, journal: &Path) -> Result<Reply, Failure> {
     };
     let outlook = outlook(&past, id, explanation.state);
     let foreseen = outlook.as_ref().and_then(|outlook| Foreseen::of(outlook, id));
-    let names = InState(past.state());
+    let names = past.state();
     Ok(match (args.output, foreseen) {
-        (Format::Json, None) => Reply::json(&document(&explanation, &names)),
-        (Format::Json, Some(foreseen)) => Reply::json(&document_foreseeing(&explanation, &names, &foreseen)),
-        (Format::Human, None) => Reply::text(lines(&explanation, &names)),
-        (Format::Human, Some(foreseen)) => Reply::text(lines_foreseeing(&explanation, &names, &foreseen)),
+        (Format::Json, None) => Reply::json(&document(&explanation, names)),
+        (Format::Json, Some(foreseen)) => Reply::json(&document_foreseeing(&explanation, names, &foreseen)),
+        (Format::Human, None) => Reply::text(lines(&explanation, names)),
+        (Format::Human, Some(foreseen)) => Reply::text(lines_foreseeing(&explanation, names, &foreseen)),
     })
 }
 

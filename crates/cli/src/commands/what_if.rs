@@ -14,7 +14,6 @@ use metronome_words::{what_if_document, what_if_lines};
 
 use crate::failure::Failure;
 use crate::journal::Past;
-use crate::names::InState;
 use crate::policies;
 use crate::reply::{Format, Reply};
 use crate::server::{self, Asked, Behind};
@@ -66,10 +65,10 @@ pub(crate) fn run(args: &WhatIf) -> Result<Reply, Failure> {
     let Moment { state, now, .. } = &moment;
     let job = moment.read(&args.file)?;
     moment.check(&job)?;
-    let (name, answer, names) = (&*job.spec.name, what_if(state, *now, job.spec.clone()), InState(state));
+    let (name, answer) = (&*job.spec.name, what_if(state, *now, job.spec.clone()));
     Ok(match args.output {
-        Format::Json => Reply::json(&what_if_document(name, *now, &answer, &names)),
-        Format::Human => Reply::text(what_if_lines(name, *now, &answer, &names)),
+        Format::Json => Reply::json(&what_if_document(name, *now, &answer, state)),
+        Format::Human => Reply::text(what_if_lines(name, *now, &answer, state)),
     })
 }
 
@@ -159,7 +158,7 @@ mod tests {
         spec.roles[0].gang = metronome_core::job::Gang::rigid(100).unwrap();
         let refused = what_if(&state, Instant::START, spec.into());
         for answer in [taken, refused] {
-            let document = what_if_document("x", Instant::START, &answer, &InState(&state));
+            let document = what_if_document("x", Instant::START, &answer, &state);
             crate::schema::assert_conforms("what-if", &document);
         }
     }

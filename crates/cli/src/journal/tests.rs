@@ -11,7 +11,6 @@ use metronome_core::units::{Gpus, Resources};
 use metronome_words::{Foreseen, document, document_foreseeing};
 
 use super::*;
-use crate::names::InState;
 
 /// A journal in memory.
 #[derive(Clone, Default)]
@@ -110,12 +109,12 @@ fn another_history_is_a_difference() {
 #[test]
 fn explanations_for_programs_are_what_the_schema_says() {
     let past = read(&recorded(), None).unwrap();
-    let names = InState(past.state());
+    let names = past.state();
     for job in ["a", "b"] {
         let (id, explanation) = past.explain(job).unwrap();
         let outlook = look_ahead(past.state(), past.now(), Sought::One(id));
         let foreseen = Foreseen::of(&outlook, id).unwrap();
-        crate::schema::assert_conforms("explain", &document(&explanation, &names));
-        crate::schema::assert_conforms("explain", &document_foreseeing(&explanation, &names, &foreseen));
+        crate::schema::assert_conforms("explain", &document(&explanation, names));
+        crate::schema::assert_conforms("explain", &document_foreseeing(&explanation, names, &foreseen));
     }
 }

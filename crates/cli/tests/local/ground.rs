@@ -89,6 +89,15 @@ impl Ground {
         Ran { code: status.code(), document, said: self.said() }
     }
 
+    /// Fails with what the scheduler has said, should it never be so.
+    pub(crate) fn wait_until(&self, is_so: impl Fn() -> bool) {
+        let begin = Instant::now();
+        while !is_so() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{}", self.said());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     pub(crate) fn said(&self) -> String {
         fs::read_to_string(self.folder.path().join("err")).unwrap_or_default()
     }

@@ -14,8 +14,8 @@ spec:
   links: {node: 100Gbps, rack: 100Gbps, withinNode: free}
 ";
 
-/// A job of a short loop; it may be stopped at any time.
-pub(crate) fn job(name: &str, members: u32, gpus: u32, iterations: u64) -> String {
+/// A job of equal members, each with a core; what else there is to say of it.
+pub(crate) fn job_that(name: &str, members: u32, gpus: u32, says: &str) -> String {
     format!(
         "---
 apiVersion: metronome.dev/v1alpha1
@@ -24,11 +24,19 @@ metadata: {{name: {name}}}
 spec:
   members: {members}
   resources: {{cpu: 1, memory: 1Gi, nvidia.com/gpu: {gpus}}}
-  traffic: {{period: 40ms, phases: [{{offset: 10ms, length: 8ms, rate: 50Gbps}}]}}
-  work: {{iterations: {iterations}}}
-  checkpoint: {{every: 200ms, takes: 1ms, restart: 10ms}}
+{says}
 "
     )
+}
+
+/// A job of a short loop; it may be stopped at any time.
+pub(crate) fn job(name: &str, members: u32, gpus: u32, iterations: u64) -> String {
+    let says = format!(
+        "  traffic: {{period: 40ms, phases: [{{offset: 10ms, length: 8ms, rate: 50Gbps}}]}}
+  work: {{iterations: {iterations}}}
+  checkpoint: {{every: 200ms, takes: 1ms, restart: 10ms}}"
+    );
+    job_that(name, members, gpus, &says)
 }
 
 #[test]
@@ -65,25 +73,17 @@ fn a_job_runs_its_own_command_and_is_told_where_the_others_are() {
     let Some(ground) = Ground::new() else { return };
     let out = ground.folder.path().join("told");
     fs::create_dir(&out).unwrap();
-    let own = format!(
-        "---
-apiVersion: metronome.dev/v1alpha1
-kind: TrainingJob
-metadata: {{name: own}}
-spec:
-  members: 2
-  resources: {{cpu: 1, memory: 1Gi, nvidia.com/gpu: 4}}
-  command: [sh, -c]
+    let says = format!(
+        "  command: [sh, -c]
   args:
     - |
       env > {out}/$RANK
       ip -4 -o address show eth0 > {out}/$RANK.address
       cat /proc/self/cgroup > {out}/$RANK.group
-  work: {{duration: 5s}}
-",
+  work: {{duration: 5s}}",
         out = out.display()
     );
-    let ran = ground.run(&format!("{CLUSTER}{own}"), &[]);
+    let ran = ground.run(&format!("{CLUSTER}{}", job_that("own", 2, 4, &says)), &[]);
     ran.assert_all_completed();
     let told = |rank: u32, name: &str| {
         let all = fs::read_to_string(out.join(rank.to_string())).unwrap();
@@ -109,19 +109,8 @@ spec:
 fn a_command_that_fails_is_tried_again_and_then_given_up_with_the_reason() {
     let Some(ground) = Ground::new() else { return };
     let wrong = |name: &str, command: &str| {
-        format!(
-            "---
-apiVersion: metronome.dev/v1alpha1
-kind: TrainingJob
-metadata: {{name: {name}}}
-spec:
-  members: 1
-  resources: {{cpu: 1, memory: 1Gi, nvidia.com/gpu: 1}}
-  backoffLimit: 1
-  command: {command}
-  work: {{duration: 1s}}
-"
-        )
+        let says = format!("  backoffLimit: 1\n  command: {command}\n  work: {{duration: 1s}}");
+        job_that(name, 1, 1, &says)
     };
     let scenario = format!(
         "{CLUSTER}{}{}{}",

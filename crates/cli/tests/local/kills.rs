@@ -83,11 +83,7 @@ fn a_member_that_is_killed_costs_what_came_after_the_last_checkpoint_and_no_more
     let mut scheduler = ground.start(&scenario, &[]);
     let record = ground.of_job("one").join("iterations.csv");
     let checkpoint = ground.of_job("one").join("checkpoint/checkpoint.json");
-    let begin = Instant::now();
-    while iterations(&record).len() < 30 || !checkpoint.exists() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "{}", ground.said());
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    ground.wait_until(|| iterations(&record).len() >= 30 && checkpoint.exists());
     let saved: serde_json::Value = serde_json::from_slice(&std::fs::read(&checkpoint).unwrap()).unwrap();
     let saved = saved["iterations"].as_u64().unwrap();
     let victim = ground.members().remove(&("default/one".to_owned(), "worker-2".to_owned())).unwrap();
@@ -109,11 +105,7 @@ fn whoever_is_interrupted_leaves_nothing() {
     let Some(ground) = Ground::new() else { return };
     let scenario = ground.scenario(&format!("{CLUSTER}{}", job("long", 4, 1, 100_000)));
     let mut scheduler = ground.start(&scenario, &[]);
-    let begin = Instant::now();
-    while ground.members().len() < 4 {
-        assert!(begin.elapsed() < Duration::from_secs(60), "{}", ground.said());
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    ground.wait_until(|| ground.members().len() >= 4);
     let pid = scheduler.id().to_string();
     std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap();
     let ran = ground.finish(&mut scheduler);

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::ground::{Ground, iterations};
-use crate::jobs::{CLUSTER, job};
+use crate::jobs::{CLUSTER, job, job_that};
 
 fn workload(faults: &str) -> String {
     format!(
@@ -47,32 +47,18 @@ fn a_full_disk_costs_checkpoints_but_no_job() {
     let mount =
         |words: &[&str]| Command::new(words[0]).args(&words[1..]).arg(&disk).status().unwrap().success();
     assert!(mount(&["mount", "-t", "tmpfs", "-o", "size=4m", "none"]));
-    let filler = format!(
-        "---
-apiVersion: metronome.dev/v1alpha1
-kind: TrainingJob
-metadata: {{name: filler}}
-spec:
-  members: 1
-  resources: {{cpu: 1, memory: 1Gi, nvidia.com/gpu: 1}}
-  command: [sh, -c, 'sleep 1; dd if=/dev/zero of={0}/full bs=64k 2> /dev/null; sleep 1; rm {0}/full']
-  work: {{duration: 5s}}
-",
+    let says = format!(
+        "  command: [sh, -c, 'sleep 1; dd if=/dev/zero of={0}/full bs=64k 2> /dev/null; sleep 1; rm {0}/full']
+  work: {{duration: 5s}}",
         disk.display()
     );
+    let filler = job_that("filler", 1, 1, &says);
     let scenario = ground.scenario(&format!("{CLUSTER}{}{filler}", job("saves", 2, 1, 90)));
     let mut scheduler = ground.start(&scenario, &[]);
     let checkpoint = ground.of_job("saves").join("checkpoint/checkpoint.json");
     let saved = || std::fs::read(&checkpoint).unwrap_or_default();
     let full = disk.join("full");
-    let until = |is_so: &dyn Fn() -> bool| {
-        let begin = Instant::now();
-        while !is_so() {
-            assert!(begin.elapsed() < Duration::from_secs(60), "{}", ground.said());
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    };
-    until(&|| std::fs::metadata(&full).is_ok_and(|full| full.len() > 3_000_000));
+    ground.wait_until(|| std::fs::metadata(&full).is_ok_and(|full| full.len() > 3_000_000));
     std::thread::sleep(Duration::from_millis(100));
     let (before, since) = (saved(), Instant::now());
     std::thread::sleep(Duration::from_millis(600));

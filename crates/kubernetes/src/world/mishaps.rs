@@ -10,8 +10,8 @@ use metronome_core::report::NotUsed;
 use metronome_core::units::Instant;
 use metronome_words::is_avoided;
 
+use super::World;
 use super::pods::Uid;
-use super::{World, words};
 use crate::deed::{About, EventReason, Kind, ObjectRef, Telling};
 use crate::objects::Pod;
 
@@ -40,7 +40,7 @@ impl World {
         let now: BTreeSet<NodeId> = all.iter().map(|avoided| avoided.node).collect();
         let before = std::mem::replace(&mut self.avoided, now);
         for avoided in all.iter().filter(|avoided| !before.contains(&avoided.node)) {
-            let message = is_avoided(avoided, &words::InEngine(&self.engine));
+            let message = is_avoided(avoided, self.engine.state());
             let about = About::Object(reference(&self.node_name(avoided.node)));
             self.do_it(Kind::Tell(Telling { about, reason: EventReason::NodeAvoided, message }));
         }

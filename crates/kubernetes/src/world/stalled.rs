@@ -6,7 +6,7 @@ use metronome_core::id::JobId;
 use metronome_core::units::Instant;
 use metronome_words::sentence;
 
-use super::{World, words};
+use super::World;
 use crate::deed::{About, EventReason, Kind, Telling};
 
 impl World {
@@ -18,7 +18,7 @@ impl World {
                 continue;
             };
             let about = About::Pod(self.pods[&first].reference());
-            let message = sentence(&reason, &words::InEngine(&self.engine));
+            let message = sentence(&reason, self.engine.state());
             self.do_it(Kind::Tell(Telling { about, reason: EventReason::Stalled, message }));
         }
     }

@@ -9,7 +9,7 @@ use serde_json::json;
 use metronome_core::id::JobId;
 use metronome_core::report::Reason;
 use metronome_core::units::{Duration, Instant};
-use metronome_words::{document, lines_now, sentence, state_name};
+use metronome_words::{document, lines_now, one_line, sentence, state_name};
 
 use super::gangs::{self, GangKey, HeldUp};
 use super::pods::{Known, Uid};
@@ -126,22 +126,22 @@ impl World {
 
     fn line_about(&self, job: JobId, line: &[JobId]) -> String {
         let explanation = self.engine.explain_in(job, line);
-        explanation.map_or_else(String::new, |it| words::line(&it, &words::InEngine(&self.engine)))
+        explanation.map_or_else(String::new, |it| one_line(&it, self.engine.state()))
     }
 
     /// Everything there is to say about the gang or pod of that name, for people and programs.
     pub fn explain(&self, name: &str) -> Option<serde_json::Value> {
         let explanation = self.engine.explain(self.engine.find_job(name)?)?;
-        let names = words::InEngine(&self.engine);
-        let mut facts = serde_json::to_value(document(&explanation, &names)).ok()?;
-        facts["line"] = words::line(&explanation, &names).into();
-        facts["text"] = lines_now(&explanation, &names).into();
+        let names = self.engine.state();
+        let mut facts = serde_json::to_value(document(&explanation, names)).ok()?;
+        facts["line"] = one_line(&explanation, names).into();
+        facts["text"] = lines_now(&explanation, names).into();
         Some(facts)
     }
 
     /// Every job there is: its name, state and, if it waits, why.
     pub fn jobs(&self) -> Vec<serde_json::Value> {
-        let names = words::InEngine(&self.engine);
+        let names = self.engine.state();
         let jobs = self.engine.state().jobs.iter();
         let one = |(id, job): (JobId, &metronome_core::job::Job)| {
             let reason = self.engine.verdict(id);
@@ -150,7 +150,7 @@ impl World {
                 "state": state_name(job.life.state()),
                 "members": job.spec.members(),
                 "reason": reason.as_ref().map(Reason::name),
-                "sentence": reason.as_ref().map(|reason| sentence(reason, &names)),
+                "sentence": reason.as_ref().map(|reason| sentence(reason, names)),
             })
         };
         jobs.map(one).collect()

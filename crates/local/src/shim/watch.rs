@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -17,6 +17,7 @@ use nix::unistd::{Pid, setsid};
 
 use super::enter::NOT_STARTED;
 use super::log::Log;
+use crate::clock;
 use crate::process::{Claim, Ended, How, Identity, Records};
 
 /// How long a full disk is waited for when an end is to be recorded.
@@ -154,9 +155,7 @@ fn how(records: &Records, status: ExitStatus) -> How {
 
 /// Nothing matters more than this record: for it the log gives up its room.
 fn record_end(records: &Records, how: How, log: &mut Log) -> Result<(), String> {
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let at_ns = u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX);
-    let ended = Ended { how, at_ns, asked: records.was_asked() || records.was_killed() };
+    let ended = Ended { how, at_ns: clock::now().0, asked: records.was_asked() || records.was_killed() };
     let mut tries = DISK_PATIENCE.as_millis() / DISK_PAUSE.as_millis();
     loop {
         match records.write_ended(&ended) {

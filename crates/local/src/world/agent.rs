@@ -12,17 +12,17 @@ use std::time::{Duration as Time, Instant as Moment};
 
 use metronome_core::engine::Event;
 use metronome_core::id::NodeId;
-use metronome_core::lane::Lane;
 use metronome_core::profile::{Exchange, Phase, Profile, Traffic, ring_load};
 use metronome_core::progress::Sample;
-use metronome_core::units::{Bandwidth, Duration, Instant, Iterations};
+use metronome_core::units::{Bandwidth, Duration, Iterations};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::course::Seat;
-use super::lanes::word;
+use super::lanes::Words;
 use super::{Told, World};
+use crate::clock;
 use crate::error::{LocalError, Result};
 
 /// So often it is asked what it has seen.
@@ -52,9 +52,7 @@ pub(super) struct Agent {
     asked: Option<Moment>,
     /// What it has seen up to here is known.
     seen: u64,
-    /// What each job was last told of its lane, and the number of the last word.
-    said: BTreeMap<usize, (Lane, Value)>,
-    generation: u64,
+    said: Words,
 }
 
 impl Agent {
@@ -185,8 +183,7 @@ impl World<'_> {
             restarts: 0,
             asked: None,
             seen: 0,
-            said: BTreeMap::new(),
-            generation,
+            said: Words::after(generation),
         };
         agent.start()?;
         self.agent = Some(agent);
@@ -203,13 +200,14 @@ impl World<'_> {
     /// Who is there, and what they may do on links.
     pub(super) fn tell_the_agent(&mut self) -> Result<()> {
         let Some(mut agent) = self.agent.take() else { return Ok(()) };
-        let now = self.now();
+        let now = clock::now();
+        agent.said.forget_all_but(|index| self.courses[index].up().is_some());
         let mut members = Vec::new();
         for (index, course) in self.courses.iter().enumerate() {
             let (Some(up), Some(id)) = (course.up(), course.id) else { continue };
             let job = self.setup.jobs[index].key();
             let lane = self.engine.state().lanes.get(&id).copied().unwrap_or_default();
-            let turn = self.word_for(&mut agent, index, lane, now);
+            let turn = agent.said.say(index, lane, now, self.epoch);
             let program = &self.setup.jobs[index].programs[usize::from(up.seats[0].role)];
             let servers = up.seats.iter().filter(|seat| self.is_server(index, seat.role)).count();
             for (rank, seat) in up.seats.iter().enumerate() {
@@ -243,22 +241,6 @@ impl World<'_> {
         let written = crate::state::write(&agent.folder.join("members.json"), &document);
         self.agent = Some(agent);
         written
-    }
-
-    fn word_for(&self, agent: &mut Agent, index: usize, lane: Lane, now: Instant) -> Value {
-        if lane.is_default() {
-            agent.said.remove(&index);
-            return Value::Null;
-        }
-        match agent.said.get(&index) {
-            Some((known, word)) if *known == lane => word.clone(),
-            _ => {
-                agent.generation += 1;
-                let word = word(lane, agent.generation, now, self.epoch);
-                agent.said.insert(index, (lane, word.clone()));
-                word
-            }
-        }
     }
 
     /// The bytes that the member who leads sends in each iteration, headers included, where it is known what the job sends:
@@ -333,6 +315,7 @@ impl World<'_> {
             return Ok(());
         }
         agent.asked = Some(Moment::now());
+        self.changed |= !agent.said.last(clock::now());
         // One that is just starting does not answer yet.
         for seen in agent.ask().unwrap_or_default() {
             self.hear(&seen);
@@ -360,10 +343,10 @@ impl World<'_> {
         let (Some(job), Some(iterations)) = (self.courses[index].id, said["iteration"].as_u64()) else {
             return;
         };
-        if iterations > self.courses[index].iterations {
-            self.courses[index].failures = 0;
+        if iterations > self.courses[index].tally.iterations {
+            self.courses[index].tally.failures = 0;
         }
-        self.courses[index].iterations = iterations;
+        self.courses[index].tally.iterations = iterations;
         let loss = said["metrics"]["loss"].as_f64();
         let sample = Sample { at: now, iterations: Iterations(iterations), loss, used: None };
         self.engine.observe(now, Event::Progress { job, sample });

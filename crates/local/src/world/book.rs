@@ -1,13 +1,11 @@
 //! What is written down of a world, before it is done: all that a later scheduler must know and cannot see.
 
-use std::time::{Duration, SystemTime};
-
 use metronome_core::id::NodeId;
 use metronome_core::plan::Part;
-use metronome_core::units::Instant;
+use metronome_core::units::Moment;
 use serde::{Deserialize, Serialize};
 
-use super::course::{Doing, Seat, Then};
+use super::course::{Doing, Seat, Tally, Then};
 use super::outcome::Fate;
 use super::{Setup, World};
 use crate::error::Result;
@@ -31,17 +29,9 @@ pub(super) struct Book {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Entry {
-    pub(super) submitted: Option<Instant>,
-    pub(super) started: Option<Instant>,
-    pub(super) ended: Option<Instant>,
+    #[serde(flatten)]
+    pub(super) tally: Tally,
     pub(super) fate: Option<Fate>,
-    pub(super) why: Option<String>,
-    pub(super) starts: u32,
-    pub(super) failures: u32,
-    pub(super) restarts: u32,
-    pub(super) moves: u32,
-    pub(super) resizes: u32,
-    pub(super) iterations: u64,
     /// Where it runs, and its members there.
     pub(super) parts: Vec<Part>,
     pub(super) seats: Vec<Seated>,
@@ -60,8 +50,8 @@ pub(super) struct Seated {
 const VERSION: u32 = 1;
 
 impl Book {
-    pub(super) fn epoch(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_nanos(self.epoch)
+    pub(super) fn epoch(&self) -> Moment {
+        Moment(self.epoch)
     }
 
     /// Whether this is the same world with the same jobs.
@@ -91,10 +81,9 @@ impl World<'_> {
     }
 
     pub(super) fn write_book(&self) -> Result<()> {
-        let since = self.epoch.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let book = Book {
             version: VERSION,
-            epoch: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX),
+            epoch: self.epoch.0,
             plan: plan(&self.setup),
             mishaps_over: self.mishaps_over,
             entries: (0..self.courses.len()).map(|index| self.entry(index)).collect(),
@@ -115,20 +104,11 @@ impl World<'_> {
             Doing::Out | Doing::Over(_) => (None, false),
         };
         Entry {
-            submitted: course.submitted,
-            started: course.started,
-            ended: course.ended,
+            tally: course.tally.clone(),
             fate: match &course.doing {
                 Doing::Over(fate) | Doing::Leaving { then: Then::End(fate), .. } => Some(*fate),
                 _ => None,
             },
-            why: course.why_failed.clone(),
-            starts: course.starts,
-            failures: course.failures,
-            restarts: course.restarts,
-            moves: course.moves,
-            resizes: course.resizes,
-            iterations: course.iterations,
             parts: held.map(|held| held.parts().to_vec()).unwrap_or_default(),
             seats: course.seats().iter().map(seated).collect(),
             leaves,

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use metronome_core::id::{JobId, NodeId};
 use metronome_core::plan::{Assignment, StepId};
 use metronome_core::units::Instant;
+use serde::{Deserialize, Serialize};
 
 use super::outcome::Fate;
 use crate::names::MemberNumber;
@@ -18,9 +19,22 @@ pub(super) struct Course {
     pub(super) doing: Doing,
     /// The newest step seen for it: older ones are refused.
     pub(super) newest: StepId,
+    pub(super) tally: Tally,
+    /// What the agent has last learned of what it sends.
+    pub(super) learned: Option<serde_json::Value>,
+    /// When it had last saved something as it last failed.
+    pub(super) saved: Option<SystemTime>,
+}
+
+/// What has become of it so far: all of it is written down.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Tally {
     pub(super) submitted: Option<Instant>,
     pub(super) started: Option<Instant>,
     pub(super) ended: Option<Instant>,
+    /// Why it last failed.
+    pub(super) why: Option<String>,
     /// How often its members were started, all together.
     pub(super) starts: u32,
     /// How often in a row they failed.
@@ -30,11 +44,6 @@ pub(super) struct Course {
     pub(super) resizes: u32,
     /// As it last reported.
     pub(super) iterations: u64,
-    pub(super) why_failed: Option<String>,
-    /// What the agent has last learned of what it sends.
-    pub(super) learned: Option<serde_json::Value>,
-    /// When it had last saved something as it last failed.
-    pub(super) saved: Option<SystemTime>,
 }
 
 #[derive(Debug, Default)]
@@ -97,7 +106,7 @@ impl Course {
 
     pub(super) fn end(&mut self, fate: Fate, at: Instant) {
         self.doing = Doing::Over(fate);
-        self.ended = Some(at);
+        self.tally.ended = Some(at);
     }
 
     pub(super) fn up(&self) -> Option<&Up> {

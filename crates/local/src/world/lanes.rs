@@ -1,51 +1,91 @@
 //! What jobs may do on links, as the agent is told: the same words that pods carry in a cluster.
 
-use std::time::SystemTime;
+use std::collections::BTreeMap;
 
-use jiff::Timestamp;
-use metronome_core::lane::{Follows, Lane};
-use metronome_core::units::{Duration, Instant};
-use serde_json::{Value, json};
+use metronome_core::lane::{Lane, Word};
+use metronome_core::units::Moment;
 
-/// A word lapses, should whoever said it be gone.
-const VALID_FOR: Duration = Duration(15 * Duration::MINUTE.0);
-
-/// The word of a lane, under a number that is greater than that of every earlier one.
-pub(super) fn word(lane: Lane, generation: u64, now: Instant, epoch: SystemTime) -> Value {
-    let held = match (lane.pace, lane.turn) {
-        (Some(pace), _) => Some((pace.turn, "everyIteration")),
-        (None, turn) => turn.map(|turn| (turn, "once")),
-    };
-    let turn = held.map(|(turn, _)| turn);
-    let period = turn.map_or(0, |turn| turn.period.0);
-    let watch = turn.and_then(|turn| turn.watch);
-    let mut word = json!({
-        "generation": generation,
-        "anchor": timestamp(epoch, now),
-        "periodNs": period,
-        "turnNs": turn.map_or(0, |turn| turn.next(now).since(now).0),
-        "class": lane.class,
-        "holdNs": period,
-        "validUntil": timestamp(epoch, now + VALID_FOR),
-    });
-    let mut say = |name: &str, value: Value| word[name] = value;
-    if let Some((_, held)) = held {
-        say("held", json!(held));
-    }
-    if let Some(watch) = watch {
-        say("toleranceNs", json!(watch.tolerance.0));
-        say("pauseNs", json!(watch.pause.0));
-    }
-    if lane.weight != 1 {
-        say("weight", json!(lane.weight));
-    }
-    if lane.follows != Follows::Nothing {
-        say("follows", json!(lane.follows));
-    }
-    word
+/// The last word to each job.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    of: BTreeMap<usize, Word>,
+    /// The number of the last word.
+    generation: u64,
 }
 
-fn timestamp(epoch: SystemTime, at: Instant) -> String {
-    let moment = epoch + std::time::Duration::from_nanos(at.0);
-    Timestamp::try_from(moment).unwrap_or(Timestamp::MAX).to_string()
+impl Words {
+    /// Every number from now on is greater.
+    pub(super) fn after(generation: u64) -> Self {
+        Self { generation, ..Self::default() }
+    }
+
+    /// What a job is told now, in a world that began at `epoch`. A word stays while it says what is meant; it is said anew,
+    /// of the same places, before it lapses.
+    pub(super) fn say(&mut self, job: usize, lane: Lane, now: Moment, epoch: Moment) -> Option<Word> {
+        let known = self.of.remove(&job).filter(|word| word.means(lane, epoch));
+        if lane.is_default() {
+            return None;
+        }
+        let word = match known {
+            Some(word) if word.lasts(now) => word,
+            known => {
+                self.generation += 1;
+                known.unwrap_or_else(|| Word::of(lane, now, epoch)).said(self.generation, now)
+            }
+        };
+        self.of.insert(job, word.clone());
+        Some(word)
+    }
+
+    pub(super) fn forget_all_but(&mut self, is_there: impl Fn(usize) -> bool) {
+        self.of.retain(|job, _| is_there(*job));
+    }
+
+    /// Whether none is to be said anew.
+    pub(super) fn last(&self, now: Moment) -> bool {
+        self.of.values().all(|word| word.lasts(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use metronome_core::lane::Turn;
+    use metronome_core::units::Duration;
+
+    const EPOCH: Moment = Moment(1_794_830_400_000_000_000);
+
+    fn after(minutes: u64) -> Moment {
+        EPOCH + Duration::MINUTE.times(minutes)
+    }
+
+    fn lane(class: u8) -> Lane {
+        let turn = Turn { period: Duration(700_000_000), offset: Duration(300_000_000), watch: None };
+        Lane { class, turn: Some(turn), ..Lane::default() }
+    }
+
+    #[test]
+    fn a_word_stays_while_it_is_meant_and_is_said_anew_before_it_lapses() {
+        let mut words = Words::after(7);
+        let mut say = |class: u8, minutes: u64| {
+            let word = words.say(0, lane(class), after(minutes), EPOCH).unwrap();
+            (word.generation, word.anchor, word.valid_until)
+        };
+        assert_eq!(say(1, 0), (8, after(0), after(15)));
+        assert_eq!(say(1, 9), (8, after(0), after(15)));
+        assert_eq!(say(1, 11), (9, after(0), after(26)), "the same places for longer");
+        assert_eq!(say(2, 12), (10, after(12), after(27)), "something else");
+        assert!(words.last(after(20)) && !words.last(after(23)));
+    }
+
+    #[test]
+    fn who_shares_fairly_is_told_nothing_and_who_has_gone_is_forgotten() {
+        let mut words = Words::after(0);
+        assert_eq!(words.say(0, Lane::default(), after(0), EPOCH), None);
+        words.say(1, lane(1), after(0), EPOCH);
+        words.say(2, lane(1), after(0), EPOCH);
+        assert_eq!(words.say(1, Lane::default(), after(1), EPOCH), None);
+        words.forget_all_but(|job| job == 0);
+        assert!(words.last(after(60)), "nobody is left to be told: {words:?}");
+    }
 }

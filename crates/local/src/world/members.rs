@@ -35,7 +35,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 impl World<'_> {
     /// Starts all members of a job, or none.
     pub(super) fn start(&mut self, index: usize, to: &Arc<Assignment>, step: Option<StepId>) -> Result<()> {
-        self.courses[index].starts += 1;
+        self.courses[index].tally.starts += 1;
         self.changed = true;
         let now = self.now();
         let mut seats = Vec::new();
@@ -45,7 +45,7 @@ impl World<'_> {
                 Ok(())
             }
             Err(error) => {
-                self.courses[index].why_failed = Some(format!("cannot {error}"));
+                self.courses[index].tally.why = Some(format!("cannot {error}"));
                 for seat in seats {
                     self.clear(index, seat)?;
                 }
@@ -65,7 +65,7 @@ impl World<'_> {
     fn seat_all(&mut self, index: usize, to: &Assignment, seats: &mut Vec<Seat>) -> Result<()> {
         let seated = self.plan_seats(index, to)?;
         let task = self.write_task(index)?;
-        let environments = environments(&self.setup.jobs[index], self.courses[index].starts, &seated);
+        let environments = environments(&self.setup.jobs[index], self.courses[index].tally.starts, &seated);
         for (seated, mut environment) in seated.iter().zip(environments) {
             let folder = self.folder.member(seated.number)?;
             let job = self.setup.jobs[index].key();
@@ -263,7 +263,7 @@ impl World<'_> {
     fn has_started(&mut self, index: usize, step: StepId, held: &Assignment) {
         let now = self.now();
         let course = &mut self.courses[index];
-        course.started.get_or_insert(now);
+        course.tally.started.get_or_insert(now);
         self.changed = true;
         let nodes = held.nodes().map(|node| &*self.setup.cluster.node(node).name).collect();
         (self.tell)(Told::Started { job: &self.setup.jobs[index].spec.name, nodes });
@@ -293,17 +293,17 @@ impl World<'_> {
         // Whoever has saved something since the last time gets on, however slowly.
         let saved = self.last_saved(index);
         if saved > self.courses[index].saved {
-            (self.courses[index].saved, self.courses[index].failures) = (saved, 0);
+            (self.courses[index].saved, self.courses[index].tally.failures) = (saved, 0);
         }
-        self.courses[index].failures += 1;
-        self.courses[index].why_failed = Some(why.to_owned());
+        self.courses[index].tally.failures += 1;
+        self.courses[index].tally.why = Some(why.to_owned());
         let is_node_there = !self.is_lost(node);
         if is_node_there {
             self.engine.observe(now, Event::MemberFailed { node, of: spec.name.clone() });
         }
         let Doing::Up(Up { held, step, .. }) = &self.courses[index].doing else { return Ok(()) };
         let (held, step) = (held.clone(), *step);
-        let gives_up = self.courses[index].failures > self.setup.jobs[index].failures;
+        let gives_up = self.courses[index].tally.failures > self.setup.jobs[index].failures;
         let then = match (gives_up, step, self.courses[index].id) {
             (true, ..) => Then::End(Fate::Failed),
             // Whoever has not run yet may do better elsewhere.
@@ -390,9 +390,9 @@ impl World<'_> {
                 self.start(index, &to, Some(step))
             }
             Then::Again { held, why } => {
-                self.courses[index].restarts += 1;
+                self.courses[index].tally.restarts += 1;
                 (self.tell)(Told::Restarted { job: &self.setup.jobs[index].spec.name, why: &why });
-                let doubled = FIRST_PAUSE.times(1 << self.courses[index].failures.min(8));
+                let doubled = FIRST_PAUSE.times(1 << self.courses[index].tally.failures.min(8));
                 let until = now + doubled.min(LONGEST_PAUSE);
                 self.courses[index].doing = Doing::Pausing { held, until };
                 Ok(())
@@ -419,7 +419,7 @@ impl World<'_> {
         else {
             return;
         };
-        let part = self.courses[index].iterations as f64 / (all.0.max(1)) as f64;
+        let part = self.courses[index].tally.iterations as f64 / (all.0.max(1)) as f64;
         let executed = Duration((alone.0 as f64 * part.min(1.0)) as u64);
         self.engine.observe(now, Event::Worked { job, executed });
     }

@@ -2,10 +2,12 @@
 
 use metronome_core::engine::Ended;
 use metronome_core::report::State;
-use metronome_core::units::Duration;
+use metronome_core::units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::World;
+use super::course::{Course, Doing};
+use super::setup::Job;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -65,24 +67,28 @@ pub struct JobOutcome {
 
 impl World<'_> {
     pub(super) fn outcome(&self) -> Outcome {
-        let since_the_beginning = |at: metronome_core::units::Instant| Duration(at.0);
-        let jobs = self.setup.jobs.iter().zip(&self.courses).map(|(job, course)| JobOutcome {
-            name: job.spec.name.to_string(),
-            fate: match course.doing {
-                super::Doing::Over(fate) => fate,
-                _ => Fate::Unfinished,
-            },
-            why: course.why_failed.clone(),
-            submitted: course.submitted.map(since_the_beginning),
-            started: course.started.map(since_the_beginning),
-            ended: course.ended.map(since_the_beginning),
-            iterations: course.iterations,
-            starts: course.starts,
-            restarts: course.restarts,
-            moves: course.moves,
-            resizes: course.resizes,
-            learned: course.learned.clone(),
-        });
+        let since_the_beginning = |at: Option<Instant>| at.map(|at| at.since(Instant::START));
+        let outcome = |(job, course): (&Job, &Course)| {
+            let tally = course.tally.clone();
+            JobOutcome {
+                name: job.spec.name.to_string(),
+                fate: match course.doing {
+                    Doing::Over(fate) => fate,
+                    _ => Fate::Unfinished,
+                },
+                why: tally.why,
+                submitted: since_the_beginning(tally.submitted),
+                started: since_the_beginning(tally.started),
+                ended: since_the_beginning(tally.ended),
+                iterations: tally.iterations,
+                starts: tally.starts,
+                restarts: tally.restarts,
+                moves: tally.moves,
+                resizes: tally.resizes,
+                learned: course.learned.clone(),
+            }
+        };
+        let jobs = self.setup.jobs.iter().zip(&self.courses).map(outcome);
         let agent_restarts = self.agent.as_ref().map_or(0, |agent| agent.restarts);
         Outcome { jobs: jobs.collect(), agent_restarts }
     }

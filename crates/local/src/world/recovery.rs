@@ -65,7 +65,7 @@ impl World<'_> {
             seats.into_iter().try_for_each(|seat| self.clear(index, seat))?;
             return Ok(false);
         }
-        if self.courses[index].submitted.is_none() {
+        if self.courses[index].tally.submitted.is_none() {
             return Ok(false);
         }
         let spec = self.setup.jobs[index].spec.clone();
@@ -73,7 +73,7 @@ impl World<'_> {
         let is_whole = held.is_some() && !entry.leaves && seats.iter().all(|seat| !seat.member.was_asked());
         match held.filter(|_| is_whole) {
             Some(held) => {
-                let since = self.courses[index].started.unwrap_or(now);
+                let since = self.courses[index].tally.started.unwrap_or(now);
                 let id = self.engine.found(now, spec, held.parts().to_vec(), since);
                 self.courses[index].id = Some(id);
                 self.courses[index].doing = match seats.is_empty() {
@@ -114,21 +114,9 @@ impl World<'_> {
 
 impl Course {
     fn of(entry: &Entry) -> Self {
-        let Entry {
-            submitted, started, ended, starts, failures, restarts, moves, resizes, iterations, ..
-        } = *entry;
         Self {
             doing: entry.fate.map_or(Doing::Out, Doing::Over),
-            submitted,
-            started,
-            ended,
-            starts,
-            failures,
-            restarts,
-            moves,
-            resizes,
-            iterations,
-            why_failed: entry.why.clone(),
+            tally: entry.tally.clone(),
             ..Self::default()
         }
     }

@@ -30,13 +30,13 @@ impl World<'_> {
             Action::Stop => self.leave(index, Then::Done(Some(step.id)), true),
             Action::Preempt { .. } | Action::Suspend => self.leave(index, Then::Done(Some(step.id)), false),
             Action::Move { to, .. } => {
-                self.courses[index].moves += 1;
+                self.courses[index].tally.moves += 1;
                 let nodes = to.nodes().map(|node| &*self.setup.cluster.node(node).name).collect();
                 (self.tell)(Told::Moved { job: &self.setup.jobs[index].spec.name, nodes });
                 self.leave(index, Then::Start { to: to.clone(), step: step.id }, false)
             }
             Action::Rescale { to, .. } => {
-                self.courses[index].resizes += 1;
+                self.courses[index].tally.resizes += 1;
                 self.leave(index, Then::Start { to: to.clone(), step: step.id }, false)
             }
             Action::ResizeInPlace { to, .. } => self.resize_in_place(index, step, to),
@@ -53,7 +53,7 @@ impl World<'_> {
         up.held = to.clone();
         let up = self.courses[index].up().expect("a moment ago it was");
         self.say_size(index, to, &up.seats)?;
-        self.courses[index].resizes += 1;
+        self.courses[index].tally.resizes += 1;
         let cores = to.total().cpu.0 / 1000;
         (self.tell)(Told::Resized { job: &self.setup.jobs[index].spec.name, cores });
         self.engine.observe(now, Event::StepDone { job: step.job, step: step.id });

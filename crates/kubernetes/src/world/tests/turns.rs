@@ -1,6 +1,7 @@
 //! Links by a fabric, traffic taken in, and turns that are said on pods.
 
 use kube::api::{ApiResource, DynamicObject};
+use metronome_core::units::Moment;
 
 use super::moves::said;
 use super::*;
@@ -121,6 +122,21 @@ fn jobs_that_fill_an_uplink_together_take_turns() {
     assert_eq!(a["anchor"], "2026-05-28T20:26:40Z");
     assert_eq!(a["validUntil"], "2026-05-28T20:41:40Z");
     assert_eq!(turns(&world.turn(at(2))), BTreeMap::new(), "what was asked for is not asked again at once");
+}
+
+/// Who reads words may have a calendar of another make.
+#[test]
+fn moments_are_written_and_read_as_others_do_it() {
+    let mut nanos = 1_u64;
+    for _ in 0..10_000 {
+        nanos = nanos.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        // Fractions of every length.
+        for nanos in [nanos, nanos / 1_000_000 * 1_000_000, nanos / 1_000_000_000 * 1_000_000_000] {
+            let theirs = jiff::Timestamp::from_nanosecond(i128::from(nanos)).unwrap().to_string();
+            assert_eq!(Moment(nanos).to_string(), theirs);
+            assert_eq!(theirs.parse(), Ok(Moment(nanos)));
+        }
+    }
 }
 
 #[test]
