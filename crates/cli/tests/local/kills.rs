@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::ground::{Ground, iterations, kill};
+use crate::ground::{Ground, iterations, kill, signal};
 use crate::jobs::{CLUSTER, job};
 
 const KILLS: u32 = 50;
@@ -114,8 +114,7 @@ fn whoever_is_interrupted_leaves_nothing() {
         assert!(begin.elapsed() < Duration::from_secs(60), "{}", ground.said());
         std::thread::sleep(Duration::from_millis(10));
     }
-    let pid = scheduler.id().to_string();
-    std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    signal(scheduler.id() as i32, "TERM");
     let ran = ground.finish(&mut scheduler);
     assert_eq!(ran.code, Some(1), "{}", ran.said);
     assert_eq!(ran.job("long")["fate"], "unfinished");
