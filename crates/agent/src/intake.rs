@@ -47,6 +47,7 @@ pub struct Figures {
     pub looks: AtomicU64,
     pub members: AtomicU64,
     pub leaves: AtomicU64,
+    pub marked: AtomicU64,
     pub holds: AtomicU64,
     pub faults: AtomicU64,
     pub accepted: AtomicU64,
@@ -111,6 +112,11 @@ impl Shared {
         let gauges = [
             ("members", "Members on this node", figures.members.load(Ordering::Relaxed)),
             ("leaves", "Leaves for jobs on ports", figures.leaves.load(Ordering::Relaxed)),
+            (
+                "marked_connections",
+                "Connections that bear the mark of a class",
+                figures.marked.load(Ordering::Relaxed),
+            ),
         ];
         let mut text = String::new();
         for (name, help, value) in counters {
