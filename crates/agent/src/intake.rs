@@ -48,6 +48,7 @@ pub struct Figures {
     pub looks: AtomicU64,
     pub members: AtomicU64,
     pub leaves: AtomicU64,
+    pub marked: AtomicU64,
     pub holds: AtomicU64,
     pub faults: AtomicU64,
     pub accepted: AtomicU64,
@@ -90,6 +91,7 @@ impl Shared {
         let gauges = [
             ("members", "Members on this node", &figures.members),
             ("leaves", "Leaves for jobs on ports", &figures.leaves),
+            ("marked_connections", "Connections that bear the mark of a class", &figures.marked),
         ];
         let counted = counters.map(|(name, help, value)| counter(name, help, value.load(Ordering::Relaxed)));
         let dropped = lock(&self.observed).dropped;

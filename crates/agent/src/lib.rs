@@ -4,6 +4,7 @@
 pub mod counters;
 pub mod freezer;
 pub mod intake;
+pub mod marks;
 pub mod members;
 pub mod meter;
 pub mod namespace;

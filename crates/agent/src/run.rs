@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::intake::{self, Shared, lock};
+use crate::marks::Marks;
 use crate::watch::Watcher;
 
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub struct Options {
     pub listen: Option<SocketAddr>,
     /// The least time between two looks at counters.
     pub step: Duration,
+    /// Whether what members send is marked with the class of their job.
+    pub mark: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +68,8 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
         doors.push(tokio::spawn(intake::serve(tcp, shared.clone())));
     }
     let is_over = Arc::new(AtomicBool::new(false));
-    let (watcher, told, step) = (Watcher::new(&options.dir, shared), is_over.clone(), options.step);
+    let marks = options.mark.then(Marks::default);
+    let (watcher, told, step) = (Watcher::new(&options.dir, shared, marks), is_over.clone(), options.step);
     let watching = std::thread::Builder::new()
         .name("watch".into())
         .spawn(move || watcher.run(step, &told))

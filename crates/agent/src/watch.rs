@@ -14,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::counters::Counters;
 use crate::freezer::Freezer;
 use crate::intake::{Shared, lock};
+use crate::marks::Marks;
 use crate::members::{Roster, RosterFile};
 use crate::observed::What;
 use crate::ports::{Ports, Rung};
@@ -37,12 +38,14 @@ pub(crate) struct Watcher {
     watched: Vec<Watched>,
     ports: Ports,
     turns: Turns,
+    /// Only where it is asked for.
+    marks: Option<Marks>,
     looked: Option<Instant>,
     compared: Instant,
 }
 
 impl Watcher {
-    pub(crate) fn new(folder: &std::path::Path, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(folder: &std::path::Path, shared: Arc<Shared>, marks: Option<Marks>) -> Self {
         Self {
             file: RosterFile::new(folder.join("members.json")),
             roster: Roster::default(),
@@ -52,6 +55,7 @@ impl Watcher {
             watched: Vec::new(),
             ports: Ports::default(),
             turns: Turns::default(),
+            marks,
             looked: None,
             compared: Instant::now(),
         }
@@ -82,6 +86,7 @@ impl Watcher {
         self.read();
         self.learn();
         self.climb();
+        self.mark();
     }
 
     fn look_at_the_roster(&mut self) {
@@ -108,6 +113,16 @@ impl Watcher {
         self.ports.follow(&self.roster, now());
         self.shared.figures.leaves.store(self.ports.leaves() as u64, Ordering::Relaxed);
         add(&self.shared.figures.faults, self.ports.take_refused());
+        if let Some(marks) = &mut self.marks {
+            marks.follow(&self.roster, now());
+        }
+    }
+
+    fn mark(&mut self) {
+        if let Some(marks) = &mut self.marks {
+            marks.look(Instant::now());
+            self.shared.figures.marked.store(marks.marked() as u64, Ordering::Relaxed);
+        }
     }
 
     /// A namespace may appear after its members were listed, or be made anew under its name.
@@ -206,6 +221,9 @@ impl Watcher {
         self.watched.clear();
         self.turns.clear();
         self.ports.clear();
+        if let Some(marks) = &mut self.marks {
+            marks.clear();
+        }
     }
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, List, NamedTuple, Optional
 
 import pytest
 
@@ -185,9 +185,24 @@ def test_a_file_that_makes_no_sense_holds_nobody(world: World, text: str) -> Non
     assert world.train(10, 10) == [0, 10]
 
 
-def test_on_the_real_clock_iterations_begin_at_their_places(folder: Path) -> None:
+class Lateness(NamedTuple):
+    """How late iterations began, and somebody beside them who does nothing but sleep; in milliseconds, sorted."""
+
+    begins: List[float]
+    sleeps: List[float]
+
+
+def sleep_towards(moment: int) -> int:
+    """Sleeps once for long and then in small pieces, as a gate does; how late it is, in nanoseconds."""
+    time.sleep(max(0.0, (moment - time.monotonic_ns() - MILLISECOND) / SECOND))
+    while time.monotonic_ns() < moment:
+        time.sleep(50e-6)
+    return time.monotonic_ns() - moment
+
+
+def train_on_the_real_clock(folder: Path, iterations: int) -> Lateness:
     world = World(folder)
-    period = 10
+    period, pause = 10, 4
     gate = Gate(world.path, RealClock())
     world.say(
         "everyIteration",
@@ -195,12 +210,28 @@ def test_on_the_real_clock_iterations_begin_at_their_places(folder: Path) -> Non
         turn=3,
         validUntil=format_time(time.time_ns() + 900 * SECOND),
     )
-    errors = []
-    for _ in range(200):
+    late = Lateness([], [])
+    for _ in range(iterations):
         gate.wait(lambda: False)
-        errors.append((time.time_ns() - BEGIN - 3 * MILLISECOND) % (period * MILLISECOND) / MILLISECOND)
-        time.sleep(0.002)
-    errors.sort()
-    print(f"begins late by {errors[100]:.3f} ms in the median, {errors[197]:.3f} ms at p99")
-    # Where others have the processor, single iterations begin as late as they like; half of them do not.
-    assert errors[100] < 2
+        late.begins.append((time.time_ns() - BEGIN - 3 * MILLISECOND) % (period * MILLISECOND) / MILLISECOND)
+        late.sleeps.append(sleep_towards(time.monotonic_ns() + pause * MILLISECOND) / MILLISECOND)
+    return Lateness(sorted(late.begins), sorted(late.sleeps))
+
+
+def test_on_the_real_clock_iterations_begin_at_their_places(folder: Path) -> None:
+    iterations = 200
+    middle, p99 = iterations // 2, iterations * 99 // 100 - 1
+    judged_late = 0
+    for _ in range(5):
+        late = train_on_the_real_clock(folder, iterations)
+        print(
+            f"begins late by {late.begins[middle]:.3f} ms in the median, {late.begins[p99]:.3f} ms at p99; "
+            f"who only sleeps, by {late.sleeps[middle]:.3f} and {late.sleeps[p99]:.3f} ms"
+        )
+        # Where others have the processor, single iterations begin as late as they like; half of them do not.
+        assert late.begins[middle] < 2
+        if late.begins[p99] < 2:
+            return
+        # Where sleeps are hardly late, it is not the machine.
+        judged_late += late.sleeps[p99] < 1
+        assert judged_late < 3, "late at p99 again and again, though the machine is not"

@@ -1,39 +1,16 @@
 //! The whole agent beside a job that sends in bursts.
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use metronome_agent::{Options, run};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 
+use crate::agent::{Agent, eventually};
 use crate::namespaces::{Pair, may_make_namespaces};
 
-fn ask(socket: &Path, request: &str) -> String {
-    let Ok(mut stream) = UnixStream::connect(socket) else { return String::new() };
-    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    let mut answer = String::new();
-    let _ = stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_string(&mut answer));
-    answer
-}
-
-fn observed(socket: &Path, after: u64) -> Value {
+fn observed(agent: &Agent, after: u64) -> Value {
     let request = format!("GET /v1/observed?after={after} HTTP/1.0\r\nAuthorization: Bearer secret\r\n\r\n");
-    let answer = ask(socket, &request);
+    let answer = agent.ask(&request);
     serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap_or_default()).unwrap_or_default()
-}
-
-fn eventually<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + Duration::from_secs(40);
-    loop {
-        if let Some(found) = find() {
-            return found;
-        }
-        assert!(Instant::now() < until, "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 #[test]
@@ -50,8 +27,6 @@ fn the_agent_learns_what_a_job_sends_and_leaves_nothing_behind() {
         let _ = tell.send(Instant::now());
         (500_000, Duration::from_millis(80))
     });
-    let folder = tempfile::tempdir().unwrap();
-    let dir = folder.path().to_owned();
     let member_dir = tempfile::tempdir().unwrap();
     let turn = json!({"generation": 1, "anchor": "2026-11-16T12:00:00Z", "periodNs": 0, "turnNs": 0, "class": 1,
         "holdNs": 0, "validUntil": "2100-01-01T00:00:00Z"});
@@ -61,20 +36,9 @@ fn the_agent_learns_what_a_job_sends_and_leaves_nothing_behind() {
             "turn": turn, "gate": "sdk", "address": "10.78.0.1"}],
         "ports": [{"netns": pair.paths()[0], "device": "up", "rate_bps": 100_000_000, "crossed_by": ["default/bert", "default/other"]}]
     });
-    std::fs::write(dir.join("token"), "secret").unwrap();
-    std::fs::write(dir.join("members.json"), members.to_string()).unwrap();
-    let (stop, stopped) = oneshot::channel::<()>();
-    let options = Options { dir: dir.clone(), listen: None, step: Duration::from_millis(5) };
-    let agent = std::thread::spawn(move || {
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        runtime.block_on(run(options, async {
-            let _ = stopped.await;
-        }))
-    });
-    let socket = dir.join("socket");
+    let agent = Agent::start(&members, |_| {});
     let traffic = eventually("a profile", || {
-        let all = observed(&socket, 0);
+        let all = observed(&agent, 0);
         let found = all["observed"].as_array()?.iter().rev().find(|seen| seen["traffic"].is_object())?;
         Some(found["traffic"].clone())
     });
@@ -93,17 +57,16 @@ fn the_agent_learns_what_a_job_sends_and_leaves_nothing_behind() {
     let post = format!(
         "POST /v1/progress HTTP/1.0\r\nAuthorization: Bearer t\r\nContent-Length: {length}\r\n\r\n{body}"
     );
-    assert!(ask(&socket, &post).contains(" 202 "));
+    assert!(agent.ask(&post).contains(" 202 "));
     let written: Value =
         serde_json::from_str(&std::fs::read_to_string(member_dir.path().join("turn.json")).unwrap()).unwrap();
     assert_eq!(written, turn);
     assert!(pair.tc("class show dev up").contains("1:10"), "a leaf for class 1");
-    let metrics = ask(&socket, "GET /metrics HTTP/1.0\r\n\r\n");
+    let metrics = agent.metrics();
     assert!(metrics.contains("metronome_agent_leaves 1\n"), "{metrics}");
-    drop(stop);
-    agent.join().unwrap().unwrap();
+    agent.leave();
     assert_eq!(pair.tc("class show dev up").lines().count(), 2);
     assert_eq!(pair.tc("filter show dev up"), "");
-    assert!(!member_dir.path().join("turn.json").exists() && !socket.exists());
+    assert!(!member_dir.path().join("turn.json").exists());
     drop((sender, sink));
 }

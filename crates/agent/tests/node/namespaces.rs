@@ -125,8 +125,9 @@ impl Pair {
 }
 
 fn connected(member: u8) -> std::io::Result<std::net::TcpStream> {
-    use rustix::net::{AddressFamily, SocketType, bind, connect, socket, sockopt};
-    let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
+    // Programs that other tests start have none of it.
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     sockopt::set_socket_send_buffer_size(&socket, 150_000)?;
     bind(&socket, &std::net::SocketAddrV4::new([10, 78, 0, member].into(), 0))?;
     connect(&socket, &std::net::SocketAddrV4::new([10, 78, 0, 200].into(), 7000))?;

@@ -27,6 +27,9 @@ pub(crate) struct Agent {
     /// Read byte counters so often; up to half as long passes besides
     #[arg(long, value_name = "TIME", default_value = "6ms")]
     step: Duration,
+    /// Mark all that members send with the class of their job, in the DSCP field of packets
+    #[arg(long)]
+    mark: bool,
     #[cfg(feature = "kubernetes")]
     #[command(flatten)]
     of_pods: OfPods,
@@ -48,6 +51,7 @@ pub(crate) fn run(args: &Agent) -> Result<Reply, Failure> {
         dir: args.dir.clone(),
         listen: args.listen,
         step: std::time::Duration::from_nanos(args.step.0),
+        mark: args.mark,
     };
     metronome_agent::run_until_told_to_stop(options).map_err(|error| Failure::from_world(&error))?;
     Ok(Reply::nothing())

@@ -17,7 +17,7 @@ use crate::reply::Reply;
 #[derive(Debug, Args)]
 pub(crate) struct OfPods {
     /// Say who is here by the pods of a cluster, and write what was observed on them; measure and enforce nothing
-    #[arg(long, requires = "node", conflicts_with_all = ["listen", "step"])]
+    #[arg(long, requires = "node", conflicts_with_all = ["listen", "step", "mark"])]
     pub(crate) kubernetes: bool,
     #[command(flatten)]
     cluster: Cluster,

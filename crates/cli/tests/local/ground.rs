@@ -114,9 +114,14 @@ impl Ground {
         assert_eq!(self.members().len(), 0, "members");
     }
 
+    /// Where the agent of this world is told what it is to know.
+    pub(crate) fn agent_folder(&self) -> PathBuf {
+        self.root().join(&self.world).join("agent")
+    }
+
     /// Agents of this world.
     pub(crate) fn agents(&self) -> Vec<i32> {
-        let folder = self.root().join(&self.world).join("agent");
+        let folder = self.agent_folder();
         let is_ours = |words: &str| words.contains(&format!("--dir\0{}\0", folder.display()));
         processes().into_iter().filter(|pid| words(*pid).is_some_and(|words| is_ours(&words))).collect()
     }
@@ -189,7 +194,12 @@ fn words(pid: i32) -> Option<String> {
 }
 
 pub(crate) fn kill(pid: i32) {
-    let _ = Command::new("kill").args(["-9", &pid.to_string()]).stderr(Stdio::null()).status();
+    signal(pid, "KILL");
+}
+
+/// Whoever is gone needs none.
+pub(crate) fn signal(pid: i32, name: &str) {
+    let _ = Command::new("kill").args(["-s", name, &pid.to_string()]).stderr(Stdio::null()).status();
 }
 
 /// The iterations that a job has done, in order.

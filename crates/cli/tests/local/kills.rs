@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::ground::{Ground, iterations, kill};
+use crate::ground::{Ground, iterations, kill, signal};
 use crate::jobs::{CLUSTER, job};
 
 const KILLS: u32 = 50;
@@ -106,8 +106,7 @@ fn whoever_is_interrupted_leaves_nothing() {
     let scenario = ground.scenario(&format!("{CLUSTER}{}", job("long", 4, 1, 100_000)));
     let mut scheduler = ground.start(&scenario, &[]);
     ground.wait_until(|| ground.members().len() >= 4);
-    let pid = scheduler.id().to_string();
-    std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    signal(scheduler.id() as i32, "TERM");
     let ran = ground.finish(&mut scheduler);
     assert_eq!(ran.code, Some(1), "{}", ran.said);
     assert_eq!(ran.job("long")["fate"], "unfinished");

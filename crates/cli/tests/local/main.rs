@@ -6,3 +6,4 @@ mod jobs;
 mod kills;
 mod mishaps;
 mod sizes;
+mod strangers;

@@ -49,3 +49,45 @@ fn a_job_that_would_be_late_grows_in_place_and_is_in_time() {
     assert!(done.windows(2).all(|pair| pair[1] == pair[0] + 1), "nothing was done twice: {done:?}");
     ground.assert_clean();
 }
+
+/// One node is away at first, so all jobs are on the other and share its core. When it is back, somebody is to go there:
+/// how much each has left is known by what it reports.
+const LEARNERS: &str = "
+apiVersion: metronome.dev/v1alpha1
+kind: Cluster
+metadata: {name: two}
+spec: {nodes: [{count: 2, cpu: 1, memory: 8Gi}]}
+---
+apiVersion: metronome.dev/v1alpha1
+kind: Workload
+metadata: {name: learn}
+spec:
+  jobs: 3
+  arrivals: {within: 500ms}
+  checkpoint: {every: 1s, takes: 1ms, restart: 10ms}
+  learners: {asks: [100m], uses: [1], work: [{share: 1, takes: {median: 4s}}]}
+  faults: [{node: node-1, at: 0s, for: 2s}]
+";
+
+#[test]
+fn whoever_has_much_left_moves_to_where_there_are_cores_and_goes_on_from_what_it_saved() {
+    let Some(ground) = Ground::new() else { return };
+    let ran = ground.run(LEARNERS, &["--policies", "metronome"]);
+    ran.assert_all_completed();
+    let names = [0, 1, 2].map(|index| format!("learn-{index}"));
+    let moved: u64 = names.iter().filter_map(|name| ran.job(name)["moves"].as_u64()).sum();
+    assert!(moved > 0, "{} {}", ran.document, ran.said);
+    for name in &names {
+        let (moves, starts) =
+            (ran.job(name)["moves"].as_u64().unwrap(), ran.job(name)["starts"].as_u64().unwrap());
+        let nodes: Vec<&str> =
+            ran.said.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(" runs on ")).collect();
+        assert_eq!((nodes.len() as u64, starts), (1 + moves, 1 + moves), "{name}: {}", ran.said);
+        assert!(nodes.windows(2).all(|pair| pair[0] != pair[1]), "{name}: {nodes:?}");
+        assert_eq!(ran.job(name)["restarts"], 0, "{name}: {}", ran.said);
+        // Half a second of a core each. It is asked to leave, ends its iteration, saves it, and begins the next elsewhere.
+        let done = iterations(&ground.of_job(name).join("iterations.csv"));
+        assert_eq!(done, (0..8).collect::<Vec<u64>>(), "{name} did nothing twice");
+    }
+    ground.assert_clean();
+}

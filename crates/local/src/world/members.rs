@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use metronome_core::cluster::NodeState;
+use metronome_core::cpu::CpuWeight;
 use metronome_core::engine::{Ending, Event};
 use metronome_core::id::NodeId;
 use metronome_core::plan::{Assignment, StepId};
@@ -339,6 +340,10 @@ impl World<'_> {
         let mut seats = self.take_seats(index);
         if !at_once {
             for seat in &mut seats {
+                // It has to end its iteration first, and only so much time: others train on when it has.
+                if let Some(group) = seat.member.group().filter(|_| self.rights.cpu) {
+                    group.set_cpu_weight(CpuWeight::MOST.get())?;
+                }
                 seat.member.ask_to_leave()?;
             }
         }
