@@ -65,10 +65,10 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
         doors.push(tokio::spawn(intake::serve(tcp, shared.clone())));
     }
     let is_over = Arc::new(AtomicBool::new(false));
-    let (watcher, told, step) = (Watcher::new(&options.dir, shared), is_over.clone(), options.step);
+    let (watcher, told) = (Watcher::new(&options.dir, shared, options.step), is_over.clone());
     let watching = std::thread::Builder::new()
         .name("watch".into())
-        .spawn(move || watcher.run(step, &told))
+        .spawn(move || watcher.run(&told))
         .map_err(AgentError::Thread)?;
     stop.await;
     is_over.store(true, Ordering::Relaxed);
