@@ -18,8 +18,11 @@ pub(crate) struct Options {
     /// Run each policy with the seeds 1 to N, whatever the experiment says
     #[arg(long, value_name = "N")]
     seeds: Option<u64>,
+    /// Only these runs of it, separated by commas, where an experiment can be run in pieces
+    #[arg(long, value_name = "NAMES")]
+    only: Option<String>,
     /// Name them all
-    #[arg(long, conflicts_with_all = ["name", "seeds"])]
+    #[arg(long, conflicts_with_all = ["name", "seeds", "only"])]
     list: bool,
 }
 
@@ -33,17 +36,21 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let known: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
     ensure!(known.contains(&name.as_str()), "no experiment called `{name}`: there are {}", known.join(", "));
     let data = data_folder()?;
-    Ok(shell::code(&strs(&command(name, options.seeds, data.as_deref())))?.into())
+    Ok(shell::code(&strs(&command(name, options, data.as_deref())))?.into())
 }
 
-fn command(name: &str, seeds: Option<u64>, data: Option<&Path>) -> Vec<String> {
+fn command(name: &str, options: &Options, data: Option<&Path>) -> Vec<String> {
     // Experiments are simulations: no cluster is needed.
     let program = ["--package", "metronome-cli", "--no-default-features"];
     let run = ["cargo", "run", "--quiet", "--release"].into_iter().chain(program).chain(["--", "experiment"]);
-    let seeds = seeds.map(|seeds| ["--seeds".to_owned(), seeds.to_string()]);
+    let seeds = options.seeds.map(|seeds| ["--seeds".to_owned(), seeds.to_string()]);
+    let only = options.only.as_ref().map(|runs| ["--only".to_owned(), runs.clone()]);
     let data = data.map(|folder| ["--data".to_owned(), folder.display().to_string()]);
     let folder = format!("experiments/{name}");
-    run.map(str::to_owned).chain([folder]).chain([seeds, data].into_iter().flatten().flatten()).collect()
+    run.map(str::to_owned)
+        .chain([folder])
+        .chain([seeds, only, data].into_iter().flatten().flatten())
+        .collect()
 }
 
 fn strs(line: &[String]) -> Vec<&str> {
@@ -76,9 +83,12 @@ mod tests {
 
     #[test]
     fn an_experiment_is_run_by_the_program_with_its_seeds() {
-        let line = command("noise", Some(3), Some(Path::new("/data"))).join(" ");
+        let options = |seeds, only| Options { name: None, seeds, only, list: false };
+        let line = command("noise", &options(Some(3), None), Some(Path::new("/data"))).join(" ");
         assert!(line.ends_with("-- experiment experiments/noise --seeds 3 --data /data"), "{line}");
-        assert!(command("noise", None, None).join(" ").ends_with("experiments/noise"));
+        assert!(command("noise", &options(None, None), None).join(" ").ends_with("experiments/noise"));
+        let line = command("noise", &options(None, Some("a,b c".into())), None);
+        assert_eq!(line[line.len() - 2..], ["--only", "a,b c"]);
     }
 
     #[test]

@@ -164,7 +164,7 @@ mod tests {
     fn word(class: u8) -> Word {
         let word = serde_json::json!({"generation": 1, "anchor": "2026-11-16T12:00:00Z", "periodNs": 0, "turnNs": 0,
             "class": class, "validUntil": "2026-11-16T12:15:00Z"});
-        Word::read(&word).unwrap()
+        serde_json::from_value(word).unwrap()
     }
 
     #[test]

@@ -52,6 +52,10 @@ pub struct Traffic {
     pub phases: Vec<Phase>,
     pub noise: f64,
     pub confidence: f64,
+    /// From how many iterations, seen from when to when, in nanoseconds since 1970.
+    pub iterations: usize,
+    pub from_ns: u64,
+    pub until_ns: u64,
     #[serde(rename = "while")]
     pub during: During,
 }
@@ -195,12 +199,15 @@ mod tests {
             phases: vec![Phase { offset_ns: 0, length_ns: 2, rate_bps: 9 }],
             noise: 0.5,
             confidence: 1.0,
+            iterations: 40,
+            from_ns: 100,
+            until_ns: 300,
             during: During::Contending,
         });
         let text = serde_json::to_string(&Observation { seq: 3, what: traffic }).unwrap();
         assert_eq!(
             text,
-            r#"{"seq":3,"traffic":{"job":"a/b","member":"worker-0","period_ns":5,"phases":[{"offset_ns":0,"length_ns":2,"rate_bps":9}],"noise":0.5,"confidence":1.0,"while":"contending"}}"#
+            r#"{"seq":3,"traffic":{"job":"a/b","member":"worker-0","period_ns":5,"phases":[{"offset_ns":0,"length_ns":2,"rate_bps":9}],"noise":0.5,"confidence":1.0,"iterations":40,"from_ns":100,"until_ns":300,"while":"contending"}}"#
         );
         let Observation { what, .. } = Observation { seq: 1, what: progress(0, 4) };
         let text = serde_json::to_string(&Observation { seq: 1, what }).unwrap();

@@ -20,6 +20,7 @@ mod correlation;
 mod fold;
 mod iterations;
 mod observer;
+mod sending;
 mod series;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ use metronome_core::profile::Traffic;
 use metronome_core::units::Duration;
 
 pub use observer::Observer;
+pub use sending::Sending;
 
 /// What a counter said at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +51,8 @@ pub struct Learned {
     pub confidence: f64,
     /// How many were looked at.
     pub iterations: usize,
+    /// The first and the last moment of the samples that were looked at.
+    pub seen: [u64; 2],
     /// What an iteration sends.
     pub bytes: f64,
     /// The latest moment at which a period of the profile began, on the clock of the samples.
@@ -94,8 +98,9 @@ pub fn learn(samples: &[Sample]) -> Result<Learned, NoProfile> {
     let course = iterations::course(&run, &volume)?;
     let shape = fold::fold(&run, &volume, &course);
     let traffic = fold::traffic(&shape, &course, volume.bytes).ok_or(NoProfile::NotPeriodic)?;
-    // What varies wildly may be a part of an iteration: a ring whose members wait for each other pauses within it, too.
-    let enough = (1.0 - (-(course.lengths as f64) / 8.0).exp()) * (1.0 - course.noise);
+    // What varies wildly, or leaves much time out, may be a part of an iteration: a ring whose members wait for each other
+    // pauses within it, too.
+    let enough = (1.0 - (-(course.lengths as f64) / 8.0).exp()) * (1.0 - course.noise) * course.trained;
     let likeness = rhythm.map_or(0.0, |rhythm| rhythm.likeness);
     let alike = likeness.max(volume.coherence).clamp(0.0, 1.0);
     if alike * enough < LEAST_CONFIDENCE {
@@ -108,6 +113,7 @@ pub fn learn(samples: &[Sample]) -> Result<Learned, NoProfile> {
         noise: course.noise,
         confidence: alike * enough,
         iterations: course.lengths,
+        seen: [run.from, run.from + run.lasts() as u64],
         bytes: volume.bytes,
         began,
         level,

@@ -69,10 +69,10 @@ pub async fn run(options: Options, stop: impl Future<Output = ()>) -> Result<(),
     }
     let is_over = Arc::new(AtomicBool::new(false));
     let marks = options.mark.then(Marks::default);
-    let (watcher, told, step) = (Watcher::new(&options.dir, shared, marks), is_over.clone(), options.step);
+    let (watcher, told) = (Watcher::new(&options.dir, shared, options.step, marks), is_over.clone());
     let watching = std::thread::Builder::new()
         .name("watch".into())
-        .spawn(move || watcher.run(step, &told))
+        .spawn(move || watcher.run(&told))
         .map_err(AgentError::Thread)?;
     stop.await;
     is_over.store(true, Ordering::Relaxed);

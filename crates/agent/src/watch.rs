@@ -29,6 +29,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Watcher {
+    /// The least time between two looks at counters, where nobody needs a closer one.
+    step: Duration,
     file: RosterFile,
     roster: Roster,
     /// What the world shows when it asks.
@@ -45,8 +47,14 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    pub(crate) fn new(folder: &std::path::Path, shared: Arc<Shared>, marks: Option<Marks>) -> Self {
+    pub(crate) fn new(
+        folder: &std::path::Path,
+        shared: Arc<Shared>,
+        step: Duration,
+        marks: Option<Marks>,
+    ) -> Self {
         Self {
+            step,
             file: RosterFile::new(folder.join("members.json")),
             roster: Roster::default(),
             token: folder.join("token"),
@@ -62,13 +70,14 @@ impl Watcher {
     }
 
     /// Goes on until it is told to stop, and takes everything back.
-    pub(crate) fn run(mut self, step: Duration, stop: &AtomicBool) {
+    pub(crate) fn run(mut self, stop: &AtomicBool) {
         let mut dice = 0x9e37_79b9_7f4a_7c15_u64;
         while !stop.load(Ordering::Relaxed) {
             self.tick();
             // Steps of different lengths: equal ones would see a period of as much always at the same place.
             dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let part = (dice >> 40) as f64 / f64::from(1 << 24);
+            let step = self.watched.iter().map(Watched::pace).min().unwrap_or(self.step);
             std::thread::sleep(step.mul_f64(1.0 + part / 2.0));
         }
         self.leave();
@@ -146,7 +155,7 @@ impl Watcher {
         for member in in_order.into_iter().filter(|member| seen.insert(&member.job)) {
             let key = (member.job.clone(), member.member.clone());
             let kept = before.remove(&key).filter(|watched| watched.is_still(member));
-            let mut watched = kept.unwrap_or_else(|| Watched::new(member));
+            let mut watched = kept.unwrap_or_else(|| Watched::new(member, self.step));
             watched.follow(member, &self.roster.ports);
             self.watched.push(watched);
         }

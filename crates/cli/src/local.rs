@@ -16,7 +16,7 @@ use metronome_local::world::{Job, Mishap, Program, Programs, Setup};
 use metronome_sim::model::Pattern;
 use metronome_sim::noise::Noise;
 use metronome_sim::scenario::{Arrival, Fault, Scenario};
-use metronome_trainer::{Compute, Curve, Saves, Task};
+use metronome_trainer::{Compute, Curve, Notes, Saves, Task};
 
 use crate::failure::Failure;
 
@@ -27,6 +27,8 @@ pub(crate) struct Asked {
     pub(crate) root: PathBuf,
     pub(crate) scale: u64,
     pub(crate) seed: u64,
+    /// What trainers write down.
+    pub(crate) notes: Notes,
 }
 
 /// The work of a job of which nothing is known but how long it takes is cut into iterations of this length.
@@ -39,8 +41,9 @@ pub(crate) fn setup(scenario: &Scenario, policy: Policy, asked: &Asked) -> Resul
     let executable = executable()?;
     let arrivals = scenario.arrivals(asked.seed);
     let jobs = arrivals.iter().enumerate();
-    let jobs =
-        jobs.map(|(index, arrival)| job(scenario, arrival, asked.seed + index as u64, scale, &executable));
+    let jobs = jobs.map(|(index, arrival)| {
+        job(scenario, arrival, asked.seed + index as u64, scale, asked.notes, &executable)
+    });
     Ok(Setup {
         world: WorldName::new(&asked.world).map_err(cannot)?,
         root: asked.root.clone(),
@@ -73,6 +76,7 @@ fn job(
     arrival: &Arrival,
     seed: u64,
     scale: Scale,
+    notes: Notes,
     executable: &Path,
 ) -> Result<Job, Failure> {
     let spec = &arrival.spec;
@@ -83,12 +87,13 @@ fn job(
         Some(words) if !words.is_empty() => Program { command: words.clone(), keeps_turns: false },
         _ => trainer.clone(),
     };
+    let task = Task { notes, ..task(arrival, seed, scale) };
     let is_one_process = arrival.asks.is_some_and(|asks| asks.serial.is_some());
     Ok(Job {
         at: Duration(arrival.at.0),
         spec: spec.clone(),
         programs: (0..spec.roles.len()).map(program).collect(),
-        task: Some(serde_json::to_value(task(arrival, seed, scale)).expect("a task is plain data")),
+        task: Some(serde_json::to_value(task).expect("a task is plain data")),
         is_one_process,
         failures: spec.start_retries,
     })
@@ -105,6 +110,7 @@ fn task(arrival: &Arrival, seed: u64, scale: Scale) -> Task {
         compute: Compute::Sleeps,
         learns: Curve::default(),
         saves: saves.unwrap_or_default(),
+        notes: Notes::default(),
     };
     if let Some(training) = &arrival.training {
         let stretches = stretches(&training.noise, seed, training.iterations);

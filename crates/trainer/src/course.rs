@@ -19,6 +19,7 @@ use crate::record::{Record, Took};
 use crate::slices::Slices;
 use crate::task::Task;
 use crate::telling::Telling;
+use crate::trace::Trace;
 use crate::wire::NUMBER;
 
 /// How a training ended that did not fail.
@@ -80,6 +81,7 @@ struct Member<'a> {
     gate: Gate,
     telling: Telling,
     record: Option<Record>,
+    trace: Option<Trace>,
 }
 
 impl<'a> Member<'a> {
@@ -112,6 +114,7 @@ impl<'a> Member<'a> {
             gate: Gate::at(folder),
             telling: if leads { Telling::of(place) } else { Telling::default() },
             record: place.record.as_deref().filter(|_| leads).and_then(|file| Record::open(file).ok()),
+            trace: place.trace(task.notes).and_then(|file| Trace::create(&file).ok()),
         })
     }
 
@@ -134,7 +137,9 @@ impl<'a> Member<'a> {
             let next = computing.next(now);
             let ready = if next.is_none() { usize::MAX } else { computing.ready(now) };
             self.exchange.are_ready(self.slices.of_first(ready));
+            self.note_what_is_heard();
             self.exchange.go_on().map_err(broken)?;
+            self.note_what_is_heard();
             if next.is_none() {
                 computed.get_or_insert(now - began);
                 if self.exchange.reduced() >= self.slices.count() {
@@ -159,6 +164,13 @@ impl<'a> Member<'a> {
         let is_last = leaves || self.saved.iterations >= self.task.iterations;
         self.telling.say(self.place, self.saved.iterations, self.saved.loss, computed, is_last);
         Ok(leaves)
+    }
+
+    /// Before and after bytes are taken in: whoever has slept does not know when they came.
+    fn note_what_is_heard(&mut self) {
+        if let Some(trace) = &mut self.trace {
+            trace.look(clock::now().0, self.exchange.heard());
+        }
     }
 
     /// Gradients that are easily checked: every number is one's own rank, counted from one.

@@ -38,6 +38,11 @@ pub(crate) trait Exchange {
     /// So many buckets are exchanged.
     fn reduced(&self) -> usize;
 
+    /// Bytes that came in from the one before on the ring, since the beginning; none without one.
+    fn heard(&self) -> u64 {
+        0
+    }
+
     /// What is to happen before it can go on.
     fn waits_for(&self) -> Vec<PollFd<'_>>;
 }

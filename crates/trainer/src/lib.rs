@@ -19,6 +19,7 @@ mod servers;
 mod slices;
 mod task;
 mod telling;
+mod trace;
 mod wire;
 
 pub use checkpoint::{Checkpoint, CheckpointError};
@@ -26,4 +27,4 @@ pub use course::{Ended, TrainingError, train};
 pub use exchange::Broken;
 pub use meet::MeetingError;
 pub use place::{Place, PlaceError};
-pub use task::{Compute, Curve, Saves, Task};
+pub use task::{Compute, Curve, Notes, Saves, Task};

@@ -80,6 +80,10 @@ impl Exchange for Head {
         told.unwrap_or(self.count).min(self.beyond.reduced())
     }
 
+    fn heard(&self) -> u64 {
+        self.beyond.heard()
+    }
+
     fn waits_for(&self) -> Vec<PollFd<'_>> {
         let reduced = self.beyond.reduced();
         let unfinished = self.followers.iter().filter(|follower| follower.sent.bucket < self.count);

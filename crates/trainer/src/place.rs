@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::task::Notes;
+
 /// What a member is told by whoever starts it.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
@@ -90,6 +92,13 @@ impl Place {
     /// Who waits for the job's turn, saves and tells of progress: the first who works.
     pub(crate) fn leads(&self) -> bool {
         self.rank == self.servers
+    }
+
+    /// Where it is noted when bytes of the leader came in: by who hears them, on a ring.
+    pub(crate) fn trace(&self, notes: Notes) -> Option<PathBuf> {
+        let hears_the_leader = self.servers == 0 && self.ring().get(1) == Some(&self.rank);
+        let record = self.record.as_ref().filter(|_| hears_the_leader && notes == Notes::Bytes)?;
+        Some(record.with_file_name("heard.csv"))
     }
 
     pub(crate) fn is_server(&self) -> bool {

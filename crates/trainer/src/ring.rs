@@ -34,6 +34,8 @@ pub(crate) struct Ring {
     done: usize,
     sends: Frame,
     hears: Frame,
+    /// Since the beginning.
+    heard: u64,
 }
 
 /// Bytes of a bucket that went out and came in.
@@ -84,6 +86,7 @@ impl Ring {
             done: 0,
             sends: Frame::default(),
             hears: Frame::default(),
+            heard: 0,
         }
     }
 
@@ -173,6 +176,7 @@ impl Ring {
             let Some(count) = self.previous.hear(own, how)? else { return Ok(()) };
             self.progress[bucket].heard += count * NUMBER;
             self.hears.left -= count * NUMBER;
+            self.heard += (count * NUMBER) as u64;
         }
         Ok(())
     }
@@ -226,6 +230,10 @@ impl Exchange for Ring {
 
     fn reduced(&self) -> usize {
         self.done
+    }
+
+    fn heard(&self) -> u64 {
+        self.heard
     }
 
     fn waits_for(&self) -> Vec<PollFd<'_>> {

@@ -20,6 +20,8 @@ pub struct Task {
     pub learns: Curve,
     #[serde(default)]
     pub saves: Saves,
+    #[serde(default)]
+    pub notes: Notes,
 }
 
 impl Task {
@@ -63,6 +65,17 @@ impl Curve {
     pub(crate) fn loss(&self, iterations: u64) -> f64 {
         1.0 / (self.a * iterations as f64 + self.b) + self.c
     }
+}
+
+/// What is written down of a training, where there is a place for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum Notes {
+    /// How long each iteration took.
+    #[default]
+    Iterations,
+    /// Also when the bytes came over the wire that the first on the ring has sent: `heard.csv`, beside the iterations.
+    Bytes,
 }
 
 /// When a job saves its work.

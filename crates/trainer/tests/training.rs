@@ -9,7 +9,7 @@ use std::time::Duration as Time;
 
 use metronome_core::profile::{Bucket, Iteration};
 use metronome_core::units::{Bytes, Duration};
-use metronome_trainer::{Checkpoint, Compute, Ended, Place, Saves, Task, TrainingError, train};
+use metronome_trainer::{Checkpoint, Compute, Ended, Notes, Place, Saves, Task, TrainingError, train};
 
 fn task(iterations: u64) -> Task {
     let bucket = |ready: u64, bytes: u64| Bucket { ready: Duration::from_millis(ready), bytes: Bytes(bytes) };
@@ -24,6 +24,7 @@ fn task(iterations: u64) -> Task {
         compute: Compute::Sleeps,
         learns: Default::default(),
         saves: Saves::default(),
+        notes: Notes::default(),
     }
 }
 
@@ -109,6 +110,28 @@ fn when_one_is_asked_to_leave_all_leave_after_the_same_iteration_and_go_on_from_
     let done: Vec<u64> =
         table.lines().skip(1).map(|line| line.split(',').next().unwrap().parse().unwrap()).collect();
     assert_eq!(done, (0..whole).collect::<Vec<u64>>(), "every iteration once, with other members");
+}
+
+#[test]
+fn what_the_leader_sends_is_noted_by_who_hears_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let noted = Task { notes: Notes::Bytes, ..task(8) };
+    let ended = run(&noted, places(&["a", "b", "c"], 0, Some(folder.path())), &[]);
+    assert!(ended.into_iter().all(|ended| ended.is_ok()));
+    let rows = |file: &str| -> Vec<Vec<u64>> {
+        let table = std::fs::read_to_string(folder.path().join(file)).unwrap();
+        let row = |line: &str| line.split(',').map(|field| field.parse().unwrap()).collect();
+        table.lines().skip(1).map(row).collect()
+    };
+    let (iterations, heard) = (rows("iterations.csv"), rows("heard.csv"));
+    assert!(heard.is_sorted_by(|one, next| one[0] < next[0] && one[1] <= next[1]));
+    // Each of three sends 4/3 of the bytes, and a little more, as every part is made a multiple of three.
+    let (least, most) = (573_000, 575_000);
+    let last = heard.last().unwrap();
+    assert!((8 * least..=8 * most).contains(&last[1]), "{last:?}");
+    let by = iterations[4][1];
+    let half = heard.iter().take_while(|row| row[0] < by).last().unwrap()[1];
+    assert!((3 * least..=4 * most).contains(&half), "what was sent last may still come in: {half}");
 }
 
 #[test]

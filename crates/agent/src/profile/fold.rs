@@ -23,6 +23,9 @@ const MOST_PARTS: usize = 128;
 const LEAST_PARTS: usize = 32;
 const SAMPLES_OF_A_PART: usize = 12;
 
+/// An iteration has at most so many times the usual bytes.
+const MOST_AGAIN: f64 = 1.5;
+
 /// A job may send where it sends at least this part of its usual rate, and does at this part of what is usual there: a
 /// small burst that comes now earlier, now later is low and wide.
 const MAY_SEND: f64 = 0.08;
@@ -49,10 +52,15 @@ fn places(run: &Run, volume: &Volume, course: &Course) -> Vec<(f64, f64)> {
     for pair in course.began.windows(2) {
         let (this, next) = (pair[0], pair[1]);
         while samples.next_if(|sample| sample.at < this.at).is_some() {}
+        // What was lost and sent again makes an iteration larger.
+        let own = match run.has_few_steps(course.period) {
+            true => volume.bytes,
+            false => (next.bytes - this.bytes).clamp(volume.bytes / MOST_AGAIN, volume.bytes * MOST_AGAIN),
+        };
         while let Some(sample) = samples.next_if(|sample| sample.at < next.at) {
             if this.is_whole {
                 let time = (sample.at - this.at) / (next.at - this.at);
-                found.push((time, (sample.bytes - this.bytes) / volume.bytes));
+                found.push((time, (sample.bytes - this.bytes) / own));
             }
         }
     }

@@ -17,6 +17,8 @@ pub(super) struct Course {
     pub(super) period: f64,
     /// The deviation of lengths, over the period.
     pub(super) noise: f64,
+    /// The part of the time that iterations account for, from the first to the last.
+    pub(super) trained: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +48,7 @@ const PAUSE: f64 = 3.0;
 const MOST_NOISE: f64 = 0.6;
 const LEAST_TRAINED: f64 = 0.5;
 
-/// A step that is a larger part of an iteration is long, and iterations vary by so much of themselves if nothing is known.
-const FEW_STEPS: f64 = 0.25;
+/// Iterations vary by so much of themselves if nothing is known.
 const USUAL_NOISE: f64 = 0.01;
 
 /// A line goes through no more neighbours: lengths may change, when others come and go.
@@ -63,14 +64,15 @@ pub(super) fn course(run: &Run, volume: &Volume) -> Result<Course, NoProfile> {
     if lengths.len() < LEAST_ITERATIONS {
         return Err(NoProfile::TooShort);
     }
-    let Spread { mean, noise, blur } = spread(&lengths, run.step);
+    let Spread { mean, noise, blur } = spread(&lengths, run);
     let trained: f64 = lengths.iter().sum();
     if noise > MOST_NOISE * mean || trained < LEAST_TRAINED * run.lasts() {
         return Err(NoProfile::NotPeriodic);
     }
+    let lasted = began.first().zip(began.last()).map_or(0.0, |(first, last)| last.at - first.at);
     smooth(&mut began, noise, blur);
-    let noise = noise / mean;
-    Ok(Course { began, lengths: lengths.len(), period: mean, noise })
+    let (noise, trained) = (noise / mean, (trained / lasted.max(trained)).clamp(0.0, 1.0));
+    Ok(Course { began, lengths: lengths.len(), period: mean, noise, trained })
 }
 
 /// At which bytes of an iteration most time is spent.
@@ -119,6 +121,7 @@ fn endings(run: &Run, bytes: f64, pause: f64) -> Vec<Beginning> {
             last.is_whole = false;
         }
         while next + OVER * bytes <= to.bytes && to.bytes > from.bytes {
+            next = where_it_went(run, at, next, bytes);
             let (ended, level) = ended(run, at, next - OVER * bytes..next + NEAR * bytes);
             // Where the pause in fact was, so that nothing adds up.
             next = if (level - next).abs() < OVER * bytes { level } else { next };
@@ -130,6 +133,36 @@ fn endings(run: &Run, bytes: f64, pause: f64) -> Vec<Beginning> {
         last.is_whole = false;
     }
     found
+}
+
+/// What is lost on the way is sent again, so now and then a pause comes a few percent of an iteration's bytes later than
+/// the last one lets expect, and a little earlier where the mean has much of that in it. Levels within so much of each
+/// other are one pause.
+const LATER: f64 = 0.15;
+const EARLIER: f64 = 0.06;
+const ONE_PAUSE: f64 = 0.03;
+
+/// The level near the expected one at which a counter stood still for longest before a sample; as expected, if it did not.
+fn where_it_went(run: &Run, before: usize, expected: f64, bytes: f64) -> f64 {
+    if run.has_few_steps(bytes * run.lasts() / run.bytes()) {
+        // What stands still in so few steps is chance.
+        return expected;
+    }
+    let about = expected - EARLIER * bytes..expected + LATER * bytes;
+    let near = run.samples[..before].windows(2).rev().take_while(|step| step[1].bytes > about.start);
+    let still: Vec<(f64, f64)> = near
+        .filter(|step| about.contains(&step[0].bytes) && run.is_still(&step[0], &step[1]))
+        .map(|step| (step[0].bytes, step[1].at - step[0].at))
+        .collect();
+    let around = |level: f64| -> f64 {
+        let same = still.iter().filter(|(other, _)| (other - level).abs() <= ONE_PAUSE * bytes);
+        same.map(|(_, lasts)| lasts).sum()
+    };
+    let longest = still.iter().map(|(level, _)| *level).max_by(|one, other| {
+        let nearer = (other - expected).abs().total_cmp(&(one - expected).abs());
+        around(*one).total_cmp(&around(*other)).then(nearer)
+    });
+    longest.unwrap_or(expected)
 }
 
 /// When a pause ended that was surely over at a sample, and at which bytes, about: in the step after the last in which the
@@ -177,12 +210,13 @@ struct Spread {
 /// A moment that is seen too late makes one iteration longer and the next shorter by as much. So what neighbours have in
 /// common, with its sign turned, is blur, and the rest is noise. Nothing is off by more than half a
 /// step.
-fn spread(lengths: &[f64], step: f64) -> Spread {
+fn spread(lengths: &[f64], run: &Run) -> Spread {
+    let step = run.step;
     let mean = lengths.iter().sum::<f64>() / lengths.len() as f64;
     let variance = lengths.iter().map(|length| (length - mean).powi(2)).sum::<f64>() / lengths.len() as f64;
     let pairs = lengths.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean));
     let common = pairs.sum::<f64>() / (lengths.len() - 1) as f64;
-    if step > FEW_STEPS * mean {
+    if run.has_few_steps(mean) {
         // So few steps in an iteration tell nothing of how it varies; that they are what is off is likelier.
         return Spread { mean, noise: USUAL_NOISE * mean, blur: (variance / 2.0).sqrt().min(step / 2.0) };
     }

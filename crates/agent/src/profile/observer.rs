@@ -1,6 +1,7 @@
 //! A counter that is watched: samples come in, and now and then there is something new to tell.
 
 use std::collections::VecDeque;
+use std::time;
 
 use metronome_core::profile::Traffic;
 
@@ -16,6 +17,8 @@ pub struct Observer {
     /// Samples kept since the last look, and how many there are to be before the next.
     fresh: usize,
     told: Option<Learned>,
+    /// Whether what was told was not found the last time.
+    is_doubted: bool,
 }
 
 /// At steps of 5 ms twenty seconds.
@@ -25,6 +28,14 @@ const COARSEST: u64 = 16;
 /// The first look, and the most samples between two.
 const FIRST_LOOK: usize = 256;
 const SELDOM: usize = 2048;
+
+/// What is less sure than this is not relied on.
+const SURE: f64 = 0.5;
+
+/// Iterations of fewer usual steps are read in so many steps each, and never more often than that.
+const FEW_STEPS: u32 = 4;
+const STEPS: u32 = 8;
+const CLOSEST: time::Duration = time::Duration::from_micros(1500);
 
 /// What differs by less from what was told is noise: parts of the period, and of a rate.
 const PERIOD_CHANGED: f64 = 0.003;
@@ -51,12 +62,10 @@ impl Observer {
         self.fresh = 0;
         let found = learn(self.samples.make_contiguous()).ok();
         let Some(found) = found else {
-            match self.told {
-                Some(_) => self.look_at_what_is_new(),
-                None => self.look_coarser(),
-            }
+            self.find_nothing();
             return None;
         };
+        self.is_doubted = false;
         let is_new = self.told.as_ref().is_none_or(|told| differs(told, &found));
         self.told = Some(found);
         self.told.as_ref().filter(|_| is_new)
@@ -67,15 +76,39 @@ impl Observer {
         self.told.as_ref()
     }
 
+    /// How often it is to be read, of what is usual: iterations of a few steps take a closer look.
+    pub fn pace(&self, usual: time::Duration) -> time::Duration {
+        let sure = self.told.as_ref().filter(|told| told.confidence >= SURE);
+        let period = sure.map(|told| time::Duration::from_nanos(told.traffic.period().0));
+        match period.filter(|period| *period < FEW_STEPS * usual) {
+            Some(period) => (period / STEPS).max(CLOSEST).min(usual),
+            None => usual,
+        }
+    }
+
+    /// What was seen so far was seen from too far away; what was found of it still counts.
+    pub fn look_closer(&mut self) {
+        self.samples.clear();
+        self.fresh = 0;
+    }
+
     /// As after the counter of another member: nothing is known.
     pub fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// What had a profile and now has none is about to change: what came before is in the way.
-    fn look_at_what_is_new(&mut self) {
-        self.samples.drain(..self.samples.len() / 2);
-        self.keep_each = (self.keep_each / 2).max(1);
+    /// What had a profile and now has none is about to change: what came before is in the way. If that does not help, or
+    /// was never sure, what was told may have been a part of an iteration, and more samples will tell.
+    fn find_nothing(&mut self) {
+        match &self.told {
+            Some(told) if told.confidence >= SURE && !self.is_doubted => {
+                self.is_doubted = true;
+                self.samples.drain(..self.samples.len() / 2);
+                self.keep_each = (self.keep_each / 2).max(1);
+            }
+            Some(_) => self.told = None,
+            None => self.look_coarser(),
+        }
     }
 
     fn look_coarser(&mut self) {
@@ -115,4 +148,42 @@ fn phases_differ(before: &Traffic, after: &Traffic) -> bool {
             || longer.abs() > PHASE_CHANGED * period
             || faster.abs() > RATE_CHANGED
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use metronome_core::profile::Phase;
+    use metronome_core::units::{Bandwidth, Duration};
+
+    use super::*;
+
+    /// How many of 512 samples are left after looks that find nothing, where something was told before.
+    fn left_after_nothing_is_found(confidence: f64, looks: usize) -> usize {
+        let phase = Phase { offset: Duration(0), length: Duration(50), rate: Bandwidth(8) };
+        let told = Learned {
+            traffic: Traffic::new(Duration(100), vec![phase]).unwrap(),
+            noise: 0.4,
+            confidence,
+            iterations: 6,
+            seen: [0, 600],
+            bytes: 50.0,
+            began: 0,
+            level: 0,
+            rates: vec![8.0, 0.0],
+        };
+        let mut observer = Observer { told: Some(told), ..Observer::default() };
+        for step in 0..512 {
+            observer.feed(Sample { at: step * 5_000_000, bytes: 0 });
+        }
+        assert!((0..looks).all(|_| observer.look().is_none()));
+        observer.samples.len()
+    }
+
+    /// Members of a ring wait for each other, so parts of a long iteration look like iterations at first.
+    #[test]
+    fn what_was_told_too_early_does_not_stand_in_the_way() {
+        assert_eq!(left_after_nothing_is_found(0.3, 1), 512);
+        assert_eq!(left_after_nothing_is_found(0.9, 1), 256);
+        assert_eq!(left_after_nothing_is_found(0.9, 4), 256);
+    }
 }

@@ -32,6 +32,9 @@ const LONGEST_GAP: u64 = 10_000_000_000;
 /// Slower than this part of its usual rate a counter stands still.
 const STILL: f64 = 0.3;
 
+/// A step that is a larger part of an iteration is long.
+const FEW_STEPS: f64 = 0.25;
+
 const WRAP: u64 = 1 << 32;
 
 impl Run {
@@ -73,6 +76,11 @@ impl Run {
     /// What the counter said when so many bytes of the run were sent.
     pub(super) fn counter(&self, bytes: f64) -> u64 {
         (self.base + bytes - self.wrapped).max(0.0) as u64
+    }
+
+    /// Whether an iteration that takes so long has so few steps that a step tells little of it.
+    pub(super) fn has_few_steps(&self, iteration: f64) -> bool {
+        self.step > FEW_STEPS * iteration
     }
 
     /// Whether nobody looked in this interval for a while.

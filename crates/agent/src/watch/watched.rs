@@ -1,6 +1,7 @@
 //! One member whose counter is watched.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use metronome_core::lane::Word;
 use metronome_core::units::Moment;
@@ -26,6 +27,9 @@ pub(super) struct Watched {
     /// The rate of the slowest link that it crosses, in bits a second.
     pub(super) link: f64,
     observer: Observer,
+    /// The usual time between two looks, and when the observer had the last.
+    step: Duration,
+    observed: u64,
     during: During,
     pacer: Pacer,
     freezer: Option<Freezer>,
@@ -37,7 +41,7 @@ pub(super) struct Watched {
 const SURE: f64 = 0.5;
 
 impl Watched {
-    pub(super) fn new(member: &Member) -> Self {
+    pub(super) fn new(member: &Member, step: Duration) -> Self {
         let interface = member.counters.clone().expect("only members with counters are watched");
         let freezer = member.freezer.as_deref().and_then(Freezer::of);
         Self {
@@ -49,6 +53,8 @@ impl Watched {
             meter: Meter::default(),
             link: f64::INFINITY,
             observer: Observer::default(),
+            step,
+            observed: 0,
             during: During::Alone,
             pacer: Pacer::default(),
             freezer,
@@ -80,9 +86,18 @@ impl Watched {
         }
     }
 
+    /// How often it is to be read.
+    pub(super) fn pace(&self) -> Duration {
+        self.observer.pace(self.step)
+    }
+
     pub(super) fn feed(&mut self, sample: Sample, figures: &Figures) {
         self.is_read = true;
-        self.is_due |= self.observer.feed(sample);
+        // Others may need a closer look than this one.
+        if u128::from(sample.at.abs_diff(self.observed)) >= self.pace().as_nanos() {
+            self.observed = sample.at;
+            self.is_due |= self.observer.feed(sample);
+        }
         let event = self.meter.feed(sample);
         let Some(word) = self.word.as_ref().filter(|word| word.is_valid(Moment(sample.at))) else { return };
         match event {
@@ -103,7 +118,11 @@ impl Watched {
     /// Looks for a profile; tells what is new.
     pub(super) fn look(&mut self) -> Option<Traffic> {
         self.is_due = false;
+        let pace = self.pace();
         let learned = self.observer.look().cloned();
+        if self.pace() < pace / 2 {
+            self.observer.look_closer();
+        }
         if let Some(known) = self.observer.known().filter(|known| known.confidence >= SURE) {
             self.meter.learn(known);
         }
@@ -120,6 +139,9 @@ impl Watched {
             phases: learned.traffic.phases().iter().map(phase).collect(),
             noise: learned.noise,
             confidence: learned.confidence,
+            iterations: learned.iterations,
+            from_ns: learned.seen[0],
+            until_ns: learned.seen[1],
             during: self.during,
         })
     }

@@ -1,6 +1,7 @@
 //! `metronome experiment`, hidden: what `cargo xtask experiment` runs. Runs what a folder's `experiment.json` says,
 //! writes results and charts beside it and judges its bars.
 
+mod learned;
 mod real;
 mod study;
 
@@ -25,6 +26,7 @@ use crate::failure::Failure;
 use crate::input;
 use crate::reply::Reply;
 use crate::{policies, runs, table};
+use learned::Profiles;
 use real::Real;
 
 /// Run an experiment, write its results beside its definition and judge its bars
@@ -38,13 +40,24 @@ pub(crate) struct Experiment {
     /// Folder of public traces; scenarios that need one are left out without it
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
+    /// Of an experiment about what is learned only these runs, separated by commas; what is known of the others stays
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    only: Vec<String>,
 }
 
 pub(crate) fn run(args: &Experiment) -> Result<Reply, Failure> {
-    match read_definition(&args.folder)? {
+    let asked = read_definition(&args.folder)?;
+    if !args.only.is_empty() && !matches!(asked, Asked::Learned(_)) {
+        return Err(Failure::input(format!(
+            "run only a part of {}: it is run as a whole",
+            args.folder.display()
+        )));
+    }
+    match asked {
         Asked::Scenarios(definition) => run_scenarios(args, &definition),
         Asked::OneLink(study) => study::run(args, &study),
         Asked::ThisMachine(real) => real::run(args, &real),
+        Asked::Learned(profiles) => learned::run(args, &profiles),
     }
 }
 
@@ -54,6 +67,7 @@ enum Asked {
     Scenarios(Definition),
     OneLink(Study),
     ThisMachine(Real),
+    Learned(Profiles),
 }
 
 fn run_scenarios(args: &Experiment, definition: &Definition) -> Result<Reply, Failure> {
@@ -108,9 +122,11 @@ fn read_definition(folder: &Path) -> Result<Asked, Failure> {
     let path = folder.join("experiment.json");
     let text = std::io::read_to_string(input::open(&path)?)
         .map_err(|error| Failure::input(format!("read {}", path.display())).because(&error))?;
-    if let Some(real) = Real::parse(&text) {
-        let real = real.map_err(|error| Failure::input(format!("run {}", path.display())).because(&error))?;
-        return Ok(Asked::ThisMachine(real));
+    let on_this_machine = Real::parse(&text)
+        .map(|real| real.map(Asked::ThisMachine))
+        .or_else(|| Profiles::parse(&text).map(|profiles| profiles.map(Asked::Learned)));
+    if let Some(asked) = on_this_machine {
+        return asked.map_err(|error| Failure::input(format!("run {}", path.display())).because(&error));
     }
     let asked = match Study::parse(&text) {
         Some(study) => study.map(Asked::OneLink),
@@ -270,7 +286,7 @@ mod tests {
     }
 
     fn run_in(folder: &Path) -> Reply {
-        run(&Experiment { folder: folder.to_owned(), seeds: None, data: None }).unwrap()
+        run(&Experiment { folder: folder.to_owned(), seeds: None, data: None, only: Vec::new() }).unwrap()
     }
 
     #[test]
@@ -298,7 +314,7 @@ mod tests {
     #[test]
     fn a_folder_without_a_definition_is_wrong_use() {
         let empty = tempfile::tempdir().unwrap();
-        let asked = Experiment { folder: empty.path().to_owned(), seeds: None, data: None };
+        let asked = Experiment { folder: empty.path().to_owned(), seeds: None, data: None, only: Vec::new() };
         let failure = run(&asked).unwrap_err();
         assert_eq!(failure.tell(), Exit::WrongUse);
     }
@@ -328,7 +344,9 @@ mod tests {
     fn a_trace_is_imported_when_it_is_run_and_what_was_seen_stands_beside() {
         let folder = with_trace(100.0);
         let data = Some(folder.path().to_owned());
-        let reply = run(&Experiment { folder: folder.path().to_owned(), seeds: Some(1), data }).unwrap();
+        let reply =
+            run(&Experiment { folder: folder.path().to_owned(), seeds: Some(1), data, only: Vec::new() })
+                .unwrap();
         assert_eq!(reply.exit(), Exit::Done, "{}", reply.said());
         let results = fs::read_to_string(folder.path().join("results.json")).unwrap();
         let results: serde_json::Value = serde_json::from_str(&results).unwrap();
@@ -350,7 +368,8 @@ mod tests {
         let only = fs::read_to_string(folder.path().join("experiment.json")).unwrap();
         let only = only.replace("\"two-gangs.yaml\", ", "");
         fs::write(folder.path().join("experiment.json"), only).unwrap();
-        let asked = Experiment { folder: folder.path().to_owned(), seeds: None, data: None };
+        let asked =
+            Experiment { folder: folder.path().to_owned(), seeds: None, data: None, only: Vec::new() };
         assert_eq!(run(&asked).unwrap_err().tell(), Exit::WrongUse, "nothing is left to run");
     }
 

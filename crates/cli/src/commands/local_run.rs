@@ -12,6 +12,7 @@ use metronome_core::journal::Journal;
 use metronome_local::state::WorldFolder;
 use metronome_local::world::{self, Fate, Told};
 use metronome_sim::scenario::Scenario;
+use metronome_trainer::Notes;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -63,6 +64,7 @@ pub(crate) fn run(args: &LocalRun) -> Result<Reply, Failure> {
         root: args.dir.clone().unwrap_or_else(WorldFolder::usual_root),
         scale: args.scale,
         seed: args.seed,
+        notes: Notes::default(),
     };
     let stop = stopped_by_signals()?;
     let mut comparison = Comparison::of(&scenario, args.scale, args.seed);
@@ -101,7 +103,7 @@ pub(crate) fn measure(
     let outcome = world::run(setup, kept, stop, &mut |told| say(&told));
     let outcome = outcome.map_err(|error| Failure::from_world(&error))?;
     journal.map_or(Ok(()), JournalFile::finish)?;
-    Ok(Measured::read(name, outcome, &records, scenario, policy, asked.seed))
+    Ok(Measured::read(name, outcome, records, scenario, policy, asked.seed))
 }
 
 fn stopped_by_signals() -> Result<Arc<AtomicBool>, Failure> {

@@ -9,7 +9,7 @@ use clap::Args;
 use metronome_core::units::{Bytes, Duration, Share};
 use metronome_sim::model;
 use metronome_sim::noise::Noise;
-use metronome_trainer::{Compute, Curve, Ended, Place, Saves, Task, train};
+use metronome_trainer::{Compute, Curve, Ended, Notes, Place, Saves, Task, train};
 
 use crate::failure::Failure;
 use crate::local::stretches;
@@ -99,6 +99,7 @@ impl Trainer {
             },
             learns: Curve::default(),
             saves: Saves { every: self.save_every.map(Duration::from_secs), takes: Duration::ZERO },
+            notes: Notes::default(),
         })
     }
 }

@@ -4,36 +4,22 @@ use metronome_core::network::Sent;
 use metronome_core::units::Instant;
 
 use super::world::{Model, Ring, Trained, models, read, train};
-use crate::profile::{Learned, learn};
+use crate::profile::{Learned, Observer, Sending, learn};
 
 const LASTS: Instant = Instant(30_000_000_000);
 
-/// Parts of a period in which true and learned profiles are compared.
-const PARTS: usize = 500;
-
-/// Bytes sent by each part of the period, over all, of what was learned.
-fn learned_curve(learned: &Learned) -> Vec<f64> {
-    let period = learned.traffic.period().0 as f64;
-    let mut density = vec![0.0; PARTS];
-    for phase in learned.traffic.phases() {
-        let (from, length) = (phase.offset.0 as f64 / period, phase.length.0 as f64 / period);
-        spread(&mut density, from, from + length, phase.rate.0 as f64 * length);
-    }
-    normal(density)
-}
-
-/// The same of what was in fact sent in iterations that all begin when their first byte is ready.
-fn true_curve(trained: &Trained, bytes: f64) -> Vec<f64> {
-    let mut density = vec![0.0; PARTS];
+/// What was in fact sent in iterations that all begin when their first byte is ready.
+fn truth(trained: &Trained, bytes: f64) -> Sending {
+    let mut truth = Sending::default();
     let starts = iterations(&trained.sent, bytes);
     for pair in starts.windows(2).skip(1) {
         let (from, to) = (pair[0].0, pair[1].0);
         for sent in &trained.sent[pair[0].1..pair[1].1] {
             let place = |at: u64| (at as f64 - from) / (to - from);
-            spread(&mut density, place(sent.from.0), place(sent.to.0), sent.bytes);
+            truth.add(place(sent.from.0)..place(sent.to.0), sent.bytes);
         }
     }
-    normal(density)
+    truth
 }
 
 /// When each iteration sent its first byte, and which stretch that was. Exact: bytes are those of the model.
@@ -48,52 +34,6 @@ fn iterations(sent: &[Sent], bytes: f64) -> Vec<(f64, usize)> {
         done += stretch.bytes;
     }
     found
-}
-
-fn spread(density: &mut [f64], from: f64, to: f64, bytes: f64) {
-    let (from, to) = (from * PARTS as f64, to * PARTS as f64);
-    let mut here = from;
-    while here < to {
-        let next = to.min(here.floor() + 1.0);
-        density[(here as usize) % PARTS] += bytes * (next - here) / (to - from);
-        here = next;
-    }
-}
-
-fn normal(density: Vec<f64>) -> Vec<f64> {
-    let all: f64 = density.iter().sum();
-    density.into_iter().map(|part| part / all).collect()
-}
-
-/// How far, over the period, bytes lie from where they were sent, at the best rotation: all but this part of them.
-const LEFT_OUT: f64 = 0.02;
-
-fn displacement(truth: &[f64], learned: &[f64]) -> f64 {
-    (0..PARTS).map(|turn| displacement_at(truth, learned, turn)).min().unwrap() as f64 / PARTS as f64
-}
-
-fn displacement_at(truth: &[f64], learned: &[f64], turn: usize) -> usize {
-    let sums = |density: &[f64], turn: usize| -> Vec<f64> {
-        let mut sum = 0.0;
-        // Twice around, so that no place is special.
-        (0..3 * PARTS)
-            .map(|at| {
-                sum += density[(at + turn) % PARTS];
-                sum
-            })
-            .collect()
-    };
-    let (truth, learned) = (sums(truth, 0), sums(learned, turn));
-    // Curves that begin at another level of the period differ by a constant; the best is tried, too.
-    let means = |sums: &[f64]| sums.iter().sum::<f64>() / sums.len() as f64;
-    let level = means(&truth) - means(&learned);
-    let fits = |reach: usize| {
-        (PARTS..2 * PARTS).all(|at| {
-            let (low, high) = (learned[at - reach] + level, learned[at + reach] + level);
-            low - LEFT_OUT <= truth[at] && truth[at] <= high + LEFT_OUT
-        })
-    };
-    (0..PARTS / 2).find(|reach| fits(*reach)).unwrap_or(PARTS / 2)
 }
 
 struct Row {
@@ -111,7 +51,7 @@ impl Row {
         let (mut period_error, mut displaced) = (f64::INFINITY, f64::INFINITY);
         if let Some(learned) = &learned {
             period_error = (learned.traffic.period().0 as f64 / trained.period - 1.0).abs();
-            displaced = displacement(&true_curve(trained, bytes), &learned_curve(learned));
+            displaced = truth(trained, bytes).displacement(&Sending::of(&learned.traffic));
         }
         Self { name, truth: trained.period, learned, period_error, displacement: displaced }
     }
@@ -157,6 +97,22 @@ fn a_period_of_two_steps_is_learned() {
         rows.push(Row::of(model.name.clone(), &trained, volume(&model, 4), 5.0..7.0, seed));
     }
     judge(&rows, 0.05);
+}
+
+/// As samples come in: of the longest iterations there are hardly two when it is first looked.
+#[test]
+fn long_iterations_are_learned_in_time() {
+    for (seed, model) in (1..).zip(models()).filter(|(_, model)| model.name.starts_with("gpt3")) {
+        let trained = train(&[Ring { model: &model, members: 4 }], LASTS, seed).remove(0);
+        let mut observer = Observer::default();
+        for sample in read(&trained.sent, LASTS, 6.0..9.0, seed) {
+            if observer.feed(sample) {
+                observer.look();
+            }
+        }
+        let known = observer.known().map(|learned| learned.traffic.period().0 as f64 / trained.period);
+        assert!(known.is_some_and(|ratio| (ratio - 1.0).abs() < 0.01), "{}: {known:?}", model.name);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use crate::profile::{Learned, NoProfile, Observer, Sample, learn};
+use crate::profile::{Learned, NoProfile, Observer, Sample, Sending, learn};
 
 const MS: u64 = 1_000_000;
 
@@ -45,6 +45,34 @@ fn one_burst_is_not_taken_for_two_iterations() {
     for period in [23, 61, 150, 700, 2100] {
         let found = period_ms(&learn(&bursts(period, &[(3, period / 3, 5_000_000)], 20, 3)));
         assert!((found - period as f64).abs() < 0.005 * period as f64, "{period}: {found}");
+    }
+}
+
+/// Of every so many iterations one sends a part of its bytes again.
+fn sent_again(samples: &[Sample], period_ms: u64, bytes: u64, one_of: u64, part: f64) -> Vec<Sample> {
+    let again = (part * bytes as f64) as u64;
+    let more = |sample: &Sample| {
+        let (whole, within) = (sample.bytes / bytes, sample.bytes % bytes);
+        let now = if whole % one_of == one_of - 1 { (within as f64 * part) as u64 } else { 0 };
+        Sample { bytes: sample.bytes + whole / one_of * again + now, ..*sample }
+    };
+    assert!(samples.last().unwrap().at / MS > 10 * period_ms);
+    samples.iter().map(more).collect()
+}
+
+#[test]
+fn what_is_sent_again_neither_adds_iterations_nor_blurs_them() {
+    for (seed, one_of) in [(11, 3), (12, 7), (13, 20)] {
+        // A small burst ahead of the main one, as most models have.
+        let clean = bursts(82, &[(5, 2, 12_000), (28, 53, 1_338_000)], 20, seed);
+        let found = learn(&sent_again(&clean, 82, 1_350_000, one_of, 0.07));
+        assert!((period_ms(&found) - 82.0).abs() < 0.1, "one of {one_of}: {found:?}");
+        let found = found.unwrap();
+        let mut truth = Sending::default();
+        truth.add(5.0 / 82.0..7.0 / 82.0, 12.0);
+        truth.add(28.0 / 82.0..81.0 / 82.0, 1338.0);
+        let displaced = truth.displacement(&Sending::of(&found.traffic));
+        assert!(displaced < 0.03, "one of {one_of}: {displaced} {:?}", found.traffic);
     }
 }
 
@@ -118,6 +146,24 @@ fn an_observer_tells_what_is_new_once_and_what_has_changed_again() {
     assert!((119..=120).contains(told.first().unwrap()), "{told:?}");
     assert!((169..=170).contains(told.last().unwrap()), "{told:?}");
     assert!(told.len() <= 10, "{told:?}");
+}
+
+#[test]
+fn short_iterations_take_a_closer_look() {
+    let usual = std::time::Duration::from_millis(6);
+    let mut observer = Observer::default();
+    assert_eq!(observer.pace(usual), usual, "nothing is known");
+    let mut paces = |period| {
+        observer.forget();
+        for sample in bursts(period, &[(1, 3, 28_000)], 8, 15) {
+            if observer.feed(sample) {
+                observer.look();
+            }
+        }
+        observer.pace(usual).as_micros()
+    };
+    assert_eq!(paces(150), 6000);
+    assert!((1700..2100).contains(&paces(15)));
 }
 
 #[test]

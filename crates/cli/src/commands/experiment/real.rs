@@ -11,6 +11,7 @@ use metronome_local::rights::Rights;
 use metronome_local::state::WorldFolder;
 use metronome_sim::experiment::{Point, scatter, with_results};
 use metronome_sim::scenario::{Scenario, Source};
+use metronome_trainer::Notes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -68,10 +69,7 @@ impl Cell {
 }
 
 pub(super) fn run(args: &Experiment, real: &Real) -> Result<Reply, Failure> {
-    if !Rights::look().network {
-        return Err(Failure::world("make hosts and links on this machine")
-            .hint("it takes root, iproute2, and a kernel with network namespaces and HTB"));
-    }
+    check_rights()?;
     let mut cells = Vec::new();
     for file in &real.local {
         let scenario = Scenario::read(&args.folder.join(file))?;
@@ -86,9 +84,22 @@ pub(super) fn run(args: &Experiment, real: &Real) -> Result<Reply, Failure> {
     Ok(if verdict.is_met() { reply } else { reply.ending(Exit::FellShort) })
 }
 
+pub(super) fn check_rights() -> Result<(), Failure> {
+    let cannot = || {
+        Failure::world("make hosts and links on this machine")
+            .hint("it takes root, iproute2, and a kernel with network namespaces and HTB")
+    };
+    if Rights::look().network { Ok(()) } else { Err(cannot()) }
+}
+
 fn measure(real: &Real, scenario: &Scenario, policy: &str, run: u64) -> Result<Vec<Cell>, Failure> {
-    let asked =
-        Asked { world: "experiment".into(), root: WorldFolder::usual_root(), scale: real.scale, seed: run };
+    let asked = Asked {
+        world: "experiment".into(),
+        root: WorldFolder::usual_root(),
+        scale: real.scale,
+        seed: run,
+        notes: Notes::default(),
+    };
     let scenario = &started_otherwise(scenario, run);
     let run = local_run::measure(scenario, policy, &asked, None, &AtomicBool::new(false))?;
     let Measured { outcome, measured, simulated, .. } = run;
@@ -253,21 +264,24 @@ fn write(folder: &Path, real: &Real, cells: &[Cell], verdict: &Verdict) -> Resul
     put(folder, "simulated-measured.svg", &picture)?;
     let readme = folder.join("README.md");
     let before = std::fs::read_to_string(&readme).unwrap_or_default();
-    let text = format!("{}\n\n{}", verdict.words().trim_end().replace('\n', "  \n"), markdown(&rows(cells)));
+    let table = markdown(&rows(cells), "|---|---|---|---:|---:|---:|");
+    let text = format!("{}\n\n{table}", verdict.words().trim_end().replace('\n', "  \n"));
     match with_results(&before, &text) {
         Some(after) => put(folder, "README.md", &after),
         None => Ok(()),
     }
 }
 
-fn rounded(value: f64) -> f64 {
+pub(super) fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
-fn markdown(rows: &[Vec<String>]) -> String {
+/// A table whose second line says how its columns are aligned.
+pub(super) fn markdown(rows: &[Vec<String>], aligned: &str) -> String {
     let line = |row: &Vec<String>| format!("| {} |\n", row.join(" | "));
     let mut text = line(&rows[0]);
-    text += "|---|---|---|---:|---:|---:|\n";
+    text += aligned;
+    text.push('\n');
     rows[1..].iter().for_each(|row| text += &line(row));
     text.trim_end().to_owned()
 }

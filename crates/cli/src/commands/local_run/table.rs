@@ -29,13 +29,15 @@ pub(crate) struct Measured {
     /// Mean iteration times in milliseconds, by job.
     pub(crate) measured: Vec<Option<f64>>,
     pub(crate) simulated: Vec<Option<f64>>,
+    /// The table of each job's iterations.
+    pub(crate) records: Vec<PathBuf>,
 }
 
 impl Measured {
     pub(crate) fn read(
         name: &str,
         outcome: Outcome,
-        records: &[PathBuf],
+        records: Vec<PathBuf>,
         scenario: &Scenario,
         policy: Policy,
         seed: u64,
@@ -44,7 +46,7 @@ impl Measured {
         let measured = spans.iter().map(|span| span.as_ref().map(Span::mean)).collect();
         let began: Vec<Option<f64>> = spans.iter().map(|span| span.as_ref().map(|span| span.began)).collect();
         let simulated = simulated(scenario, policy, seed, &began);
-        Self { policy: name.to_owned(), outcome, measured, simulated }
+        Self { policy: name.to_owned(), outcome, measured, simulated, records }
     }
 }
 
