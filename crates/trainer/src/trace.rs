@@ -85,14 +85,14 @@ mod tests {
 
     #[test]
     fn both_ends_of_a_pause_are_noted_and_little_else() {
-        let looks = [(0, 0), (1001, 10), (1050, 20), (1301, 30), (5001, 30), (9001, 30), (9401, 80)];
-        assert_eq!(noted(&looks), "0,0\n1001,10\n1301,30\n9001,30\n9401,80\n");
+        let looks = [(0, 0), (1001, 10), (1050, 20), (1201, 30), (5001, 30), (9001, 30), (9401, 80)];
+        assert_eq!(noted(&looks), "0,0\n1001,10\n1201,30\n9001,30\n9401,80\n");
     }
 
     #[test]
     fn what_is_found_after_a_sleep_came_at_its_end() {
         let looks = [(0, 0), (50, 10), (11_001, 10), (11_002, 40), (11_301, 60)];
-        assert_eq!(noted(&looks), "0,0\n50,10\n11001,10\n11301,60\n");
+        assert_eq!(noted(&looks), "0,0\n50,10\n11001,10\n11002,40\n11301,60\n");
     }
 
     #[test]
