@@ -91,10 +91,11 @@ impl Marks {
         }
     }
 
-    /// Looks at the connections of one member at most, so that nothing else is late by it.
+    /// Looks at the connections of one member at most, so that nothing else is late by it: the one that waits longest.
     pub fn look(&mut self, now: Instant) {
         let is_due = |marked: &Marked| marked.looked.is_none_or(|looked| now - looked >= AGAIN);
-        if let Some((folder, marked)) = self.members.iter_mut().find(|(_, marked)| is_due(marked)) {
+        let due = self.members.iter_mut().filter(|(_, marked)| is_due(marked));
+        if let Some((folder, marked)) = due.min_by_key(|(_, marked)| marked.looked) {
             marked.looked = Some(now);
             marked.look(folder);
         }
