@@ -79,7 +79,7 @@ spec:
   jobs: 3
   arrivals: {within: 500ms}
   checkpoint: {every: 1s, takes: 1ms, restart: 10ms}
-  learners: {asks: [100m], uses: [1], work: [{share: 1, takes: {median: 4s}}]}
+  learners: {asks: [100m], uses: [1], work: [{share: 1, takes: {median: 12s}}]}
   faults: [{node: node-1, at: 0s, for: 2s}]
 ";
 
@@ -101,7 +101,7 @@ fn whoever_has_much_left_moves_to_where_there_are_cores_and_goes_on_from_what_it
         assert_eq!(ran.job(name)["restarts"], 0, "{name}: {}", ran.said);
         // Half a second of a core each. It is asked to leave, ends its iteration, saves it, and begins the next elsewhere.
         let done = iterations(&ground.of_job(name).join("iterations.csv"));
-        assert_eq!(done, (0..8).collect::<Vec<u64>>(), "{name} did nothing twice");
+        assert_eq!(done, (0..24).collect::<Vec<u64>>(), "{name} did nothing twice");
     }
     ground.assert_clean();
 }
