@@ -1,6 +1,6 @@
 //! How long each iteration took, as a table: what was true, for whoever compares.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,10 +26,16 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Goes on behind what an earlier start has written.
-    pub(crate) fn open(file: &Path) -> io::Result<Self> {
-        let file = File::options().create(true).append(true).open(file)?;
-        let is_new = file.metadata()?.len() == 0;
+    /// Goes on behind what an earlier start has written. A last line that was cut off by a kill is dropped, or the next one
+    /// would read as its end.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let written = fs::read(path).unwrap_or_default();
+        let whole = written.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let file = File::options().create(true).append(true).open(path)?;
+        if whole < written.len() {
+            file.set_len(whole as u64)?;
+        }
+        let is_new = whole == 0;
         let mut out = BufWriter::new(file);
         if is_new {
             writeln!(out, "iteration,began_ns,held_ns,computed_ns,exchanged_ns,whole_ns")?;
@@ -50,5 +56,35 @@ impl Record {
     pub(crate) fn flush(&mut self) {
         self.flushed = Instant::now();
         let _ = self.out.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_cut_off_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("iterations.csv");
+        let took = Took {
+            began: Moment(7),
+            held: Duration::ZERO,
+            computed: Duration::ZERO,
+            exchanged: Duration::ZERO,
+            whole: Duration::ZERO,
+        };
+        let mut record = Record::open(&path).unwrap();
+        record.note(0, &took);
+        record.flush();
+        let mut text = fs::read_to_string(&path).unwrap();
+        text.push('1');
+        fs::write(&path, text).unwrap();
+        let mut record = Record::open(&path).unwrap();
+        record.note(1, &took);
+        record.flush();
+        let text = fs::read_to_string(&path).unwrap();
+        let rows: Vec<&str> = text.lines().skip(1).collect();
+        assert_eq!(rows, ["0,7,0,0,0,0", "1,7,0,0,0,0"]);
     }
 }
