@@ -4,6 +4,7 @@ mod bench;
 mod codegen;
 mod experiment;
 mod fence;
+mod kills;
 mod needs;
 mod python;
 mod screenshot;
@@ -31,6 +32,8 @@ enum Command {
     Bench(bench::Options),
     /// Run an experiment again, rewrite its results and judge its bars
     Experiment(experiment::Options),
+    /// Kill the processes of a local world at random, again and again
+    Kills(kills::Options),
     /// Take docs/images/demo.png of the demo's report, in a real browser
     Screenshot,
     /// Test sdk/python alone
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Command::Codegen(options) => ended(codegen::run(&options)),
         Command::Bench(options) => ended(bench::run(&options)),
         Command::Experiment(options) => experiment::run(&options),
+        Command::Kills(options) => ended(kills::run(&options)),
         Command::Screenshot => ended(screenshot::run()),
         Command::Sdk => ended(python::Tools::find().and_then(|tools| tools.test())),
         Command::Fence => ended(fence::run()),

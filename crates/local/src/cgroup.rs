@@ -19,6 +19,7 @@ use nix::unistd::Pid;
 pub use hierarchies::{Hierarchies, Mounted, Version};
 
 use crate::error::{LocalError, Result};
+use crate::fault::{self, FaultPoint};
 use crate::names::{MemberNumber, WorldName};
 use crate::patience::Patience;
 
@@ -52,6 +53,7 @@ impl Groups {
                 self.delegate(mounted)?;
             }
             fs::create_dir_all(path).map_err(|error| LocalError::file(path, error))?;
+            fault::after(FaultPoint::GroupPartMade);
         }
         Ok(group)
     }
@@ -204,7 +206,16 @@ impl Group {
     /// Removes it; whoever is in it is ended first.
     pub fn remove(&self) -> Result<()> {
         self.kill()?;
-        self.paths.iter().try_for_each(|path| remove_folder(path))
+        for path in &self.paths {
+            remove_folder(path)?;
+            fault::after(FaultPoint::GroupPartRemoved);
+        }
+        Ok(())
+    }
+
+    /// Whether every hierarchy has it.
+    pub fn is_whole(&self) -> bool {
+        self.paths.iter().all(|path| path.exists())
     }
 
     fn exists(&self) -> bool {

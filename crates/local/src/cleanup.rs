@@ -4,11 +4,17 @@
 //! it does not matter at which point its scheduler ended.
 
 use std::path::Path;
+use std::time::Duration;
 use std::{fs, io};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::cgroup::{Groups, Hierarchies};
 use crate::error::{LocalError, Result};
-use crate::names::{NAMESPACES, Namespace, WorldName};
+use crate::fault::{self, FaultPoint};
+use crate::names::{MemberNumber, NAMESPACES, Namespace, WorldName};
+use crate::patience::Patience;
 use crate::process::{Member, Records};
 use crate::state::{WorldFolder, member_folders};
 
@@ -19,6 +25,7 @@ pub struct Leftovers {
     pub groups: usize,
     /// Members and their shims.
     pub processes: usize,
+    pub agents: usize,
     pub folders: usize,
 }
 
@@ -45,6 +52,7 @@ pub fn leftovers(root: &Path, world: &WorldName) -> Leftovers {
         namespaces: namespaces(world).len(),
         groups: members.len() + usize::from(groups.exist()),
         processes: processes.len(),
+        agents: agents(&folder.join("agent")).len(),
         folders: usize::from(folder.exists()),
     }
 }
@@ -58,28 +66,63 @@ pub fn clean(root: &Path, world: &WorldName) -> Result<Leftovers> {
     Ok(found)
 }
 
-/// The same by who holds the lock. The folder stays, and in it all but the members: checkpoints are kept.
+/// The same for the process that holds the lock. The folder stays, and in it all but the members: checkpoints are kept.
+/// What cannot be removed does not keep the rest from being removed; the first error is returned.
 pub fn clean_but_folder(folder: &WorldFolder) -> Result<()> {
     let world = folder.world();
-    end_members(folder)?;
     let groups = Groups::of(Hierarchies::find(), world);
-    for member in groups.members() {
-        groups.find(member).remove()?;
+    end_agents(&folder.path().join("agent"));
+    let mut errors = Vec::new();
+    errors.extend(folder.members().into_iter().filter_map(|number| end_member(folder, number).err()));
+    fault::after(FaultPoint::MembersRemoved);
+    errors.extend(groups.members().into_iter().filter_map(|member| groups.find(member).remove().err()));
+    errors.extend(groups.remove().err());
+    fault::after(FaultPoint::GroupsRemoved);
+    for namespace in namespaces(world) {
+        errors.extend(remove_namespace(&namespace).err());
+        fault::after(FaultPoint::WorldNamespaceRemoved);
     }
-    groups.remove()?;
-    namespaces(world).iter().try_for_each(remove_namespace)
+    errors.into_iter().next().map_or(Ok(()), Err)
 }
 
-/// A shim that is on its way finds that it is not wanted any more; one that is there records an end, and goes.
-fn end_members(folder: &WorldFolder) -> Result<()> {
+/// Kills a member and removes its folder. A shim that is on its way finds that it is void; one that is there records an
+/// end and exits.
+fn end_member(folder: &WorldFolder, number: MemberNumber) -> Result<()> {
     let groups = Groups::of(Hierarchies::find(), folder.world());
-    for number in folder.members() {
-        let mut member = Member::adopt(&folder.member(number)?, Some(groups.find(number)))?;
-        member.kill()?;
-        folder.forget(number)?;
-    }
-    Ok(())
+    let mut member = Member::adopt(&folder.member(number)?, Some(groups.find(number)))?;
+    member.kill()?;
+    folder.forget(number)
 }
+
+/// Agents that serve a folder, by their command lines.
+pub(crate) fn agents(folder: &Path) -> Vec<Pid> {
+    let serves = |words: &[u8]| {
+        let mut words = words.split(|byte| *byte == 0);
+        words.any(|word| word == b"--dir") && words.next() == Some(folder.as_os_str().as_encoded_bytes())
+    };
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let is_agent = |pid: &i32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| serves(&words));
+    pids.filter(is_agent).map(Pid::from_raw).collect()
+}
+
+/// Kills agents that an earlier scheduler has left for a folder, and waits until they are gone.
+pub(crate) fn end_agents(folder: &Path) {
+    let patience = Patience::new(AGENT_END);
+    loop {
+        let left = agents(folder);
+        if left.is_empty() || patience.is_over() {
+            return;
+        }
+        for pid in left {
+            let _ = kill(pid, Signal::SIGKILL);
+        }
+        patience.pause();
+    }
+}
+
+/// The longest that a killed agent is waited for.
+const AGENT_END: Duration = Duration::from_secs(5);
 
 fn namespaces(world: &WorldName) -> Vec<Namespace> {
     let prefix = world.prefix();

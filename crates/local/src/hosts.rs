@@ -11,6 +11,7 @@ use metronome_core::id::{LinkId, NodeId};
 use metronome_core::units::Bandwidth;
 
 use crate::error::{LocalError, Result};
+use crate::fault::{self, FaultPoint};
 use crate::links::batch::Batch;
 use crate::links::shaping::reshape;
 use crate::links::ways::reverse;
@@ -50,17 +51,20 @@ impl Hosts {
         let mut hosts = Self::new(folder, cluster, scale)?;
         let layout = &hosts.layout;
         layout.namespaces().run_here(&hosts.tie, "namespaces")?;
+        fault::after(FaultPoint::NamespacesMade);
         layout.switches().run_in(&folder.world().fabric_namespace(), &hosts.tie, "switches")?;
+        fault::after(FaultPoint::SwitchesMade);
         for (node, namespace) in layout.hosts.iter() {
             let what = format!("host `{}`", cluster.node(node).name);
             layout.host_devices(node).run_in(namespace, &hosts.tie, &what)?;
+            fault::after(FaultPoint::HostMade);
         }
         hosts.cut_what_has_no_rate(cluster)?;
         Ok(hosts)
     }
 
-    /// Takes over the hosts that an earlier scheduler has made, with the members that were plugged in. Rates are set
-    /// as the cluster says.
+    /// Takes over the hosts that an earlier scheduler has made, with those of `plugged` that still have a namespace.
+    /// Rates are set as the cluster says.
     pub fn adopt(
         folder: &WorldFolder,
         cluster: &Cluster,
@@ -72,7 +76,8 @@ impl Hosts {
         if let Some(gone) = all.map(|namespace| namespace.path()).find(|path| !path.exists()) {
             return Err(LocalError::file(&gone, std::io::ErrorKind::NotFound.into()));
         }
-        hosts.plugged = plugged.iter().copied().collect();
+        let has_namespace = |number| folder.world().member_namespace(number).path().exists();
+        hosts.plugged = plugged.iter().copied().filter(|(number, _)| has_namespace(*number)).collect();
         for link in cluster.fabric.links().ids() {
             hosts.set_rate(link, cluster.fabric.links()[link].rate)?;
         }

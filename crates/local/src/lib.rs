@@ -11,6 +11,7 @@
 //! | [`process`] | [`Member`](process::Member): `start`, `adopt`, `status`, `ask_to_leave`, `kill` |
 //! | [`shim`] | [`shim::main`]: what the hidden subcommand of the executable does |
 //! | [`cleanup`] | [`leftovers`](cleanup::leftovers) and [`clean`](cleanup::clean) |
+//! | [`fault`] | every side effect in its order, with what a kill right after it leaves and how the world recovers |
 //!
 //! The [`world`] is what knows of jobs: it has an engine, and carries out its steps.
 //!
@@ -27,6 +28,7 @@ pub mod cgroup;
 pub mod cleanup;
 mod clock;
 mod error;
+pub mod fault;
 pub mod hosts;
 pub mod links;
 pub mod names;

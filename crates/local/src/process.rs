@@ -20,6 +20,7 @@ mod records;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill, killpg};
@@ -29,7 +30,9 @@ pub use identity::Identity;
 pub use records::{Ended, How, Spec};
 
 use crate::cgroup::Group;
+use crate::clock;
 use crate::error::{LocalError, Result};
+use crate::fault::{self, FaultPoint};
 use crate::patience::Patience;
 pub(crate) use records::{Claim, Records};
 
@@ -72,13 +75,16 @@ impl Member {
     pub fn start(launcher: &Launcher, folder: &Path, spec: &Spec, group: Option<Group>) -> Result<Self> {
         let records = Records::in_folder(folder);
         records.clear()?;
-        records.write_spec(spec)?;
+        let spec = Spec { start_id: new_start_id(), ..spec.clone() };
+        records.write_spec(&spec)?;
+        fault::after(FaultPoint::SpecWritten);
         let log = fs::File::create(folder.join("shim.log"));
         let log = log.map_err(|error| LocalError::file(&folder.join("shim.log"), error))?;
         let shim = Command::new(&launcher.program)
             .args(&launcher.arguments)
             .arg("watch")
             .arg(folder)
+            .arg(&spec.start_id)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -87,6 +93,7 @@ impl Member {
                 program: launcher.program.display().to_string(),
                 source,
             })?;
+        fault::after(FaultPoint::ShimSpawned);
         Ok(Self { records, group, claim: None, started: None, shim: Some(shim) })
     }
 
@@ -138,16 +145,19 @@ impl Member {
     /// it is.
     pub fn ask_to_leave(&mut self) -> Result<()> {
         self.records.write_asked()?;
-        match self.records.read_claim()? {
-            Some(Claim::Shim(shim)) => signal(&shim, Signal::SIGTERM),
-            Some(Claim::Void) | None => Ok(()),
+        fault::after(FaultPoint::LeaveRecorded);
+        if let Some(Claim::Shim(shim)) = self.records.read_claim()? {
+            signal(&shim, Signal::SIGTERM)?;
         }
+        fault::after(FaultPoint::LeaveAsked);
+        Ok(())
     }
 
     /// Ends it and everybody it has started, and waits until that is on record.
     pub fn kill(&mut self) -> Result<()> {
         // Where the disk is full it is killed all the same: it is tried until it is over.
         let _ = self.records.write_killed();
+        fault::after(FaultPoint::KillRecorded);
         let _ = self.records.claim(&Claim::Void);
         let patience = Patience::new(SETTLING);
         loop {
@@ -157,7 +167,10 @@ impl Member {
             // Where there are no control groups this is all there is; whoever left its session is not found by it.
             self.kill_group_of_processes()?;
             match self.status()? {
-                Status::Ended(_) | Status::Lost => return Ok(()),
+                Status::Ended(_) | Status::Lost => {
+                    fault::after(FaultPoint::MemberKilled);
+                    return Ok(());
+                }
                 Status::Starting | Status::Running { .. } if patience.is_over() => {
                     let what = format!("the member in {}", self.folder().display());
                     return Err(LocalError::Stays { what, why: "its shim does not answer".into() });
@@ -184,6 +197,14 @@ impl Member {
             self.shim = None;
         }
     }
+}
+
+/// A name for one start of one member that no other start has: a shim that an earlier scheduler spawned and that comes
+/// late must not start the next member of the same number.
+fn new_start_id() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{}-{}-{count}", std::process::id(), clock::now().0)
 }
 
 /// Sends a signal to a process, if it is still the one that was meant.

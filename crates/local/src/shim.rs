@@ -14,9 +14,9 @@ use std::path::Path;
 /// code.
 pub fn main(words: &[String]) -> u8 {
     let done = match words {
-        [stage, folder] if stage == "watch" => watch::watch(Path::new(folder)),
+        [stage, folder, start_id] if stage == "watch" => watch::watch(Path::new(folder), start_id),
         [stage, folder, watcher] if stage == "enter" => enter::enter(Path::new(folder), watcher),
-        _ => Err("a shim is told `watch FOLDER`".to_owned()),
+        _ => Err("a shim is told `watch FOLDER START`".to_owned()),
     };
     match done {
         Ok(()) => 0,

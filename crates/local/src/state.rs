@@ -5,7 +5,7 @@ mod whole;
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,12 +13,14 @@ use nix::fcntl::{Flock, FlockArg};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub(crate) use whole::write_first;
+pub(crate) use whole::{is_unfinished, write_first};
 pub use whole::{read, write};
 
 use crate::error::{LocalError, Result};
+use crate::fault::{self, FaultPoint};
 use crate::names::{MemberNumber, WorldName, check_file_name};
 use crate::patience::Patience;
+use crate::process::Identity;
 
 /// A world's folder, locked for as long as this value lives. The lock goes with the process, however it ends.
 #[derive(Debug)]
@@ -52,11 +54,11 @@ impl WorldFolder {
         }
     }
 
-    /// Makes the folder if there is none, and locks it. A world that another scheduler holds is refused, after a moment:
-    /// what one that has just ended was doing is done first.
+    /// Makes the folder if there is none, and locks it. A world that another scheduler holds is refused. Programs that a
+    /// scheduler was running when it was killed still hold the lock: they are waited for.
     pub fn open(root: &Path, world: &WorldName) -> Result<Self> {
         let path = root.join(world.as_str());
-        let patience = Patience::new(LAST_DEEDS);
+        let (moment, patience) = (Patience::new(UNKNOWN_HOLDER), Patience::new(LAST_COMMANDS));
         loop {
             // For its owner alone: tokens lie in it.
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
@@ -64,8 +66,13 @@ impl WorldFolder {
             match lock(&path, world) {
                 // Whoever held it before may have removed the folder just now: then this is the lock of nothing.
                 Ok(lock) if !is_still_there(&path.join(LOCK), &lock) => {}
-                Ok(lock) => return Ok(Self { world: world.clone(), path, lock }),
-                Err(LocalError::Held { .. }) if !patience.is_over() => patience.pause(),
+                Ok(lock) => {
+                    sign(&lock).map_err(|error| LocalError::file(&path.join(LOCK), error))?;
+                    remove_unfinished(&path);
+                    fault::after(FaultPoint::FolderLocked);
+                    return Ok(Self { world: world.clone(), path, lock });
+                }
+                Err(LocalError::Held { .. }) if is_waited_for(&path, &moment, &patience) => patience.pause(),
                 Err(error) => return Err(error),
             }
         }
@@ -152,8 +159,45 @@ impl WorldFolder {
 
 const LOCK: &str = "lock";
 
-/// What a program takes at most that a scheduler had started when it ended.
-const LAST_DEEDS: Duration = Duration::from_secs(2);
+/// The longest that a program runs which a killed scheduler had started, also on a busy machine.
+const LAST_COMMANDS: Duration = Duration::from_secs(60);
+
+/// How long a holder of the lock may take to sign it.
+const UNKNOWN_HOLDER: Duration = Duration::from_secs(2);
+
+/// Writes into the lock which process holds it.
+fn sign(lock: &File) -> io::Result<()> {
+    let Some(own) = Identity::own() else { return Ok(()) };
+    let text = serde_json::to_vec(&own)?;
+    lock.set_len(0)?;
+    lock.write_all_at(&text, 0)
+}
+
+/// Whether the lock of a world will be free soon: its scheduler has ended, or has not signed the lock yet.
+fn is_waited_for(folder: &Path, moment: &Patience, patience: &Patience) -> bool {
+    let holder: Option<Identity> = read(&folder.join(LOCK)).ok().flatten();
+    match holder {
+        Some(holder) if holder.is_alive() => false,
+        Some(_) => !patience.is_over(),
+        None => !moment.is_over(),
+    }
+}
+
+/// Removes files that a killed process was writing when it ended: `.NAME.PID`.
+fn remove_unfinished(world: &Path) {
+    let jobs = subfolders(&world.join("jobs")).into_iter().flat_map(|namespace| subfolders(&namespace));
+    for folder in jobs.chain([world.to_owned(), world.join("agent")]) {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| is_unfinished(&entry.file_name().to_string_lossy())) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn subfolders(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+}
 
 /// The folders of the members of a world, by the world's folder.
 pub(crate) fn member_folders(world: &Path) -> Vec<PathBuf> {
@@ -222,6 +266,35 @@ mod tests {
         drop(first);
         WorldFolder::open(root.path(), &world("a")).unwrap();
         assert_eq!(WorldFolder::worlds(root.path()), [world("a"), world("b")]);
+    }
+
+    #[test]
+    fn a_lock_of_a_scheduler_that_has_ended_is_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = WorldFolder::open(root.path(), &world("a")).unwrap();
+        let path = folder.path().to_owned();
+        let (moment, patience) = (Patience::new(Duration::ZERO), Patience::new(Duration::from_secs(60)));
+        assert!(!is_waited_for(&path, &moment, &patience), "this process holds it");
+        let ended = Identity { began: 1, ..Identity::own().unwrap() };
+        fs::write(path.join(LOCK), serde_json::to_vec(&ended).unwrap()).unwrap();
+        assert!(is_waited_for(&path, &moment, &patience), "its programs are not done yet");
+        fs::write(path.join(LOCK), "").unwrap();
+        assert!(!is_waited_for(&path, &moment, &patience), "nothing tells whose it is");
+    }
+
+    #[test]
+    fn files_that_a_killed_process_was_writing_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = WorldFolder::open(root.path(), &world("a")).unwrap();
+        let job = folder.checkpoints("default/bert").unwrap().parent().unwrap().to_owned();
+        for path in [folder.path().join(".world.json.77"), job.join(".task.json.78")] {
+            fs::write(path, "[1,").unwrap();
+        }
+        fs::write(job.join(".mine"), "").unwrap();
+        drop(folder);
+        let folder = WorldFolder::open(root.path(), &world("a")).unwrap();
+        assert!(!folder.path().join(".world.json.77").exists() && !job.join(".task.json.78").exists());
+        assert!(job.join(".mine").exists());
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The world: carries out the engine's steps on this machine and tells it what happens.
 //!
-//! One thread looks at everything in turn, many times a second. Whatever must outlive it is written down before it is
-//! done ([`book`]), so a scheduler that comes later goes on where this one was: members run on meanwhile.
+//! One thread looks at everything in turn, many times a second. The state file ([`book`]) lists jobs and their members;
+//! everything else that a world has on this machine is found by its name. So a scheduler that comes later goes on where
+//! this one was ([`recovery`]): members run on meanwhile. [`fault`] lists every side effect and what a kill right after it
+//! leaves behind. An error in one job never stops the world: see `World::contain`.
 
 mod agent;
 mod book;
@@ -14,6 +16,7 @@ mod rendezvous;
 mod setup;
 mod steps;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use metronome_core::engine::{Engine, Event, Settings};
@@ -25,7 +28,9 @@ use crate::cgroup::{Groups, Hierarchies};
 use crate::cleanup::clean_but_folder;
 use crate::clock;
 use crate::error::{LocalError, Result};
+use crate::fault::{self, FaultPoint};
 use crate::hosts::Hosts;
+use crate::names::MemberNumber;
 use crate::rights::Rights;
 use crate::state::WorldFolder;
 use agent::Agent;
@@ -70,6 +75,11 @@ pub enum Told<'a> {
         how: &'a str,
     },
     AgentRestarted,
+    /// An error that the world goes on from: of one job, or of the world.
+    Trouble {
+        job: Option<&'a str>,
+        what: &'a str,
+    },
 }
 
 pub struct World<'a> {
@@ -83,6 +93,8 @@ pub struct World<'a> {
     epoch: Moment,
     courses: Vec<Course>,
     mishaps_over: usize,
+    /// Numbers of members of which something could not be removed: they are not used again.
+    abandoned: BTreeSet<MemberNumber>,
     agent: Option<Agent>,
     /// Something is to be written down, or told to the agent.
     changed: bool,
@@ -121,8 +133,8 @@ pub fn run(
 ) -> Result<Outcome> {
     let mut world = World::open(setup, journal, tell)?;
     while !world.is_over() && !stop.load(Ordering::Relaxed) {
-        world.hear_what_happens()?;
-        world.let_the_engine_act()?;
+        world.hear_what_happens();
+        world.let_the_engine_act();
         match world.write_down() {
             // What is done goes on, and is written down once there is room again.
             Err(LocalError::DiskFull { .. }) => world.changed = true,
@@ -130,7 +142,7 @@ pub fn run(
         }
         std::thread::sleep(TICK);
     }
-    world.close()
+    Ok(world.close())
 }
 
 impl<'a> World<'a> {
@@ -174,6 +186,7 @@ impl<'a> World<'a> {
             epoch: book.as_ref().map_or_else(clock::now, Book::epoch),
             courses,
             mishaps_over: 0,
+            abandoned: BTreeSet::new(),
             agent: None,
             changed: true,
             tell,
@@ -188,14 +201,22 @@ impl<'a> World<'a> {
     }
 
     fn begin(&mut self) -> Result<()> {
-        self.write_down()?;
+        self.write_book()?;
+        fault::after(FaultPoint::StateBegun);
+        self.make_hosts()?;
+        self.start_agent()
+    }
+
+    /// Makes all hosts and links. The world begins when they are there.
+    fn make_hosts(&mut self) -> Result<()> {
         if self.rights.network {
             self.hosts = Some(Hosts::set_up(&self.folder, &self.setup.cluster, self.setup.scale)?);
         }
-        // Machines take their time to come up; the world begins when they are there.
         self.epoch = clock::now();
         self.changed = true;
-        self.start_agent()
+        self.write_book()?;
+        fault::after(FaultPoint::HostsRecorded);
+        Ok(())
     }
 
     fn now(&self) -> Instant {
@@ -206,29 +227,29 @@ impl<'a> World<'a> {
         self.courses.iter().all(|course| matches!(course.doing, Doing::Over(_)))
     }
 
-    fn hear_what_happens(&mut self) -> Result<()> {
+    fn hear_what_happens(&mut self) {
         self.hear_of_arrivals();
-        self.hear_of_mishaps()?;
-        self.look_at_members()?;
-        self.hear_the_agent()
+        self.hear_of_mishaps();
+        self.look_at_members();
+        self.hear_the_agent();
     }
 
     fn hear_of_arrivals(&mut self) {
         let now = self.now();
         for index in 0..self.courses.len() {
-            let job = &self.setup.jobs[index];
-            if self.courses[index].id.is_none() && !self.courses[index].is_over() && Instant(job.at.0) <= now
-            {
-                let spec = job.spec.clone();
-                self.courses[index].id = Some(self.engine.submit(now, spec));
-                self.courses[index].tally.submitted = Some(now);
+            let (job, course) = (&self.setup.jobs[index], &mut self.courses[index]);
+            // Members that were on their way out when an earlier scheduler ended leave first.
+            let may_come = course.id.is_none() && matches!(course.doing, Doing::Out);
+            if may_come && Instant(job.at.0) <= now {
+                course.id = Some(self.engine.submit(now, job.spec.clone()));
+                course.tally.submitted.get_or_insert(now);
                 self.changed = true;
             }
         }
     }
 
     /// What was arranged to go wrong.
-    fn hear_of_mishaps(&mut self) -> Result<()> {
+    fn hear_of_mishaps(&mut self) {
         let now = self.now();
         while let Some((at, mishap)) = self.setup.mishaps.get(self.mishaps_over).copied() {
             if Instant(at.0) > now {
@@ -236,9 +257,15 @@ impl<'a> World<'a> {
             }
             self.mishaps_over += 1;
             self.changed = true;
-            self.befalls(now, mishap)?;
+            self.inject(now, mishap);
         }
-        Ok(())
+    }
+
+    /// Injects a fault. A fault that is injected again, after a crash of the scheduler, changes nothing more.
+    fn inject(&mut self, now: Instant, mishap: Mishap) {
+        if let Err(error) = self.befalls(now, mishap) {
+            (self.tell)(Told::Trouble { job: None, what: &format!("cannot {error}") });
+        }
     }
 
     fn befalls(&mut self, now: Instant, mishap: Mishap) -> Result<()> {
@@ -246,35 +273,37 @@ impl<'a> World<'a> {
         match mishap {
             Mishap::Vanishes(node) => {
                 let lost = hosts.vanish(node)?;
+                fault::after(FaultPoint::HostVanished);
                 self.engine.observe(now, Event::NodeLost(node));
-                self.lose(&lost)
+                self.lose(&lost);
+                fault::after(FaultPoint::MembersLost);
             }
             Mishap::IsBack(node) => {
                 hosts.come_back(node)?;
+                fault::after(FaultPoint::HostBack);
                 self.engine.observe(now, Event::NodeBack(node));
-                Ok(())
             }
             Mishap::Carries(link, rate) => {
                 hosts.set_rate(link, rate)?;
+                fault::after(FaultPoint::LinkChanged);
                 self.engine.observe(now, Event::LinkChanged { link, rate });
-                Ok(())
             }
         }
+        Ok(())
     }
 
-    fn let_the_engine_act(&mut self) -> Result<()> {
+    fn let_the_engine_act(&mut self) {
         let now = self.now();
         let cycles = self.engine.state().cycles;
         let steps = self.engine.poll(now).into_inner();
         for step in steps {
-            self.take(&step)?;
+            self.take(&step);
         }
         if self.engine.state().cycles > cycles {
             self.changed = true;
-            self.keep_to_weights()?;
+            self.keep_to_weights();
             self.let_go_of_the_refused();
         }
-        Ok(())
     }
 
     /// Whoever the engine has given up on.
@@ -293,15 +322,20 @@ impl<'a> World<'a> {
         self.courses.iter().position(|course| course.id == Some(id)).expect("the engine knows our jobs alone")
     }
 
-    /// Ends whoever still runs and removes all that was made.
-    fn close(mut self) -> Result<Outcome> {
+    /// Kills members that still run and removes all that was made. What became of the jobs is returned also if something
+    /// cannot be removed.
+    fn close(mut self) -> Outcome {
         let outcome = self.outcome();
         self.stop_agent();
-        if let Some(hosts) = self.hosts.take() {
-            drop(hosts);
+        match clean_but_folder(&self.folder) {
+            Ok(()) => {
+                let _ = std::fs::remove_file(self.folder.path().join(book::FILE));
+            }
+            Err(error) => {
+                let what = format!("cannot {error}; `metronome local clean` tries again");
+                (self.tell)(Told::Trouble { job: None, what: &what });
+            }
         }
-        clean_but_folder(&self.folder)?;
-        let _ = std::fs::remove_file(self.folder.path().join(book::FILE));
-        Ok(outcome)
+        outcome
     }
 }

@@ -125,6 +125,8 @@ fn say(told: &Told<'_>) {
         Told::Moved { job, nodes } => format!("{job} moves to {}", nodes.join(", ")),
         Told::Resized { job, cores } => format!("{job} has {cores} cores now"),
         Told::Ended { job, how } => format!("{job} {how}"),
+        Told::Trouble { job: Some(job), what } => format!("{job}: {what}"),
+        Told::Trouble { job: None, what } => format!("warning: {what}"),
         Told::AgentRestarted => "the agent had ended and was started again".to_owned(),
     };
     let _ = writeln!(std::io::stderr().lock(), "{text}");

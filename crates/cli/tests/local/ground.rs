@@ -20,13 +20,12 @@ pub(crate) struct Ground {
     pub(crate) folder: TempDir,
     pub(crate) world: String,
     /// One test after the other: they are about time, and a machine has few cores.
-    _turn: MutexGuard<'static, ()>,
+    _turn: Option<MutexGuard<'static, ()>>,
 }
 
 impl Ground {
     /// None where this machine does not allow what the test is about.
     pub(crate) fn new() -> Option<Self> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
         let rights = Rights::look();
         if !(rights.network && rights.cpu) {
             eprintln!("left out: {:?}", rights.missing);
@@ -34,8 +33,18 @@ impl Ground {
         }
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(Self::with(Some(turn)))
+    }
+
+    /// Another world of the same test, for a test that holds its turn meanwhile.
+    pub(crate) fn beside(&self) -> Self {
+        Self::with(None)
+    }
+
+    fn with(turn: Option<MutexGuard<'static, ()>>) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
         let world = format!("t{}x{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        Some(Self { folder: tempfile::tempdir().unwrap(), world, _turn: turn })
+        Self { folder: tempfile::tempdir().unwrap(), world, _turn: turn }
     }
 
     pub(crate) fn root(&self) -> PathBuf {
@@ -54,6 +63,11 @@ impl Ground {
     }
 
     pub(crate) fn start(&self, scenario: &Path, more: &[&str]) -> Child {
+        self.start_with(scenario, more, &[])
+    }
+
+    /// The same with more environment.
+    pub(crate) fn start_with(&self, scenario: &Path, more: &[&str], environment: &[(&str, &str)]) -> Child {
         let out = fs::File::create(self.folder.path().join("out")).unwrap();
         let err = fs::File::options().create(true).append(true).open(self.folder.path().join("err")).unwrap();
         Command::new(PROGRAM)
@@ -62,6 +76,7 @@ impl Ground {
             .arg("-f")
             .arg(scenario)
             .args(more)
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(err)

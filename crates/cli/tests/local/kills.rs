@@ -5,7 +5,13 @@ use std::time::{Duration, Instant};
 use crate::ground::{Ground, iterations, kill, signal};
 use crate::jobs::{CLUSTER, job};
 
+/// How often something is killed; `METRONOME_KILLS` says otherwise.
 const KILLS: u32 = 50;
+
+/// A number from the environment, which `cargo xtask kills` sets.
+fn variable(name: &str, usual: u32) -> u32 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
 
 /// Numbers that look random and are the same every time.
 struct Dice(u64);
@@ -20,20 +26,26 @@ impl Dice {
 #[test]
 fn all_jobs_complete_though_scheduler_agent_and_members_are_killed_again_and_again() {
     let Some(ground) = Ground::new() else { return };
-    let jobs: Vec<(String, u64)> = (0..8).map(|index| (format!("job-{index}"), 60 + 30 * index)).collect();
+    let kills = variable("METRONOME_KILLS", KILLS);
+    let longer = u64::from(kills.div_ceil(KILLS));
+    let jobs: Vec<(String, u64)> =
+        (0..8).map(|index| (format!("job-{index}"), longer * (60 + 30 * index))).collect();
     let documents =
         jobs.iter().zip(0..).map(|((name, iterations), at)| job(name, 2 + at % 3, 1, *iterations));
     let scenario = ground.scenario(&format!("{CLUSTER}{}", documents.collect::<String>()));
-    let mut dice = Dice(11);
+    let mut dice = Dice(variable("METRONOME_KILLS_SEED", 11).into());
     let mut scheduler = ground.start(&scenario, &[]);
     let (mut killed, begin) = ([0; 3], Instant::now());
-    for _ in 0..KILLS {
+    for kill_number in 1..=kills {
         let pause = Instant::now() + Duration::from_millis(50 + dice.below(500));
         while Instant::now() < pause {
             for (who, pids) in ground.members() {
                 assert!(pids.len() < 2, "{who:?} runs twice: {pids:?}");
             }
             std::thread::sleep(Duration::from_millis(20));
+        }
+        if let Some(status) = scheduler.try_wait().unwrap() {
+            assert!(status.success(), "the world is lost before kill {kill_number}: {}", ground.said());
         }
         match dice.below(3) {
             0 => {

@@ -1,6 +1,7 @@
 //! Jobs as real processes on this machine: namespaces, shaped links, control groups. Where that is not allowed, these tests
 //! say so and are left out.
 
+mod faults;
 mod ground;
 mod jobs;
 mod kills;

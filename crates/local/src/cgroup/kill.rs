@@ -19,13 +19,14 @@ pub(super) fn kill_all(group: &Group) -> Result<()> {
             let what = format!("{left} processes of a group");
             return Err(LocalError::Stays { what, why: "they do not end though they were killed".into() });
         }
-        group.freeze()?;
+        // A group of which only a part is left cannot be frozen; its processes are killed round by round.
+        let _ = group.freeze();
         for pid in group.processes() {
             // Gone already is what we want; anything else shows in the next round.
             let _ = kill(pid, Signal::SIGKILL);
         }
         all_at_once(group);
-        group.thaw()?;
+        let _ = group.thaw();
         patience.pause();
     }
     Ok(())

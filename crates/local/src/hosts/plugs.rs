@@ -10,6 +10,7 @@ use super::layout::{plug_into, quiet};
 use super::{Hosts, Plug};
 use crate::cleanup::remove_namespace;
 use crate::error::{LocalError, Result};
+use crate::fault::{self, FaultPoint};
 use crate::links::Port;
 use crate::links::batch::Batch;
 use crate::links::shaping::{LARGEST_PACKET, MTU, member_leaf, no_member_leaf, tcp};
@@ -30,16 +31,22 @@ impl Hosts {
         if self.vanished.contains(&node) {
             return Err(LocalError::Vanished(host.name().to_owned()));
         }
+        self.remove_stray(number)?;
         // What is half made is taken away as well.
         self.plugged.insert(number, node);
         let namespace = self.layout.world.member_namespace(number);
         let what = format!("the plug of {number}");
         let make = Batch { ip: vec![format!("netns add {}", namespace.name())], ..Batch::default() };
         make.run_here(&self.tie, &what)?;
+        fault::after(FaultPoint::MemberNamespaceMade);
         on_host(number, &namespace).run_in(&host, &self.tie, &what)?;
+        fault::after(FaultPoint::CablePlugged);
         inside(number, self.layout.rate_of(node)).run_in(&namespace, &self.tie, &what)?;
+        fault::after(FaultPoint::AddressSet);
         self.tell_the_way(number, node, "replace")?;
+        fault::after(FaultPoint::RouteSet);
         self.at_ports(node, &what, |port| member_leaf(&port.device, port.rate, number).into())?;
+        fault::after(FaultPoint::QueueMade);
         Ok(Plug { number, node, namespace, address: number.address(), host })
     }
 
@@ -58,9 +65,13 @@ impl Hosts {
         // was half made has not all of it, and what stays on switches does no harm: the next of its number takes it.
         let cable = Batch { ip: vec![format!("link del dev {number}")], ..Batch::default() };
         let _ = cable.run_in(&self.layout.hosts[node], &self.tie, &what);
+        fault::after(FaultPoint::CableRemoved);
         let _ = self.tell_the_way(number, node, "del");
+        fault::after(FaultPoint::RouteRemoved);
         let _ = self.at_ports(node, &what, |port| no_member_leaf(&port.device, number).into());
+        fault::after(FaultPoint::QueueRemoved);
         remove_namespace(&self.layout.world.member_namespace(number))?;
+        fault::after(FaultPoint::MemberNamespaceRemoved);
         self.plugged.remove(&number);
         Ok(())
     }
@@ -68,17 +79,21 @@ impl Hosts {
     /// Takes away what members have that nobody knows any more: a scheduler before us had begun to plug them in. Their
     /// numbers are free at once.
     pub fn remove_strays(&self) -> Result<()> {
-        let world = &self.layout.world;
-        let unknown =
+        let mut unknown =
             (0..MemberNumber::MOST).map(MemberNumber).filter(|number| !self.plugged.contains_key(number));
-        for number in unknown.filter(|number| world.member_namespace(*number).path().exists()) {
-            let namespace = world.member_namespace(number);
-            let cable = Batch { ip: vec!["link del dev eth0".to_owned()], ..Batch::default() };
-            // One that was half made has none.
-            let _ = cable.run_in(&namespace, &self.tie, "the end of a cable");
-            remove_namespace(&namespace)?;
+        unknown.try_for_each(|number| self.remove_stray(number))
+    }
+
+    /// Removes the cable and the namespace of a number that is not plugged in, if there are any.
+    fn remove_stray(&self, number: MemberNumber) -> Result<()> {
+        let namespace = self.layout.world.member_namespace(number);
+        if self.plugged.contains_key(&number) || !namespace.path().exists() {
+            return Ok(());
         }
-        Ok(())
+        let cable = Batch { ip: vec!["link del dev eth0".to_owned()], ..Batch::default() };
+        // A namespace that was half made has none.
+        let _ = cable.run_in(&namespace, &self.tie, "the end of a cable");
+        remove_namespace(&namespace)
     }
 
     /// The links that traffic from one member to another crosses, in that order: none on one host.

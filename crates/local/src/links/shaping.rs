@@ -1,8 +1,6 @@
 //! How a link is shaped: what its queue and its packets are like, so that a rate that is set is a rate that is had, and
 //! members that share it have equal parts within tenths of a second.
 
-use std::iter;
-
 use metronome_core::units::Bandwidth;
 
 use crate::names::MemberNumber;
@@ -48,10 +46,12 @@ pub(crate) fn reshape<'a>(
     members: impl Iterator<Item = &'a MemberNumber>,
 ) -> Vec<String> {
     let link = format!("class change dev {device} parent 1: classid {LINK_CLASS} {}", link_class(rate));
-    let leaves = members.map(|member| class_id(*member)).chain([USUAL_LEAF.to_owned()]);
-    let leaves =
-        leaves.map(|id| format!("class change dev {device} parent {LINK_CLASS} classid {id} {}", leaf(rate)));
-    iter::once(link).chain(leaves).collect()
+    let usual = format!("class change dev {device} parent {LINK_CLASS} classid {USUAL_LEAF} {}", leaf(rate));
+    // A member that is just being unplugged may have lost its leaf already.
+    let replace = |member: &MemberNumber| {
+        format!("class replace dev {device} parent {LINK_CLASS} classid {} {}", class_id(*member), leaf(rate))
+    };
+    [link, usual].into_iter().chain(members.map(replace)).collect()
 }
 
 /// The lines that give a member a leaf of its own; one that an earlier member of its number left is taken. Leaves take turns packet by packet, so whoever has little to send

@@ -25,6 +25,9 @@ pub struct Spec {
     pub entrances: Vec<PathBuf>,
     /// The newest of what it writes is kept: this many bytes, and at most as many again of what came before.
     pub log_limit: u64,
+    /// Tells this start of a member from every other; set when the member is started.
+    #[serde(default)]
+    pub start_id: String,
 }
 
 impl Spec {
@@ -37,6 +40,7 @@ impl Spec {
             namespace: None,
             entrances: Vec::new(),
             log_limit: 4 << 20,
+            start_id: String::new(),
         }
     }
 }

@@ -10,6 +10,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{getppid, setsid};
 
+use crate::fault::{self, FaultPoint};
 use crate::process::{Records, Spec};
 
 /// What a shell says of a command that it cannot start.
@@ -50,11 +51,13 @@ fn join(spec: &Spec) -> Result<(), String> {
         let joined = fs::write(entrance, std::process::id().to_string());
         joined.map_err(|error| format!("cannot join {}: {error}", entrance.display()))?;
     }
+    fault::after(FaultPoint::GroupJoined);
     if let Some(path) = &spec.namespace {
         let namespace =
             File::open(path).map_err(|error| format!("cannot open {}: {error}", path.display()))?;
         let entered = setns(namespace, CloneFlags::CLONE_NEWNET);
         entered.map_err(|error| format!("cannot enter {}: {error}", path.display()))?;
+        fault::after(FaultPoint::NamespaceJoined);
     }
     Ok(())
 }

@@ -18,13 +18,15 @@ use nix::unistd::{Pid, setsid};
 use super::enter::NOT_STARTED;
 use super::log::Log;
 use crate::clock;
+use crate::fault::{self, FaultPoint};
 use crate::process::{Claim, Ended, How, Identity, Records};
 
 /// How long a full disk is waited for when an end is to be recorded.
 const DISK_PATIENCE: Duration = Duration::from_secs(60);
 const DISK_PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) fn watch(folder: &Path) -> Result<(), String> {
+/// A shim that comes so late that its folder belongs to another start already does nothing.
+pub(super) fn watch(folder: &Path, start_id: &str) -> Result<(), String> {
     // Before anything else: whoever learns of this process by its claim may signal it at once.
     let signals = take_signals()?;
     // A terminal that is closed, or its interrupt key, is meant for the scheduler. It fails only for who leads a
@@ -32,10 +34,15 @@ pub(super) fn watch(folder: &Path) -> Result<(), String> {
     let _ = setsid();
     let records = Records::in_folder(folder);
     let own = Identity::own().ok_or("cannot read /proc")?;
-    if !records.claim(&Claim::Shim(own)).map_err(|error| words(&error))? {
+    let is_meant = || records.read_spec().is_ok_and(|spec| spec.start_id == start_id);
+    if !is_meant() || !records.claim(&Claim::Shim(own)).map_err(|error| words(&error))? {
         return Ok(());
     }
+    fault::after(FaultPoint::ShimClaimed);
     let spec = records.read_spec().map_err(|error| words(&error))?;
+    if spec.start_id != start_id {
+        return Ok(());
+    }
     let mut log = Log::open(records.log(), spec.log_limit);
     let how = if records.was_asked() {
         How::NotStarted("it was asked to leave before it was started".to_owned())
@@ -66,12 +73,15 @@ fn run(records: &Records, signals: &SignalFd, log: &mut Log) -> How {
         Ok(started) => started,
         Err(error) => return How::NotStarted(format!("cannot start a process: {error}")),
     };
+    fault::after(FaultPoint::MemberSpawned);
     let pid = Pid::from_raw(member.id().cast_signed());
     if let Some(identity) = Identity::of(pid.as_raw()) {
         // Where the disk is full it runs all the same; it is found by its group.
         let _ = records.write_started(&identity);
+        fault::after(FaultPoint::StartRecorded);
     }
     follow(pid, signals, output, log);
+    fault::after(FaultPoint::MemberEnded);
     // It has ended and not been waited for, so its number still means its group of processes and no other's.
     let _ = killpg(pid, Signal::SIGKILL);
     match member.wait() {
@@ -83,8 +93,8 @@ fn run(records: &Records, signals: &SignalFd, log: &mut Log) -> How {
 fn start(records: &Records) -> io::Result<(Child, File)> {
     let (read, write) = io::pipe()?;
     let words: Vec<String> = std::env::args().skip(1).collect();
-    // All but the last two, `watch FOLDER`: what else it takes to be told as a shim.
-    let own = &words[..words.len().saturating_sub(2)];
+    // All but the last three, `watch FOLDER START`: what else it takes to be told as a shim.
+    let own = &words[..words.len().saturating_sub(3)];
     let member = Command::new("/proc/self/exe")
         .args(own)
         .arg("enter")
@@ -159,7 +169,10 @@ fn record_end(records: &Records, how: How, log: &mut Log) -> Result<(), String> 
     let mut tries = DISK_PATIENCE.as_millis() / DISK_PAUSE.as_millis();
     loop {
         match records.write_ended(&ended) {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                fault::after(FaultPoint::EndRecorded);
+                return Ok(());
+            }
             Err(error) if tries == 0 => return Err(words(&error)),
             Err(_) => {
                 log.make_room();

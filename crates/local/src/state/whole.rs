@@ -59,6 +59,12 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Whether a file of this name is one that a process was writing when it ended.
+pub(crate) fn is_unfinished(name: &str) -> bool {
+    let number = name.strip_prefix('.').and_then(|name| name.rsplit_once('.'));
+    number.is_some_and(|(_, pid)| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 fn put(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(text)?;

@@ -22,8 +22,10 @@ use serde_json::{Value, json};
 use super::course::Seat;
 use super::lanes::Words;
 use super::{Told, World};
+use crate::cleanup::end_agents;
 use crate::clock;
 use crate::error::{LocalError, Result};
+use crate::fault::{self, FaultPoint};
 
 /// So often it is asked what it has seen.
 const ASKED_EVERY: Time = Time::from_millis(200);
@@ -87,6 +89,7 @@ impl Agent {
             .stderr(errors)
             .spawn()
             .map_err(|source| LocalError::Spawn { program: self.words[0].clone(), source })?;
+        fault::after(FaultPoint::AgentSpawned);
         self.process = Some(process);
         self.started = Moment::now();
         self.seen = 0;
@@ -146,32 +149,16 @@ fn secret() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Ends agents that an earlier scheduler has left for this folder.
-fn end_those_of(folder: &Path) {
-    let is_ours = |words: &[u8]| {
-        let mut words = words.split(|byte| *byte == 0);
-        words.any(|word| word == b"--dir") && words.next() == Some(folder.as_os_str().as_encoded_bytes())
-    };
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    for entry in processes {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
-            continue;
-        };
-        if fs::read(entry.path().join("cmdline")).is_ok_and(|words| is_ours(&words)) {
-            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
-        }
-    }
-}
-
 impl World<'_> {
     pub(super) fn start_agent(&mut self) -> Result<()> {
         let Some(words) = self.setup.programs.agent.clone() else { return Ok(()) };
         let folder = self.folder.agent()?;
-        end_those_of(&folder);
+        end_agents(&folder);
         let token_file = folder.join("token");
         let known = fs::read_to_string(&token_file).ok().filter(|token| token.len() == 32);
         let token = known.map_or_else(secret, Ok)?;
         fs::write(&token_file, &token).map_err(|error| LocalError::file(&token_file, error))?;
+        fault::after(FaultPoint::AgentTokenWritten);
         // Whatever an earlier scheduler has said is older.
         let generation = self.now().0 / 1_000_000;
         let mut agent = Agent {
@@ -195,6 +182,7 @@ impl World<'_> {
         if let Some(agent) = &mut self.agent {
             agent.stop();
         }
+        fault::after(FaultPoint::AgentStopped);
     }
 
     /// Who is there, and what they may do on links.
@@ -240,6 +228,7 @@ impl World<'_> {
         let document = json!({"members": members, "ports": self.ports()});
         let written = crate::state::write(&agent.folder.join("members.json"), &document);
         self.agent = Some(agent);
+        fault::after(FaultPoint::AgentTold);
         written
     }
 
@@ -304,15 +293,21 @@ impl World<'_> {
         hosts.ports().into_iter().filter(|port| crossed.contains_key(&port.link)).map(port).collect()
     }
 
-    pub(super) fn hear_the_agent(&mut self) -> Result<()> {
-        let Some(agent) = &mut self.agent else { return Ok(()) };
+    pub(super) fn hear_the_agent(&mut self) {
+        let Some(agent) = &mut self.agent else { return };
         if agent.has_ended() && agent.started.elapsed() >= AT_LEAST_BETWEEN_STARTS {
             agent.restarts += 1;
-            agent.start()?;
-            (self.tell)(Told::AgentRestarted);
+            // Jobs run without an agent; where none can be started it is tried again.
+            match agent.start() {
+                Ok(()) => (self.tell)(Told::AgentRestarted),
+                Err(error) => {
+                    agent.started = Moment::now();
+                    (self.tell)(Told::Trouble { job: None, what: &format!("cannot {error}") });
+                }
+            }
         }
         if agent.asked.is_some_and(|asked| asked.elapsed() < ASKED_EVERY) {
-            return Ok(());
+            return;
         }
         agent.asked = Some(Moment::now());
         self.changed |= !agent.said.last(clock::now());
@@ -320,7 +315,6 @@ impl World<'_> {
         for seen in agent.ask().unwrap_or_default() {
             self.hear(&seen);
         }
-        Ok(())
     }
 
     /// What makes no sense changes nothing.

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::course::{Doing, Seat, Tally, Then};
 use super::outcome::Fate;
-use super::{Setup, World};
+use super::{Setup, Told, World};
 use crate::error::Result;
+use crate::fault::{self, FaultPoint};
 use crate::names::MemberNumber;
 
 pub(super) const FILE: &str = "world.json";
@@ -21,6 +22,8 @@ pub(super) struct Book {
     epoch: u64,
     /// What tells this world from another of the same name.
     plan: String,
+    /// All hosts and links were made. Until then no member can have run.
+    pub(super) hosts_made: bool,
     pub(super) mishaps_over: usize,
     pub(super) entries: Vec<Entry>,
 }
@@ -47,7 +50,7 @@ pub(super) struct Seated {
     pub(super) index: u32,
 }
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 impl Book {
     pub(super) fn epoch(&self) -> Moment {
@@ -77,7 +80,12 @@ impl World<'_> {
             return Ok(());
         }
         self.write_book()?;
-        self.tell_the_agent()
+        fault::after(FaultPoint::StateWritten);
+        // Jobs run without an agent that knows of them.
+        if let Err(error) = self.tell_the_agent() {
+            (self.tell)(Told::Trouble { job: None, what: &format!("cannot {error}") });
+        }
+        Ok(())
     }
 
     pub(super) fn write_book(&self) -> Result<()> {
@@ -85,6 +93,7 @@ impl World<'_> {
             version: VERSION,
             epoch: self.epoch.0,
             plan: plan(&self.setup),
+            hosts_made: self.hosts.is_some(),
             mishaps_over: self.mishaps_over,
             entries: (0..self.courses.len()).map(|index| self.entry(index)).collect(),
         };

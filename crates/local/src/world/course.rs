@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use metronome_core::id::{JobId, NodeId};
 use metronome_core::plan::{Assignment, StepId};
-use metronome_core::units::Instant;
+use metronome_core::units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::outcome::Fate;
@@ -24,6 +24,8 @@ pub(super) struct Course {
     pub(super) learned: Option<serde_json::Value>,
     /// When it had last saved something as it last failed.
     pub(super) saved: Option<SystemTime>,
+    /// The state file says that the job is over.
+    pub(super) end_recorded: bool,
 }
 
 /// What has become of it so far: all of it is written down.
@@ -39,6 +41,10 @@ pub(super) struct Tally {
     pub(super) starts: u32,
     /// How often in a row they failed.
     pub(super) failures: u32,
+    /// The start, counted by `starts`, whose failure was counted last: a failure that is found again after a crash of the
+    /// scheduler counts once.
+    #[serde(default)]
+    pub(super) failed_start: Option<u32>,
     pub(super) restarts: u32,
     pub(super) moves: u32,
     pub(super) resizes: u32,
@@ -58,6 +64,7 @@ pub(super) enum Doing {
         then: Then,
         /// From then on they are not asked any more.
         killed_at: Instant,
+        retry: Retry,
     },
     /// It has failed, and its members will be started again where they were.
     Pausing {
@@ -73,6 +80,21 @@ pub(super) struct Up {
     pub(super) seats: Vec<Seat>,
     /// The step that is done once all run.
     pub(super) step: Option<StepId>,
+}
+
+/// When to try again to remove what a member has, after an error.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Retry {
+    pub(super) tries: u32,
+    pub(super) at: Instant,
+}
+
+impl Retry {
+    /// After one more error. The pause doubles each time.
+    pub(super) fn after_error(self, now: Instant) -> Self {
+        const FIRST_PAUSE: Duration = Duration::from_millis(100);
+        Self { tries: self.tries + 1, at: now + FIRST_PAUSE.times(1 << self.tries.min(8)) }
+    }
 }
 
 /// What comes when all members have left.
@@ -106,7 +128,29 @@ impl Course {
 
     pub(super) fn end(&mut self, fate: Fate, at: Instant) {
         self.doing = Doing::Over(fate);
-        self.tally.ended = Some(at);
+        self.tally.ended.get_or_insert(at);
+    }
+
+    /// All members are to be gone, asked to leave until `killed_at`.
+    pub(super) fn leaves(&mut self, seats: Vec<Seat>, then: Then, killed_at: Instant) {
+        self.doing = Doing::Leaving { seats, then, killed_at, retry: Retry::default() };
+    }
+
+    /// Takes the members out of it; it has none afterwards.
+    pub(super) fn take_seats(&mut self) -> Vec<Seat> {
+        match std::mem::take(&mut self.doing) {
+            Doing::Up(up) => up.seats,
+            Doing::Leaving { seats, .. } => seats,
+            Doing::Out | Doing::Pausing { .. } | Doing::Over(_) => Vec::new(),
+        }
+    }
+
+    pub(super) fn seats_mut(&mut self) -> &mut [Seat] {
+        match &mut self.doing {
+            Doing::Up(up) => &mut up.seats,
+            Doing::Leaving { seats, .. } => seats,
+            Doing::Out | Doing::Pausing { .. } | Doing::Over(_) => &mut [],
+        }
     }
 
     pub(super) fn up(&self) -> Option<&Up> {

@@ -1,6 +1,6 @@
 //! Members of jobs: how they come, how they are looked after, how they go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -19,7 +19,8 @@ use super::course::{Doing, Seat, Then, Up};
 use super::outcome::Fate;
 use super::rendezvous::{Seated, environments};
 use super::{Told, World};
-use crate::error::Result;
+use crate::error::{LocalError, Result};
+use crate::fault::{self, FaultPoint};
 use crate::names::MemberNumber;
 use crate::process::{How, Member, Spec, Status};
 
@@ -33,40 +34,70 @@ const LEAST_GRACE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+/// So often it is tried to remove what a member has before it is left for `local clean`.
+const MAX_REMOVAL_TRIES: u32 = 10;
+
 impl World<'_> {
     /// Starts all members of a job, or none.
-    pub(super) fn start(&mut self, index: usize, to: &Arc<Assignment>, step: Option<StepId>) -> Result<()> {
+    pub(super) fn start(&mut self, index: usize, to: &Arc<Assignment>, step: Option<StepId>) {
         self.courses[index].tally.starts += 1;
         self.changed = true;
-        let now = self.now();
         let mut seats = Vec::new();
         match self.seat_all(index, to, &mut seats) {
-            Ok(()) => {
-                self.courses[index].doing = Doing::Up(Up { held: to.clone(), seats, step });
-                Ok(())
-            }
-            Err(error) => {
-                self.courses[index].tally.why = Some(format!("cannot {error}"));
-                for seat in seats {
-                    self.clear(index, seat)?;
-                }
-                self.courses[index].doing = Doing::Out;
-                match (step, self.courses[index].id) {
-                    (Some(step), Some(job)) => {
-                        self.engine.observe(now, Event::StepFailed { job, step, failure: Failure::Other });
-                    }
-                    _ => self.give_up(index, Fate::Failed)?,
-                }
-                Ok(())
-            }
+            Ok(()) => self.courses[index].doing = Doing::Up(Up { held: to.clone(), seats, step }),
+            Err(error) => self.start_failed(index, to, step, seats, &error),
         }
     }
 
-    /// Everybody who was seated is in `seats`, also if somebody could not be.
+    /// The members that were started are ended. Where the engine asked for the start it decides what comes next.
+    fn start_failed(
+        &mut self,
+        index: usize,
+        to: &Arc<Assignment>,
+        step: Option<StepId>,
+        seats: Vec<Seat>,
+        error: &LocalError,
+    ) {
+        let (now, why) = (self.now(), format!("cannot {error}"));
+        (self.tell)(Told::Trouble { job: Some(&self.setup.jobs[index].spec.name), what: &why });
+        let then = match (step, self.courses[index].id) {
+            (Some(step), Some(job)) => {
+                self.courses[index].tally.why = Some(why);
+                self.engine.observe(now, Event::StepFailed { job, step, failure: Failure::Other });
+                Then::Done(None)
+            }
+            _ if self.is_given_up(index, &why) => Then::End(Fate::Failed),
+            _ => Then::Again { held: to.clone(), why },
+        };
+        self.courses[index].leaves(seats, then, now);
+    }
+
+    /// Every member that was started is in `seats`, also after an error.
     fn seat_all(&mut self, index: usize, to: &Assignment, seats: &mut Vec<Seat>) -> Result<()> {
         let seated = self.plan_seats(index, to)?;
+        // Networks before processes: a member that calls another too early is answered, not left waiting.
+        let plugged = seated.iter().try_for_each(|seated| match &mut self.hosts {
+            Some(hosts) => hosts.plug(seated.number, seated.node).map(drop),
+            None => Ok(()),
+        });
+        let done = plugged.and_then(|()| self.seat_each(index, to, &seated, seats));
+        if done.is_err() {
+            let started = seats.len();
+            seated[started..].iter().for_each(|seated| self.discard(seated.number));
+        }
+        done
+    }
+
+    fn seat_each(
+        &mut self,
+        index: usize,
+        to: &Assignment,
+        seated: &[Seated],
+        seats: &mut Vec<Seat>,
+    ) -> Result<()> {
         let task = self.write_task(index)?;
-        let environments = environments(&self.setup.jobs[index], self.courses[index].tally.starts, &seated);
+        fault::after(FaultPoint::TaskWritten);
+        let environments = environments(&self.setup.jobs[index], self.courses[index].tally.starts, seated);
         for (seated, mut environment) in seated.iter().zip(environments) {
             let folder = self.folder.member(seated.number)?;
             let job = self.setup.jobs[index].key();
@@ -83,14 +114,17 @@ impl World<'_> {
                 say("METRONOME_SOCKET", agent.socket().display().to_string());
                 say("METRONOME_TOKEN", agent.token_of(&job));
             }
+            fault::after(FaultPoint::MemberFolderMade);
             let seat = self.seat(index, seated, environment)?;
             seats.push(seat);
         }
-        self.say_size(index, to, seats)
+        self.say_size(index, to, seats)?;
+        fault::after(FaultPoint::SizeWritten);
+        Ok(())
     }
 
-    /// Who sits where, with numbers that nobody has.
-    fn plan_seats(&mut self, index: usize, to: &Assignment) -> Result<Vec<Seated>> {
+    /// Which member runs on which node, each with a number that is free.
+    fn plan_seats(&self, index: usize, to: &Assignment) -> Result<Vec<Seated>> {
         let job = &self.setup.jobs[index];
         let mut wanted: Vec<(u8, NodeId, u32)> = Vec::new();
         let mut counts: BTreeMap<u8, u32> = BTreeMap::new();
@@ -104,18 +138,17 @@ impl World<'_> {
         }
         // Servers before those who work, and a chief before others.
         wanted.sort_by_key(|(role, ..)| job.spec.roles[usize::from(*role)].kind);
+        let taken = self.courses.iter().flat_map(|course| course.seats()).map(|seat| seat.number);
+        let taken: BTreeSet<MemberNumber> = taken.chain(self.abandoned.iter().copied()).collect();
+        let mut free = (0..MemberNumber::MOST).map(MemberNumber).filter(|number| !taken.contains(number));
         let mut seated = Vec::new();
         for (role, node, place) in wanted {
-            let taken = self.courses.iter().flat_map(|course| course.seats()).map(|seat| seat.number);
-            let taken: Vec<MemberNumber> =
-                taken.chain(seated.iter().map(|other: &Seated| other.number)).collect();
-            let number =
-                (0..).map(MemberNumber).find(|number| !taken.contains(number)).expect("some are free");
-            let address = match &mut self.hosts {
-                Some(hosts) => SocketAddr::from((hosts.plug(number, node)?.address, PORT)),
+            let number = free.next().ok_or(LocalError::TooMany { most: MemberNumber::MOST })?;
+            let address = match &self.hosts {
+                Some(_) => SocketAddr::from((number.address(), PORT)),
                 None => TcpListener::bind("127.0.0.1:0")
                     .and_then(|listener| listener.local_addr())
-                    .map_err(|source| crate::error::LocalError::Missing(source.to_string()))?,
+                    .map_err(|source| LocalError::Missing(source.to_string()))?,
             };
             let job = &self.setup.jobs[index];
             let kind = job.spec.roles[usize::from(role)].kind;
@@ -139,6 +172,7 @@ impl World<'_> {
         if self.rights.memory && each.memory > Memory::ZERO {
             group.set_memory(each.memory)?;
         }
+        fault::after(FaultPoint::LimitsSet);
         let program = &job.programs[usize::from(seated.role)];
         let namespace = self.hosts.as_ref().and_then(|hosts| hosts.plugged(seated.number));
         let spec = Spec {
@@ -180,8 +214,9 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Takes away what a member has, once it has ended. What it has written is kept with its job.
-    pub(super) fn clear(&mut self, index: usize, mut seat: Seat) -> Result<()> {
+    /// Removes what a member has, once it has ended. Its log is kept with its job. After an error it is called again: what
+    /// is gone already is skipped.
+    pub(super) fn clear(&mut self, index: usize, seat: &mut Seat) -> Result<()> {
         if matches!(seat.member.status()?, Status::Starting | Status::Running { .. }) {
             seat.member.kill()?;
         }
@@ -194,45 +229,82 @@ impl World<'_> {
             seat.member.folder().join("log"),
             checkpoints.parent().unwrap_or(&checkpoints).join(log),
         );
-        if let Some(hosts) = &mut self.hosts {
-            hosts.unplug(seat.number)?;
-        }
-        if let Some(group) = seat.member.group() {
-            // Whoever was started and went its own way ends with its group.
-            group.kill()?;
-            group.remove()?;
-        }
-        self.folder.forget(seat.number)
+        fault::after(FaultPoint::LogKept);
+        self.remove_pieces(seat.number)
     }
 
-    /// Members on a host that has vanished are gone with it.
-    pub(super) fn lose(&mut self, lost: &[MemberNumber]) -> Result<()> {
-        for course in &mut self.courses {
-            let seats = match &mut course.doing {
-                Doing::Up(up) => &mut up.seats,
-                Doing::Leaving { seats, .. } => seats,
-                Doing::Out | Doing::Pausing { .. } | Doing::Over(_) => continue,
-            };
-            for seat in seats.iter_mut().filter(|seat| lost.contains(&seat.number)) {
-                seat.member.kill()?;
-            }
+    /// Removes network, control group and folder of a number. A process that left its session ends with the group.
+    fn remove_pieces(&mut self, number: MemberNumber) -> Result<()> {
+        if let Some(hosts) = &mut self.hosts {
+            hosts.unplug(number)?;
         }
+        self.groups.find(number).remove()?;
+        fault::after(FaultPoint::GroupRemoved);
+        self.folder.forget(number)?;
+        fault::after(FaultPoint::MemberFolderRemoved);
         Ok(())
     }
 
-    pub(super) fn look_at_members(&mut self) -> Result<()> {
-        (0..self.courses.len()).try_for_each(|index| self.look_at_members_of(index))
+    /// Kills and removes whatever there is of a number that belongs to no job.
+    pub(super) fn discard(&mut self, number: MemberNumber) {
+        let group = self.groups.find(number);
+        let folder = self.folder.member(number);
+        let ended = folder.and_then(|folder| Member::adopt(&folder, Some(group))?.kill());
+        if let Err(error) = ended.and_then(|()| self.remove_pieces(number)) {
+            self.abandon(number, &error);
+        }
     }
 
-    pub(super) fn look_at_members_of(&mut self, index: usize) -> Result<()> {
-        match &self.courses[index].doing {
+    /// The number is not used again: something of it is left.
+    fn abandon(&mut self, number: MemberNumber, error: &LocalError) {
+        let what = format!("cannot {error}; `metronome local clean` tries again when the world has ended");
+        (self.tell)(Told::Trouble { job: None, what: &what });
+        self.abandoned.insert(number);
+    }
+
+    /// Members on a host that has vanished are gone with it.
+    pub(super) fn lose(&mut self, lost: &[MemberNumber]) {
+        for course in &mut self.courses {
+            for seat in course.seats_mut().iter_mut().filter(|seat| lost.contains(&seat.number)) {
+                if let Err(error) = seat.member.kill() {
+                    (self.tell)(Told::Trouble { job: None, what: &format!("cannot {error}") });
+                }
+            }
+        }
+    }
+
+    pub(super) fn look_at_members(&mut self) {
+        (0..self.courses.len()).for_each(|index| self.look_at_members_of(index));
+    }
+
+    pub(super) fn look_at_members_of(&mut self, index: usize) {
+        let looked = match &self.courses[index].doing {
             Doing::Up(_) => self.look_at_those_up(index),
-            Doing::Leaving { .. } => self.look_at_those_leaving(index),
+            Doing::Leaving { retry, .. } if retry.at <= self.now() => self.look_at_those_leaving(index),
             Doing::Pausing { until, held } if *until <= self.now() => {
                 let held = held.clone();
-                self.start(index, &held, None)
+                self.start(index, &held, None);
+                Ok(())
             }
-            Doing::Out | Doing::Pausing { .. } | Doing::Over(_) => Ok(()),
+            Doing::Out | Doing::Leaving { .. } | Doing::Pausing { .. } | Doing::Over(_) => Ok(()),
+        };
+        if let Err(error) = looked {
+            self.contain(index, &error);
+        }
+    }
+
+    /// Keeps an error to its job: a job that runs is started again, and what cannot be removed is tried again a few times,
+    /// then left for `local clean`.
+    fn contain(&mut self, index: usize, error: &LocalError) {
+        let (now, what) = (self.now(), format!("cannot {error}"));
+        (self.tell)(Told::Trouble { job: Some(&self.setup.jobs[index].spec.name), what: &what });
+        let Doing::Leaving { seats, retry, .. } = &mut self.courses[index].doing else {
+            return self.failed(index, None, &what);
+        };
+        *retry = retry.after_error(now);
+        if retry.tries >= MAX_REMOVAL_TRIES {
+            let left: Vec<MemberNumber> = seats.drain(..).map(|seat| seat.number).collect();
+            left.into_iter().for_each(|number| self.abandon(number, error));
         }
     }
 
@@ -247,7 +319,8 @@ impl World<'_> {
             let (node, why) = (up.seats[at].node, how_it_ended(&statuses[at]));
             let kind = self.setup.jobs[index].spec.roles[usize::from(up.seats[at].role)].kind;
             let who = format!("{}-{}", super::rendezvous::word(kind), up.seats[at].index);
-            return self.failed(index, node, &format!("{who} {why}"));
+            self.failed(index, Some(node), &format!("{who} {why}"));
+            return Ok(());
         }
         if statuses.iter().all(has_ended_well) {
             return self.completed(index);
@@ -274,37 +347,39 @@ impl World<'_> {
 
     fn completed(&mut self, index: usize) -> Result<()> {
         let now = self.now();
-        let seats = self.take_seats(index);
-        self.courses[index].end(Fate::Completed, now);
-        // From now on it is done, whatever becomes of us.
-        self.write_book()?;
-        if let Some(job) = self.courses[index].id {
-            self.engine.observe(now, Event::JobEnded { job, how: Ending::Completed });
+        self.courses[index].tally.ended.get_or_insert(now);
+        let seats = self.courses[index].take_seats();
+        self.courses[index].leaves(seats, Then::End(Fate::Completed), now);
+        self.look_at_those_leaving(index)
+    }
+
+    /// Counts a failure of the present start, once; whether the job has now failed for good.
+    fn is_given_up(&mut self, index: usize, why: &str) -> bool {
+        // A job that has saved something since its last failure makes progress, however slowly.
+        let saved = self.last_saved(index);
+        let course = &mut self.courses[index];
+        if saved > course.saved {
+            (course.saved, course.tally.failures) = (saved, 0);
         }
-        (self.tell)(Told::Ended { job: &self.setup.jobs[index].spec.name, how: Fate::Completed.word() });
-        self.changed = true;
-        seats.into_iter().try_for_each(|seat| self.clear(index, seat))
+        if course.tally.failed_start != Some(course.tally.starts) {
+            course.tally.failed_start = Some(course.tally.starts);
+            course.tally.failures += 1;
+        }
+        course.tally.why = Some(why.to_owned());
+        course.tally.failures > self.setup.jobs[index].failures
     }
 
     /// A member has failed: all others are ended, and all are started again where they were, unless that has been tried
     /// often enough.
-    fn failed(&mut self, index: usize, node: NodeId, why: &str) -> Result<()> {
+    fn failed(&mut self, index: usize, node: Option<NodeId>, why: &str) {
         let now = self.now();
         let spec = self.setup.jobs[index].spec.clone();
-        // Whoever has saved something since the last time gets on, however slowly.
-        let saved = self.last_saved(index);
-        if saved > self.courses[index].saved {
-            (self.courses[index].saved, self.courses[index].tally.failures) = (saved, 0);
-        }
-        self.courses[index].tally.failures += 1;
-        self.courses[index].tally.why = Some(why.to_owned());
-        let is_node_there = !self.is_lost(node);
-        if is_node_there {
+        let gives_up = self.is_given_up(index, why);
+        if let Some(node) = node.filter(|node| !self.is_lost(*node)) {
             self.engine.observe(now, Event::MemberFailed { node, of: spec.name.clone() });
         }
-        let Doing::Up(Up { held, step, .. }) = &self.courses[index].doing else { return Ok(()) };
+        let Doing::Up(Up { held, step, .. }) = &self.courses[index].doing else { return };
         let (held, step) = (held.clone(), *step);
-        let gives_up = self.courses[index].tally.failures > self.setup.jobs[index].failures;
         let then = match (gives_up, step, self.courses[index].id) {
             (true, ..) => Then::End(Fate::Failed),
             // Whoever has not run yet may do better elsewhere.
@@ -314,10 +389,9 @@ impl World<'_> {
             }
             (false, ..) => Then::Again { held, why: why.to_owned() },
         };
-        let seats = self.take_seats(index);
-        self.courses[index].doing = Doing::Leaving { seats, then, killed_at: now };
+        let seats = self.courses[index].take_seats();
+        self.courses[index].leaves(seats, then, now);
         self.changed = true;
-        Ok(())
     }
 
     /// When something in the job's folder of checkpoints last changed.
@@ -331,37 +405,34 @@ impl World<'_> {
         self.engine.state().cluster.node(node).state == NodeState::Gone
     }
 
-    /// Asks all members to leave, or ends them at once.
-    pub(super) fn leave(&mut self, index: usize, then: Then, at_once: bool) -> Result<()> {
+    /// Asks all members to leave, or ends them at once. A member that cannot be asked is killed.
+    pub(super) fn leave(&mut self, index: usize, then: Then, at_once: bool) {
         let now = self.now();
         self.changed = true;
         let takes = self.setup.jobs[index].spec.checkpointing.map(|costs| costs.takes).unwrap_or_default();
-        let grace = if at_once { Duration::ZERO } else { takes.times(3).max(LEAST_GRACE) };
-        let mut seats = self.take_seats(index);
+        let mut grace = if at_once { Duration::ZERO } else { takes.times(3).max(LEAST_GRACE) };
+        let mut seats = self.courses[index].take_seats();
         if !at_once {
             for seat in &mut seats {
-                // It has to end its iteration first, and only so much time: others train on when it has.
+                // A member has to end its iteration first and has only so much time: others train on when it has.
                 if let Some(group) = seat.member.group().filter(|_| self.rights.cpu) {
-                    group.set_cpu_weight(CpuWeight::MOST.get())?;
+                    let _ = group.set_cpu_weight(CpuWeight::MOST.get());
+                    fault::after(FaultPoint::WeightRaised);
                 }
-                seat.member.ask_to_leave()?;
+                if seat.member.ask_to_leave().is_err() {
+                    grace = Duration::ZERO;
+                }
             }
         }
-        self.courses[index].doing = Doing::Leaving { seats, then, killed_at: now + grace };
-        Ok(())
-    }
-
-    fn take_seats(&mut self, index: usize) -> Vec<Seat> {
-        match std::mem::take(&mut self.courses[index].doing) {
-            Doing::Up(up) => up.seats,
-            Doing::Leaving { seats, .. } => seats,
-            Doing::Out | Doing::Pausing { .. } | Doing::Over(_) => Vec::new(),
-        }
+        self.courses[index].leaves(seats, then, now + grace);
     }
 
     fn look_at_those_leaving(&mut self, index: usize) -> Result<()> {
         let now = self.now();
-        let Doing::Leaving { seats, killed_at, .. } = &mut self.courses[index].doing else { return Ok(()) };
+        let Doing::Leaving { seats, killed_at, then, .. } = &mut self.courses[index].doing else {
+            return Ok(());
+        };
+        let ends = matches!(then, Then::End(_));
         for seat in seats.iter_mut() {
             if !has_ended(&seat.member.status()?) {
                 if now < *killed_at {
@@ -370,16 +441,43 @@ impl World<'_> {
                 seat.member.kill()?;
             }
         }
-        let Doing::Leaving { seats, then, .. } = std::mem::take(&mut self.courses[index].doing) else {
+        if ends && !self.is_end_recorded(index)? {
             return Ok(());
-        };
-        for seat in seats {
-            self.clear(index, seat)?;
         }
-        self.have_left(index, then)
+        while let Doing::Leaving { seats, .. } = &mut self.courses[index].doing
+            && let Some(mut seat) = seats.pop()
+        {
+            if let Err(error) = self.clear(index, &mut seat) {
+                if let Doing::Leaving { seats, .. } = &mut self.courses[index].doing {
+                    seats.push(seat);
+                }
+                return Err(error);
+            }
+        }
+        if let Doing::Leaving { then, .. } = std::mem::take(&mut self.courses[index].doing) {
+            self.have_left(index, then);
+        }
+        Ok(())
     }
 
-    fn have_left(&mut self, index: usize, then: Then) -> Result<()> {
+    /// Whether the state file says that the job is over. Only then may its members go: from then on the job is over,
+    /// whatever becomes of this process. A full disk is waited for.
+    fn is_end_recorded(&mut self, index: usize) -> Result<bool> {
+        if self.courses[index].end_recorded {
+            return Ok(true);
+        }
+        match self.write_book() {
+            Err(LocalError::DiskFull { .. }) => Ok(false),
+            Err(error) => Err(error),
+            Ok(()) => {
+                fault::after(FaultPoint::JobEndRecorded);
+                self.courses[index].end_recorded = true;
+                Ok(true)
+            }
+        }
+    }
+
+    fn have_left(&mut self, index: usize, then: Then) {
         let now = self.now();
         self.changed = true;
         match then {
@@ -388,11 +486,10 @@ impl World<'_> {
                 if let (Some(step), Some(job)) = (step, self.courses[index].id) {
                     self.engine.observe(now, Event::StepDone { job, step });
                 }
-                Ok(())
             }
             Then::Start { to, step } => {
                 self.say_what_is_done(index, now);
-                self.start(index, &to, Some(step))
+                self.start(index, &to, Some(step));
             }
             Then::Again { held, why } => {
                 self.courses[index].tally.restarts += 1;
@@ -400,21 +497,16 @@ impl World<'_> {
                 let doubled = FIRST_PAUSE.times(1 << self.courses[index].tally.failures.min(8));
                 let until = now + doubled.min(LONGEST_PAUSE);
                 self.courses[index].doing = Doing::Pausing { held, until };
-                Ok(())
             }
-            Then::End(fate) => self.give_up(index, fate),
+            Then::End(fate) => {
+                self.courses[index].end(fate, now);
+                let how = if fate == Fate::Completed { Ending::Completed } else { Ending::Failed };
+                if let Some(job) = self.courses[index].id {
+                    self.engine.observe(now, Event::JobEnded { job, how });
+                }
+                (self.tell)(Told::Ended { job: &self.setup.jobs[index].spec.name, how: fate.word() });
+            }
         }
-    }
-
-    fn give_up(&mut self, index: usize, fate: Fate) -> Result<()> {
-        let now = self.now();
-        self.courses[index].end(fate, now);
-        self.write_book()?;
-        if let Some(job) = self.courses[index].id {
-            self.engine.observe(now, Event::JobEnded { job, how: Ending::Failed });
-        }
-        (self.tell)(Told::Ended { job: &self.setup.jobs[index].spec.name, how: fate.word() });
-        Ok(())
     }
 
     /// What was done and saved, where it reports that.

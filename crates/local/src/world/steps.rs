@@ -8,24 +8,21 @@ use metronome_core::report::Failure;
 
 use super::course::{Doing, Then};
 use super::{Told, World};
-use crate::error::Result;
+use crate::fault::{self, FaultPoint};
 
 impl World<'_> {
-    pub(super) fn take(&mut self, step: &Step) -> Result<()> {
+    pub(super) fn take(&mut self, step: &Step) {
         let index = self.index_of(step.job);
         if step.id < self.courses[index].newest || self.courses[index].is_over() {
             self.fail(step, Failure::Stale);
-            return Ok(());
+            return;
         }
         self.courses[index].newest = step.id;
         self.changed = true;
         match &step.action {
             Action::Start(to) => match self.courses[index].doing {
                 Doing::Out => self.start(index, to, Some(step.id)),
-                _ => {
-                    self.fail(step, Failure::NoRoom);
-                    Ok(())
-                }
+                _ => self.fail(step, Failure::NoRoom),
             },
             Action::Stop => self.leave(index, Then::Done(Some(step.id)), true),
             Action::Preempt { .. } | Action::Suspend => self.leave(index, Then::Done(Some(step.id)), false),
@@ -44,20 +41,22 @@ impl World<'_> {
     }
 
     /// Its cores are more or fewer from one moment to the next.
-    fn resize_in_place(&mut self, index: usize, step: &Step, to: &Arc<Assignment>) -> Result<()> {
+    fn resize_in_place(&mut self, index: usize, step: &Step, to: &Arc<Assignment>) {
         let now = self.now();
-        let Doing::Up(up) = &mut self.courses[index].doing else {
-            self.fail(step, Failure::Other);
-            return Ok(());
-        };
-        up.held = to.clone();
-        let up = self.courses[index].up().expect("a moment ago it was");
-        self.say_size(index, to, &up.seats)?;
+        let resized = self.courses[index].up().map(|up| self.say_size(index, to, &up.seats));
+        match (resized, &mut self.courses[index].doing) {
+            (Some(Ok(())), Doing::Up(up)) => up.held = to.clone(),
+            (Some(Err(error)), _) => {
+                let what = format!("cannot {error}");
+                (self.tell)(Told::Trouble { job: Some(&self.setup.jobs[index].spec.name), what: &what });
+                return self.fail(step, Failure::Other);
+            }
+            _ => return self.fail(step, Failure::Other),
+        }
         self.courses[index].tally.resizes += 1;
         let cores = to.total().cpu.0 / 1000;
         (self.tell)(Told::Resized { job: &self.setup.jobs[index].spec.name, cores });
         self.engine.observe(now, Event::StepDone { job: step.job, step: step.id });
-        Ok(())
     }
 
     fn fail(&mut self, step: &Step, failure: Failure) {
@@ -65,18 +64,18 @@ impl World<'_> {
         self.engine.observe(now, Event::StepFailed { job: step.job, step: step.id, failure });
     }
 
-    /// How jobs that share cores stand beside each other.
-    pub(super) fn keep_to_weights(&mut self) -> Result<()> {
+    /// Sets the CPU weights of jobs that share cores. Where a weight cannot be set the job has the one it had.
+    pub(super) fn keep_to_weights(&self) {
         if !self.rights.cpu {
-            return Ok(());
+            return;
         }
         for course in &self.courses {
             let (Some(id), Some(up)) = (course.id, course.up()) else { continue };
             let weight = self.engine.state().weights.get(&id).copied().unwrap_or_default();
             for group in up.seats.iter().filter_map(|seat| seat.member.group()) {
-                group.set_cpu_weight(weight.get())?;
+                let _ = group.set_cpu_weight(weight.get());
+                fault::after(FaultPoint::WeightSet);
             }
         }
-        Ok(())
     }
 }
