@@ -10,6 +10,7 @@
 //! | [`cgroup`] | [`Groups`](cgroup::Groups) and the [`Group`](cgroup::Group) of each member: cores, memory, freezing, killing |
 //! | [`process`] | [`Member`](process::Member): `start`, `adopt`, `status`, `ask_to_leave`, `kill` |
 //! | [`shim`] | [`shim::main`]: what the hidden subcommand of the executable does |
+//! | [`logs`] | what members wrote: [`list`](logs::list), by the world's folder alone |
 //! | [`cleanup`] | [`leftovers`](cleanup::leftovers) and [`clean`](cleanup::clean) |
 //!
 //! The [`world`] is what knows of jobs: it has an engine, and carries out its steps.
@@ -29,6 +30,7 @@ mod clock;
 mod error;
 pub mod hosts;
 pub mod links;
+pub mod logs;
 pub mod names;
 mod patience;
 pub mod process;

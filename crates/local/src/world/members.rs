@@ -10,18 +10,20 @@ use metronome_core::cluster::NodeState;
 use metronome_core::cpu::CpuWeight;
 use metronome_core::engine::{Ending, Event};
 use metronome_core::id::NodeId;
+use metronome_core::job::RoleKind;
 use metronome_core::plan::{Assignment, StepId};
 use metronome_core::report::Failure;
 use metronome_core::units::{Cpu, Duration, Instant, Memory};
 use serde_json::json;
 
 use super::course::{Doing, Seat, Then, Up};
+use super::failures::first_to_fail;
 use super::outcome::Fate;
-use super::rendezvous::{Seated, environments};
+use super::rendezvous::{Seated, environments, host_identity};
 use super::{Told, World};
 use crate::error::Result;
 use crate::names::MemberNumber;
-use crate::process::{How, Member, Spec, Status};
+use crate::process::{HostIdentity, How, Member, Spec, Status};
 
 /// Where members listen that have an address of their own.
 const PORT: u16 = 29_400;
@@ -47,8 +49,9 @@ impl World<'_> {
             }
             Err(error) => {
                 self.courses[index].tally.why = Some(format!("cannot {error}"));
+                self.courses[index].tally.log = None;
                 for seat in seats {
-                    self.clear(index, seat)?;
+                    self.clear(seat)?;
                 }
                 self.courses[index].doing = Doing::Out;
                 match (step, self.courses[index].id) {
@@ -67,8 +70,8 @@ impl World<'_> {
         let seated = self.plan_seats(index, to)?;
         let task = self.write_task(index)?;
         let environments = environments(&self.setup.jobs[index], self.courses[index].tally.starts, &seated);
-        for (seated, mut environment) in seated.iter().zip(environments) {
-            let folder = self.folder.member(seated.number)?;
+        for (own, mut environment) in seated.iter().zip(environments) {
+            let folder = self.folder.member(own.number)?;
             let job = self.setup.jobs[index].key();
             let checkpoints = self.folder.checkpoints(&job)?;
             let record = checkpoints.parent().unwrap_or(&checkpoints).join("iterations.csv");
@@ -83,7 +86,8 @@ impl World<'_> {
                 say("METRONOME_SOCKET", agent.socket().display().to_string());
                 say("METRONOME_TOKEN", agent.token_of(&job));
             }
-            let seat = self.seat(index, seated, environment)?;
+            let host = host_identity(&self.setup.jobs[index], &seated, own);
+            let seat = self.seat(index, own, environment, host)?;
             seats.push(seat);
         }
         self.say_size(index, to, seats)
@@ -93,11 +97,11 @@ impl World<'_> {
     fn plan_seats(&mut self, index: usize, to: &Assignment) -> Result<Vec<Seated>> {
         let job = &self.setup.jobs[index];
         let mut wanted: Vec<(u8, NodeId, u32)> = Vec::new();
-        let mut counts: BTreeMap<u8, u32> = BTreeMap::new();
+        let mut counts: BTreeMap<RoleKind, u32> = BTreeMap::new();
         for part in to.parts() {
             let members = if job.is_one_process { u32::from(wanted.is_empty()) } else { part.members };
             for _ in 0..members {
-                let count = counts.entry(part.role).or_default();
+                let count = counts.entry(job.spec.roles[usize::from(part.role)].kind).or_default();
                 wanted.push((part.role, part.node, *count));
                 *count += 1;
             }
@@ -125,7 +129,13 @@ impl World<'_> {
         Ok(seated)
     }
 
-    fn seat(&mut self, index: usize, seated: &Seated, environment: BTreeMap<String, String>) -> Result<Seat> {
+    fn seat(
+        &mut self,
+        index: usize,
+        seated: &Seated,
+        environment: BTreeMap<String, String>,
+        host: Option<HostIdentity>,
+    ) -> Result<Seat> {
         let job = &self.setup.jobs[index];
         let each = job.spec.roles[usize::from(seated.role)].shape.each;
         let folder = self.folder.member(seated.number)?;
@@ -145,6 +155,7 @@ impl World<'_> {
             command: program.command.clone(),
             environment,
             namespace: namespace.map(|plug| plug.namespace.path()),
+            host,
             entrances: group.entrances(),
             ..Spec::of(&[])
         };
@@ -181,19 +192,10 @@ impl World<'_> {
     }
 
     /// Takes away what a member has, once it has ended. What it has written is kept with its job.
-    pub(super) fn clear(&mut self, index: usize, mut seat: Seat) -> Result<()> {
+    pub(super) fn clear(&mut self, mut seat: Seat) -> Result<()> {
         if matches!(seat.member.status()?, Status::Starting | Status::Running { .. }) {
             seat.member.kill()?;
         }
-        let job = &self.setup.jobs[index];
-        let kind = job.spec.roles[usize::from(seat.role)].kind;
-        let checkpoints = self.folder.checkpoints(&job.key())?;
-        let log = format!("{}-{}.log", super::rendezvous::word(kind), seat.index);
-        // A log is worth keeping, but nothing depends on it.
-        let _ = fs::rename(
-            seat.member.folder().join("log"),
-            checkpoints.parent().unwrap_or(&checkpoints).join(log),
-        );
         if let Some(hosts) = &mut self.hosts {
             hosts.unplug(seat.number)?;
         }
@@ -242,12 +244,13 @@ impl World<'_> {
         for seat in &mut up.seats {
             statuses.push(seat.member.status()?);
         }
-        let failed = statuses.iter().position(|status| !has_ended_well(status) && has_ended(status));
-        if let Some(at) = failed {
+        if let Some(at) = first_to_fail(&statuses) {
             let (node, why) = (up.seats[at].node, how_it_ended(&statuses[at]));
             let kind = self.setup.jobs[index].spec.roles[usize::from(up.seats[at].role)].kind;
             let who = format!("{}-{}", super::rendezvous::word(kind), up.seats[at].index);
-            return self.failed(index, node, &format!("{who} {why}"));
+            let why = format!("{who} {why}");
+            self.report_failure(index, at, &statuses[at], &why);
+            return self.failed(index, node, &why);
         }
         if statuses.iter().all(has_ended_well) {
             return self.completed(index);
@@ -283,7 +286,7 @@ impl World<'_> {
         }
         (self.tell)(Told::Ended { job: &self.setup.jobs[index].spec.name, how: Fate::Completed.word() });
         self.changed = true;
-        seats.into_iter().try_for_each(|seat| self.clear(index, seat))
+        seats.into_iter().try_for_each(|seat| self.clear(seat))
     }
 
     /// A member has failed: all others are ended, and all are started again where they were, unless that has been tried
@@ -374,7 +377,7 @@ impl World<'_> {
             return Ok(());
         };
         for seat in seats {
-            self.clear(index, seat)?;
+            self.clear(seat)?;
         }
         self.have_left(index, then)
     }

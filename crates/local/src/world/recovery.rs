@@ -62,7 +62,7 @@ impl World<'_> {
         let now = self.now();
         let seats = self.seats_of(&entry.seats)?;
         if entry.fate.is_some() {
-            seats.into_iter().try_for_each(|seat| self.clear(index, seat))?;
+            seats.into_iter().try_for_each(|seat| self.clear(seat))?;
             return Ok(false);
         }
         if self.courses[index].tally.submitted.is_none() {
