@@ -7,9 +7,9 @@ use clap::{Command as Definition, CommandFactory, FromArgMatches, Parser, Subcom
 
 use crate::commands::{
     agent::Agent, completions::Completions, demo::Demo, experiment::Experiment, explain::Explain,
-    local_clean::LocalClean, local_run::LocalRun, profile::Profile, reference::Reference, replay::Replay,
-    shim::Shim, sim_compare::SimCompare, sim_import::SimImport, sim_policies::SimPolicies, sim_run::SimRun,
-    trainer::Trainer, what_if::WhatIf,
+    local_clean::LocalClean, local_logs::LocalLogs, local_run::LocalRun, profile::Profile,
+    reference::Reference, replay::Replay, shim::Shim, sim_compare::SimCompare, sim_import::SimImport,
+    sim_policies::SimPolicies, sim_run::SimRun, trainer::Trainer, what_if::WhatIf,
 };
 #[cfg(feature = "kubernetes")]
 use crate::commands::{
@@ -85,6 +85,7 @@ pub(crate) enum Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Local {
     Run(LocalRun),
+    Logs(LocalLogs),
     Clean(LocalClean),
 }
 

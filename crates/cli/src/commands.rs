@@ -10,6 +10,7 @@ pub(crate) mod explain;
 #[cfg(feature = "kubernetes")]
 pub(crate) mod install;
 pub(crate) mod local_clean;
+pub(crate) mod local_logs;
 pub(crate) mod local_run;
 #[cfg(feature = "kubernetes")]
 pub(crate) mod logs;
@@ -40,6 +41,7 @@ pub(crate) fn run(command: Command) -> Result<Reply, Failure> {
         Command::Sim(Sim::Import(args)) => sim_import::run(&args),
         Command::Sim(Sim::Policies(args)) => Ok(sim_policies::run(&args)),
         Command::Local(Local::Run(args)) => local_run::run(&args),
+        Command::Local(Local::Logs(args)) => local_logs::run(&args),
         Command::Local(Local::Clean(args)) => local_clean::run(&args),
         Command::Trainer(args) => trainer::run(&args),
         Command::Shim(args) => shim::run(&args),

@@ -93,6 +93,8 @@ side_effects! {
     AgentTold "agent-told" Scheduler Open:
         "an agent with its list of members" => "the agent is killed, another is started";
 
+    AttemptRecorded "attempt-recorded" Scheduler Start:
+        "a start that is counted and did not happen" => "the job is placed again, as the next attempt";
     MemberNamespaceMade "member-namespace-made" Scheduler Start:
         "a namespace without a cable" => "the stray member is removed, the job is placed again";
     CablePlugged "cable-plugged" Scheduler Start:
@@ -126,6 +128,8 @@ side_effects! {
         "a process in its control group, before its command" => "the shim records the end, the gang restarts";
     NamespaceJoined "namespace-joined" Member Start:
         "a process in its namespace, before its command" => "the shim records the end, the gang restarts";
+    HostAssumed "host-assumed" Member Start:
+        "a process with a host name of its own, before its command" => "the shim records the end, the gang restarts";
     MemberSpawned "member-spawned" Shim Start:
         "a process that dies with its shim" => "the member counts as lost, the gang restarts";
     StartRecorded "start-recorded" Shim Start:
@@ -157,8 +161,6 @@ side_effects! {
     MemberKilled "member-killed" Scheduler Leave:
         "a killed member with all that it had" => "the pieces are removed, the job restarts from its checkpoint";
 
-    LogKept "log-kept" Scheduler Clear:
-        "an ended member without its log" => "the other pieces are removed";
     CableRemoved "cable-removed" Scheduler Clear:
         "a namespace without a cable" => "the other pieces are removed";
     RouteRemoved "route-removed" Scheduler Clear:
@@ -170,7 +172,9 @@ side_effects! {
     GroupPartRemoved "group-part-removed" Scheduler Clear:
         "a control group in some of several hierarchies" => "the other pieces are removed";
     GroupRemoved "group-removed" Scheduler Clear:
-        "a folder of a member that the state file lists" => "the folder is removed";
+        "a folder of a member that the state file lists" => "the log is kept, the folder is removed";
+    LogKept "log-kept" Scheduler Clear:
+        "a folder of a member without its log" => "the folder is removed";
     MemberFolderRemoved "member-folder-removed" Scheduler Clear:
         "a member in the state file of which there is nothing" => "the job is placed again";
     JobEndRecorded "job-end-recorded" Scheduler Clear:

@@ -10,6 +10,7 @@
 //! | [`cgroup`] | [`Groups`](cgroup::Groups) and the [`Group`](cgroup::Group) of each member: cores, memory, freezing, killing |
 //! | [`process`] | [`Member`](process::Member): `start`, `adopt`, `status`, `ask_to_leave`, `kill` |
 //! | [`shim`] | [`shim::main`]: what the hidden subcommand of the executable does |
+//! | [`logs`] | what members wrote: [`list`](logs::list), by the world's folder alone |
 //! | [`cleanup`] | [`leftovers`](cleanup::leftovers) and [`clean`](cleanup::clean) |
 //! | [`fault`] | every side effect in its order, with what a kill right after it leaves and how the world recovers |
 //!
@@ -31,6 +32,7 @@ mod error;
 pub mod fault;
 pub mod hosts;
 pub mod links;
+pub mod logs;
 pub mod names;
 mod patience;
 pub mod process;

@@ -13,6 +13,7 @@
 //! | `refused.json` | shim | why the command could not be started |
 //! | `ended.json` | shim | how it ended, and when |
 //! | `log`, `log.1` | shim | what it has written, the newest part |
+//! | `hosts`, `nsswitch.conf` | shim | the files that it sees in `/etc` |
 
 mod identity;
 mod records;
@@ -27,7 +28,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use serde::{Deserialize, Serialize};
 
 pub use identity::Identity;
-pub use records::{Ended, How, Spec};
+pub use records::{Ended, HostIdentity, How, Spec};
 
 use crate::cgroup::Group;
 use crate::clock;

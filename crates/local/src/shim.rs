@@ -2,9 +2,10 @@
 //! asked, and records how it ended.
 //!
 //! It has two stages, both this executable. `watch` stays outside of the member's group and namespace, so nothing that
-//! is done to the member happens to it. `enter` joins them and becomes the member's command.
+//! is done to the member happens to it. `enter` joins them, takes the member's host name and becomes its command.
 
 mod enter;
+mod host;
 mod log;
 mod watch;
 

@@ -120,9 +120,12 @@ impl WorldFolder {
         numbers
     }
 
-    /// Forgets a member: its records, its log, all there is in its folder.
+    /// Forgets a member that has ended: its records, all there is in its folder. Its log is kept with its job.
     pub fn forget(&self, number: MemberNumber) -> Result<()> {
-        remove_all(&self.members_folder().join(number.to_string()))
+        let folder = self.members_folder().join(number.to_string());
+        crate::logs::keep(&self.path, &folder);
+        fault::after(FaultPoint::LogKept);
+        remove_all(&folder)
     }
 
     /// Where a job, `namespace/name`, keeps its checkpoints, the same for all its members and all its starts.

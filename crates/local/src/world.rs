@@ -8,6 +8,7 @@
 mod agent;
 mod book;
 mod course;
+mod failures;
 mod lanes;
 mod members;
 mod outcome;
@@ -17,6 +18,7 @@ mod setup;
 mod steps;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use metronome_core::engine::{Engine, Event, Settings};
@@ -57,6 +59,14 @@ pub enum Told<'a> {
     Started {
         job: &'a str,
         nodes: Vec<&'a str>,
+    },
+    /// A member has failed, and its gang ends with it.
+    MemberFailed {
+        job: &'a str,
+        why: &'a str,
+        /// Where its log lies; none if nothing was written.
+        log: Option<&'a Path>,
+        last_lines: &'a [String],
     },
     Restarted {
         job: &'a str,

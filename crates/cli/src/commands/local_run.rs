@@ -29,7 +29,8 @@ pub(crate) use table::Measured;
 /// Nodes are network namespaces, links are shaped, members are processes: the trainer that comes with Metronome, or the
 /// job's own `command`. One factor divides all rates and bytes; times stay as they are, so that iteration times are those
 /// that the simulator predicts for the same file, which are printed beside them. Without root, members are plain processes
-/// without shaped links. A run that was killed is taken up by the same command.
+/// without shaped links. A run that was killed is taken up by the same command. When a member fails, the last lines of its
+/// log are printed, and where the log lies.
 #[derive(Debug, Args)]
 pub(crate) struct LocalRun {
     #[command(flatten)]
@@ -121,6 +122,9 @@ fn say(told: &Told<'_>) {
         Told::Missing { what, follows } => format!("{what} is missing: {follows}"),
         Told::Adopted { jobs } => format!("an earlier run goes on: {jobs} jobs run"),
         Told::Started { job, nodes } => format!("{job} runs on {}", nodes.join(", ")),
+        Told::MemberFailed { job, why, log, last_lines } => {
+            table::failure_text(&format!("{job}: {why}"), *log, last_lines).trim_end().to_owned()
+        }
         Told::Restarted { job, why } => format!("{job} is started again: {why}"),
         Told::Moved { job, nodes } => format!("{job} moves to {}", nodes.join(", ")),
         Told::Resized { job, cores } => format!("{job} has {cores} cores now"),

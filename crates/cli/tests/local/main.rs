@@ -6,5 +6,7 @@ mod ground;
 mod jobs;
 mod kills;
 mod mishaps;
+mod programs;
+mod pytorch;
 mod sizes;
 mod strangers;

@@ -21,6 +21,9 @@ pub struct Spec {
     pub folder: Option<PathBuf>,
     /// The file of the network namespace in which it runs.
     pub namespace: Option<PathBuf>,
+    /// The host that it sees itself on; that of the scheduler if none is said.
+    #[serde(default)]
+    pub host: Option<HostIdentity>,
     /// The files by which it joins its group.
     pub entrances: Vec<PathBuf>,
     /// The newest of what it writes is kept: this many bytes, and at most as many again of what came before.
@@ -38,11 +41,21 @@ impl Spec {
             environment: BTreeMap::new(),
             folder: None,
             namespace: None,
+            host: None,
             entrances: Vec::new(),
             log_limit: 4 << 20,
             start_id: String::new(),
         }
     }
+}
+
+/// A host name, and the hosts that are known by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HostIdentity {
+    pub name: String,
+    /// The text of `/etc/hosts`.
+    pub hosts: String,
 }
 
 /// How a member ended.
@@ -78,7 +91,7 @@ pub(crate) struct Records {
     folder: PathBuf,
 }
 
-const ALL: [&str; 10] = [
+const ALL: [&str; 12] = [
     "spec.json",
     "claim.json",
     "started.json",
@@ -89,6 +102,8 @@ const ALL: [&str; 10] = [
     "log",
     "log.1",
     "shim.log",
+    "hosts",
+    "nsswitch.conf",
 ];
 
 impl Records {
@@ -106,6 +121,13 @@ impl Records {
 
     pub(crate) fn log(&self) -> PathBuf {
         self.path("log")
+    }
+
+    /// Writes a file that is mounted over one of `/etc`.
+    pub(crate) fn write_etc(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let path = self.path(name);
+        fs::write(&path, text).map_err(|error| LocalError::file(&path, error))?;
+        Ok(path)
     }
 
     /// Removes what a member before had; what others have put into the folder stays.

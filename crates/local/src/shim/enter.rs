@@ -10,6 +10,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{getppid, setsid};
 
+use super::host;
 use crate::fault::{self, FaultPoint};
 use crate::process::{Records, Spec};
 
@@ -38,6 +39,10 @@ fn become_member(records: &Records, watcher: &str) -> Result<Never, String> {
     let spec = records.read_spec().map_err(|error| format!("cannot {error}"))?;
     setsid().map_err(|error| format!("cannot begin a session: {error}"))?;
     join(&spec)?;
+    if let Some(identity) = &spec.host {
+        host::assume(records, identity)?;
+        fault::after(FaultPoint::HostAssumed);
+    }
     // After joining: whoever kills the group from now on kills this process, and whoever did before has said so.
     if records.was_killed() {
         return Err("it was killed before it was started".to_owned());

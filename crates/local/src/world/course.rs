@@ -1,5 +1,6 @@
 //! How a job stands in this world.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -37,6 +38,9 @@ pub(super) struct Tally {
     pub(super) ended: Option<Instant>,
     /// Why it last failed.
     pub(super) why: Option<String>,
+    /// The log of the member that failed.
+    #[serde(default)]
+    pub(super) log: Option<PathBuf>,
     /// How often its members were started, all together.
     pub(super) starts: u32,
     /// How often in a row they failed.

@@ -10,19 +10,21 @@ use metronome_core::cluster::NodeState;
 use metronome_core::cpu::CpuWeight;
 use metronome_core::engine::{Ending, Event};
 use metronome_core::id::NodeId;
+use metronome_core::job::RoleKind;
 use metronome_core::plan::{Assignment, StepId};
 use metronome_core::report::Failure;
 use metronome_core::units::{Cpu, Duration, Instant, Memory};
 use serde_json::json;
 
 use super::course::{Doing, Seat, Then, Up};
+use super::failures::first_to_fail;
 use super::outcome::Fate;
-use super::rendezvous::{Seated, environments};
+use super::rendezvous::{Seated, environments, host_identity};
 use super::{Told, World};
 use crate::error::{LocalError, Result};
 use crate::fault::{self, FaultPoint};
 use crate::names::MemberNumber;
-use crate::process::{How, Member, Spec, Status};
+use crate::process::{HostIdentity, How, Member, Spec, Status};
 
 /// Where members listen that have an address of their own.
 const PORT: u16 = 29_400;
@@ -42,6 +44,9 @@ impl World<'_> {
     pub(super) fn start(&mut self, index: usize, to: &Arc<Assignment>, step: Option<StepId>) {
         self.courses[index].tally.starts += 1;
         self.changed = true;
+        // The number of an attempt names its logs: it is never used twice. A full disk is no reason not to start.
+        let _ = self.write_book();
+        fault::after(FaultPoint::AttemptRecorded);
         let mut seats = Vec::new();
         match self.seat_all(index, to, &mut seats) {
             Ok(()) => self.courses[index].doing = Doing::Up(Up { held: to.clone(), seats, step }),
@@ -63,6 +68,7 @@ impl World<'_> {
         let then = match (step, self.courses[index].id) {
             (Some(step), Some(job)) => {
                 self.courses[index].tally.why = Some(why);
+                self.courses[index].tally.log = None;
                 self.engine.observe(now, Event::StepFailed { job, step, failure: Failure::Other });
                 Then::Done(None)
             }
@@ -98,8 +104,8 @@ impl World<'_> {
         let task = self.write_task(index)?;
         fault::after(FaultPoint::TaskWritten);
         let environments = environments(&self.setup.jobs[index], self.courses[index].tally.starts, seated);
-        for (seated, mut environment) in seated.iter().zip(environments) {
-            let folder = self.folder.member(seated.number)?;
+        for (own, mut environment) in seated.iter().zip(environments) {
+            let folder = self.folder.member(own.number)?;
             let job = self.setup.jobs[index].key();
             let checkpoints = self.folder.checkpoints(&job)?;
             let record = checkpoints.parent().unwrap_or(&checkpoints).join("iterations.csv");
@@ -115,7 +121,8 @@ impl World<'_> {
                 say("METRONOME_TOKEN", agent.token_of(&job));
             }
             fault::after(FaultPoint::MemberFolderMade);
-            let seat = self.seat(index, seated, environment)?;
+            let host = host_identity(&self.setup.jobs[index], seated, own);
+            let seat = self.seat(index, own, environment, host)?;
             seats.push(seat);
         }
         self.say_size(index, to, seats)?;
@@ -127,11 +134,11 @@ impl World<'_> {
     fn plan_seats(&self, index: usize, to: &Assignment) -> Result<Vec<Seated>> {
         let job = &self.setup.jobs[index];
         let mut wanted: Vec<(u8, NodeId, u32)> = Vec::new();
-        let mut counts: BTreeMap<u8, u32> = BTreeMap::new();
+        let mut counts: BTreeMap<RoleKind, u32> = BTreeMap::new();
         for part in to.parts() {
             let members = if job.is_one_process { u32::from(wanted.is_empty()) } else { part.members };
             for _ in 0..members {
-                let count = counts.entry(part.role).or_default();
+                let count = counts.entry(job.spec.roles[usize::from(part.role)].kind).or_default();
                 wanted.push((part.role, part.node, *count));
                 *count += 1;
             }
@@ -158,7 +165,13 @@ impl World<'_> {
         Ok(seated)
     }
 
-    fn seat(&mut self, index: usize, seated: &Seated, environment: BTreeMap<String, String>) -> Result<Seat> {
+    fn seat(
+        &mut self,
+        index: usize,
+        seated: &Seated,
+        environment: BTreeMap<String, String>,
+        host: Option<HostIdentity>,
+    ) -> Result<Seat> {
         let job = &self.setup.jobs[index];
         let each = job.spec.roles[usize::from(seated.role)].shape.each;
         let folder = self.folder.member(seated.number)?;
@@ -179,6 +192,7 @@ impl World<'_> {
             command: program.command.clone(),
             environment,
             namespace: namespace.map(|plug| plug.namespace.path()),
+            host,
             entrances: group.entrances(),
             ..Spec::of(&[])
         };
@@ -214,22 +228,12 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Removes what a member has, once it has ended. Its log is kept with its job. After an error it is called again: what
+    /// Removes what a member has, once it has ended. Its log stays with its job. After an error it is called again: what
     /// is gone already is skipped.
-    pub(super) fn clear(&mut self, index: usize, seat: &mut Seat) -> Result<()> {
+    pub(super) fn clear(&mut self, seat: &mut Seat) -> Result<()> {
         if matches!(seat.member.status()?, Status::Starting | Status::Running { .. }) {
             seat.member.kill()?;
         }
-        let job = &self.setup.jobs[index];
-        let kind = job.spec.roles[usize::from(seat.role)].kind;
-        let checkpoints = self.folder.checkpoints(&job.key())?;
-        let log = format!("{}-{}.log", super::rendezvous::word(kind), seat.index);
-        // A log is worth keeping, but nothing depends on it.
-        let _ = fs::rename(
-            seat.member.folder().join("log"),
-            checkpoints.parent().unwrap_or(&checkpoints).join(log),
-        );
-        fault::after(FaultPoint::LogKept);
         self.remove_pieces(seat.number)
     }
 
@@ -314,12 +318,13 @@ impl World<'_> {
         for seat in &mut up.seats {
             statuses.push(seat.member.status()?);
         }
-        let failed = statuses.iter().position(|status| !has_ended_well(status) && has_ended(status));
-        if let Some(at) = failed {
+        if let Some(at) = first_to_fail(&statuses) {
             let (node, why) = (up.seats[at].node, how_it_ended(&statuses[at]));
             let kind = self.setup.jobs[index].spec.roles[usize::from(up.seats[at].role)].kind;
             let who = format!("{}-{}", super::rendezvous::word(kind), up.seats[at].index);
-            self.failed(index, Some(node), &format!("{who} {why}"));
+            let why = format!("{who} {why}");
+            self.report_failure(index, at, &statuses[at], &why);
+            self.failed(index, Some(node), &why);
             return Ok(());
         }
         if statuses.iter().all(has_ended_well) {
@@ -447,7 +452,7 @@ impl World<'_> {
         while let Doing::Leaving { seats, .. } = &mut self.courses[index].doing
             && let Some(mut seat) = seats.pop()
         {
-            if let Err(error) = self.clear(index, &mut seat) {
+            if let Err(error) = self.clear(&mut seat) {
                 if let Doing::Leaving { seats, .. } = &mut self.courses[index].doing {
                     seats.push(seat);
                 }

@@ -1,5 +1,7 @@
 //! What became of the jobs.
 
+use std::path::PathBuf;
+
 use metronome_core::engine::Ended;
 use metronome_core::report::State;
 use metronome_core::units::{Duration, Instant};
@@ -8,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::World;
 use super::course::{Course, Doing};
 use super::setup::Job;
+use crate::logs::{SHOWN_LINES, last_lines};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -53,6 +56,9 @@ pub struct JobOutcome {
     pub name: String,
     pub fate: Fate,
     pub why: Option<String>,
+    /// The log of the member that last failed, and its last lines.
+    pub log: Option<PathBuf>,
+    pub last_lines: Vec<String>,
     pub submitted: Option<Duration>,
     pub started: Option<Duration>,
     pub ended: Option<Duration>,
@@ -70,6 +76,7 @@ impl World<'_> {
         let since_the_beginning = |at: Option<Instant>| at.map(|at| at.since(Instant::START));
         let outcome = |(job, course): (&Job, &Course)| {
             let tally = course.tally.clone();
+            let log = tally.log.filter(|log| log.exists());
             JobOutcome {
                 name: job.spec.name.to_string(),
                 fate: match course.doing {
@@ -77,6 +84,8 @@ impl World<'_> {
                     _ => Fate::Unfinished,
                 },
                 why: tally.why,
+                last_lines: log.as_ref().map(|log| last_lines(log, SHOWN_LINES)).unwrap_or_default(),
+                log,
                 submitted: since_the_beginning(tally.submitted),
                 started: since_the_beginning(tally.started),
                 ended: since_the_beginning(tally.ended),

@@ -105,6 +105,17 @@ fn simulated_once(scenario: &Scenario, policy: Policy, seed: u64) -> Vec<Option<
     outcome.jobs.iter().zip(&arrivals).map(mean).collect()
 }
 
+/// What has failed, the last lines of the log, and where the log lies.
+pub(super) fn failure_text(what: &str, log: Option<&Path>, last_lines: &[String]) -> String {
+    let lines: String = last_lines.iter().map(|line| format!("  | {line}\n")).collect();
+    let log = match (log, last_lines) {
+        (Some(log), []) => format!("  its log is empty: {}\n", log.display()),
+        (Some(log), _) => format!("  its log: {}\n", log.display()),
+        (None, _) => String::new(),
+    };
+    format!("{what}\n{lines}{log}")
+}
+
 impl Comparison {
     pub(crate) fn of(scenario: &Scenario, scale: u64, seed: u64) -> Self {
         Self { scenario: scenario.name.clone(), scale, seed, runs: Vec::new() }
@@ -138,8 +149,10 @@ impl Comparison {
         for run in &self.runs {
             for job in run.outcome.jobs.iter().filter(|job| job.fate != Fate::Completed) {
                 let why = job.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-                writeln!(text, "{} under {} {}{why}", job.name, run.policy, job.fate.word())
-                    .expect("a string takes everything");
+                let what = format!("{} under {} {}{why}", job.name, run.policy, job.fate.word());
+                // The run under the next policy has removed the logs of this one.
+                let log = job.log.as_deref().filter(|log| log.exists());
+                text += &failure_text(&what, log, &job.last_lines);
             }
         }
         if text.is_empty() { text } else { format!("\n{text}") }
@@ -149,6 +162,9 @@ impl Comparison {
         let run = |run: &Measured| {
             let jobs = run.outcome.jobs.iter().enumerate().map(|(index, job)| {
                 let mut document = serde_json::to_value(job).expect("an outcome is plain data");
+                if !job.log.as_ref().is_some_and(|log| log.exists()) {
+                    document["log"] = Value::Null;
+                }
                 document["iterationMs"] =
                     json!({"measured": run.measured[index], "simulated": run.simulated[index]});
                 document
@@ -173,5 +189,28 @@ impl Measured {
             (Some(measured), None) => format!("{measured:.1}"),
             (None, _) => "–".to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_told_with_its_last_lines_and_its_log() {
+        let lines = ["Traceback (most recent call last):", "ValueError: no data"].map(str::to_owned);
+        assert_eq!(
+            failure_text("ddp: worker-1 ended with 1", Some(Path::new("/w/worker-1.attempt-1.log")), &lines),
+            "ddp: worker-1 ended with 1
+  | Traceback (most recent call last):
+  | ValueError: no data
+  its log: /w/worker-1.attempt-1.log
+"
+        );
+        assert_eq!(failure_text("ddp failed", None, &[]), "ddp failed\n");
+        assert!(
+            failure_text("ddp failed", Some(Path::new("/w/log")), &[])
+                .ends_with("its log is empty: /w/log\n")
+        );
     }
 }
