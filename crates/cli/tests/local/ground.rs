@@ -29,7 +29,7 @@ impl Ground {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let rights = Rights::look();
         if !(rights.network && rights.cpu) {
-            eprintln!("left out: {:?}", rights.missing);
+            metronome_skip::skip(format_args!("{:?}", rights.missing));
             return None;
         }
         static TURN: Mutex<()> = Mutex::new(());
