@@ -31,7 +31,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         What::Local => return measure_local(&options.options),
         What::Cluster => {
             // It measures the binary, which it finds beside itself.
-            shell::run(&["cargo", "build", "--quiet", "--release", "--package", "metronome-cli"])?;
+            let program = ["--package", "metronome-cli", "--features", "kubernetes"];
+            shell::run(&[&["cargo", "build", "--quiet", "--release"], &program[..]].concat())?;
             &[("metronome-testcluster", "cluster")]
         }
     };

@@ -60,7 +60,8 @@ fn check() -> Result<()> {
 }
 
 fn print(page: &str) -> Result<String> {
-    let run = ["cargo", "run", "--quiet", "--package", "metronome-cli", "--"];
+    let program = ["--package", "metronome-cli", "--features", "kubernetes", "--"];
+    let run = [&["cargo", "run", "--quiet"], &program[..]].concat();
     let words: Vec<&str> = page.split(' ').collect();
     shell::output(&[&run[..], &["reference"], &words].concat())
 }

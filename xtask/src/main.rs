@@ -24,7 +24,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Install what the tests need and run them all
+    /// Install what the tests need and run them all; list failures, skips and the slowest tests
     Test(test::Options),
     /// Write the generated pages of docs/reference
     Codegen(codegen::Options),
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
         Command::Experiment(options) => experiment::run(&options),
         Command::Kills(options) => ended(kills::run(&options)),
         Command::Screenshot => ended(screenshot::run()),
-        Command::Sdk => ended(python::Tools::find().and_then(|tools| tools.test())),
+        Command::Sdk => ended(python::run()),
         Command::Fence => ended(fence::run()),
     };
     match done {

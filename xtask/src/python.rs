@@ -2,11 +2,15 @@
 //! package registry into an environment of their own. That is kept in the cache, so that later runs need no network.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Result, anyhow, ensure};
+use metronome_skip::Skip;
+use metronome_testprograms::{cache_folder, fingerprint};
 
 use crate::shell;
+use crate::test::Findings;
 
 const SDK: &str = "sdk/python";
 
@@ -23,7 +27,8 @@ impl Tools {
     /// As they are in the cache, or installed there.
     pub(crate) fn find() -> Result<Self> {
         let requirements = shell::root()?.join(SDK).join("tests/requirements.txt");
-        let folder = cache_folder()?.join(name(&fs::read_to_string(&requirements)?, &version()?));
+        let cache = cache_folder().map_err(|error| anyhow!("cannot {error}"))?;
+        let folder = cache.join(name(&fs::read_to_string(&requirements)?, &version()?));
         let tools = Self(folder.join("bin/python").display().to_string());
         // Written last: an installation that was cut off is begun anew.
         let ready = folder.join("ready");
@@ -40,11 +45,61 @@ impl Tools {
         shell::run(&[&self.0, "-m", "pip", "install", "--quiet", "--requirement", &requirements])
     }
 
-    pub(crate) fn test(&self) -> Result<()> {
+    pub(crate) fn test(&self) -> Result<Findings> {
         let environment = [("PYTHONDONTWRITEBYTECODE", "1".to_owned())];
         shell::run_in(SDK, &[&self.0, "-m", "mypy"], &environment)?;
-        shell::run_in(SDK, &[&self.0, "-m", "pytest", "--quiet"], &environment)
+        let line = [&self.0, "-m", "pytest", "--quiet", "-rs", "-vv", "--durations=10"];
+        let (is_good, output) = shell::status_and_output(&line, SDK, &environment)?;
+        let mut found = findings(&output);
+        if !is_good {
+            eprintln!("{output}");
+            found.add(Findings::failed(SDK, output));
+        }
+        Ok(found)
     }
+}
+
+/// `cargo xtask sdk`.
+pub(crate) fn run() -> Result<()> {
+    let found = Tools::find()?.test()?;
+    found.skips.iter().for_each(|skip| eprintln!("skipped: {skip}"));
+    ensure!(found.failures.is_empty(), "tests of {SDK} failed");
+    println!("{} passed, {} skipped", found.passed, found.skips.len());
+    Ok(())
+}
+
+/// From what pytest says: the slowest tests as `1.20s call     tests/test_job.py::test_a`, skips as
+/// `SKIPPED [2] tests/test_job.py:10: reason`, counts as `3 failed, 96 passed, 2 skipped in 8.20s`.
+fn findings(output: &str) -> Findings {
+    let mut found = Findings::default();
+    for line in output.lines() {
+        if let Some((count, place, reason)) = skip(line) {
+            found.skips.extend(std::iter::repeat_n(Skip::new(place, reason), count));
+        } else if let Some(time) = time(line) {
+            found.times.push(time);
+        } else if let Some(passed) = passed(line) {
+            found.passed = passed;
+        }
+    }
+    found
+}
+
+fn skip(line: &str) -> Option<(usize, &str, &str)> {
+    let (count, rest) = line.strip_prefix("SKIPPED [")?.split_once("] ")?;
+    let (place, reason) = rest.split_once(": ")?;
+    Some((count.parse().ok()?, place, reason))
+}
+
+fn time(line: &str) -> Option<(Duration, String)> {
+    let mut words = line.split_whitespace();
+    let (seconds, when, test) = (words.next()?, words.next()?, words.next()?);
+    let seconds: f64 = seconds.strip_suffix('s')?.parse().ok()?;
+    (when == "call").then(|| (Duration::from_secs_f64(seconds), format!("{SDK} {test}")))
+}
+
+fn passed(line: &str) -> Option<usize> {
+    let (counts, _) = line.trim_matches(['=', ' ']).rsplit_once(" in ")?;
+    counts.split(", ").find_map(|count| count.strip_suffix(" passed"))?.parse().ok()
 }
 
 fn version() -> Result<String> {
@@ -57,22 +112,6 @@ fn name(requirements: &str, version: &str) -> String {
     format!("python-{:016x}", fingerprint(format!("{version}\n{requirements}").as_bytes()))
 }
 
-/// FNV-1a, which no new compiler changes.
-fn fingerprint(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
-/// Where the programs of other tests are kept, too.
-fn cache_folder() -> Result<PathBuf> {
-    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let folder = named("METRONOME_CACHE")
-        .or_else(|| named("XDG_CACHE_HOME").map(|folder| folder.join("metronome")))
-        .or_else(|| named("HOME").map(|folder| folder.join(".cache/metronome")));
-    folder.context("cannot find a folder for programs\nhint: set METRONOME_CACHE")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +122,25 @@ mod tests {
         assert_eq!(ours, name("pytest==9.2.0", "3.11.7 /usr"));
         assert_ne!(ours, name("pytest==9.2.1", "3.11.7 /usr"));
         assert_ne!(ours, name("pytest==9.2.0", "3.13.0 /usr"));
+    }
+
+    #[test]
+    fn skips_times_and_counts_are_read_from_what_pytest_says() {
+        let found = findings(
+            "tests/test_job.py::test_a PASSED\n\
+             ============ slowest 10 durations =============\n\
+             1.20s call     tests/test_job.py::test_a\n\
+             0.90s setup    tests/test_job.py::test_a\n\
+             SKIPPED [2] tests/test_gate.py:10: could not import 'torch': no\n\
+             ======== 1 failed, 96 passed, 2 skipped in 8.20s ========\n",
+        );
+        assert_eq!(found.passed, 96);
+        let skipped = Skip::new("tests/test_gate.py:10", "could not import 'torch': no");
+        assert_eq!(found.skips, [skipped.clone(), skipped]);
+        assert_eq!(
+            found.times,
+            [(Duration::from_millis(1200), "sdk/python tests/test_job.py::test_a".into())]
+        );
     }
 
     /// Whoever installs the tools again next year gets the same ones.

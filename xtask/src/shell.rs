@@ -19,12 +19,7 @@ fn command(line: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
-/// Runs a program that writes to our own output, with more environment.
-pub(crate) fn run_with(line: &[&str], environment: &[(&str, String)]) -> Result<()> {
-    run_in(".", line, environment)
-}
-
-/// The same in a folder of the repository.
+/// Runs a program that writes to our own output, in a folder of the repository, with more environment.
 pub(crate) fn run_in(folder: &str, line: &[&str], environment: &[(&str, String)]) -> Result<()> {
     let envs = environment.iter().map(|(name, value)| (*name, value.as_str()));
     let status = command(line)?.current_dir(root()?.join(folder)).envs(envs).status();
@@ -41,7 +36,7 @@ pub(crate) fn code(line: &[&str]) -> Result<u8> {
 }
 
 pub(crate) fn run(line: &[&str]) -> Result<()> {
-    run_with(line, &[])
+    run_in(".", line, &[])
 }
 
 /// What a program prints; what it complains about goes to our own standard error.
@@ -50,6 +45,28 @@ pub(crate) fn output(line: &[&str]) -> Result<String> {
     let output = output.with_context(|| format!("cannot run `{}`", line[0]))?;
     ensure!(output.status.success(), "`{}` ended with {}", line.join(" "), output.status);
     Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Whether a program that runs in a folder of the repository succeeds, and what it prints on standard output.
+pub(crate) fn status_and_output(
+    line: &[&str],
+    folder: &str,
+    environment: &[(&str, String)],
+) -> Result<(bool, String)> {
+    let envs = environment.iter().map(|(name, value)| (*name, value.as_str()));
+    let output =
+        command(line)?.current_dir(root()?.join(folder)).envs(envs).stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run `{}`", line[0]))?;
+    Ok((output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned()))
+}
+
+/// Runs a program whose output is shown only if it fails.
+pub(crate) fn run_silently(line: &[&str]) -> Result<()> {
+    let output = command(line)?.stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("cannot run `{}`", line[0]))?;
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "`{}` ended with {}\n{said}", line.join(" "), output.status);
+    Ok(())
 }
 
 /// Whether a program runs and is content, quietly.

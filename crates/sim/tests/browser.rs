@@ -1,6 +1,6 @@
 //! The report in a real browser: it is drawn, its script runs to the end, and nobody else's does.
 //!
-//! Needs Chromium, which `cargo xtask test` installs; without it these tests are left out, and it says so. The pages
+//! Needs Chromium, which `cargo xtask test` installs; without it these tests are skipped. The pages
 //! and screenshots stay in cargo's folder for tests, to be looked at.
 
 mod sample;
@@ -27,7 +27,7 @@ fn there_is_a_browser() -> bool {
     let there =
         Command::new("chromium").arg("--version").output().is_ok_and(|output| output.status.success());
     if !there {
-        eprintln!("skipped: there is no chromium; `cargo xtask test` installs it");
+        metronome_skip::skip("there is no chromium; `cargo xtask test` installs it");
     }
     there
 }

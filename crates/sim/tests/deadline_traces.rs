@@ -19,7 +19,7 @@ fn data(file: &str) -> Option<PathBuf> {
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let path = std::env::var_os("METRONOME_DATA").map_or(default, PathBuf::from).join(file);
     if !path.exists() {
-        eprintln!("skipped: {file} is not in the folder of data (METRONOME_DATA)");
+        metronome_skip::skip(format_args!("{file} is not in the folder of data (METRONOME_DATA)"));
         return None;
     }
     Some(path)

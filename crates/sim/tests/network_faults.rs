@@ -139,8 +139,9 @@ fn the_heavy_tail_of_real_workers_stretches_iterations_around_their_mean() {
     let default = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let folder = std::env::var_os("METRONOME_DATA").map_or(default, std::path::PathBuf::from);
     let Ok(file) = std::fs::File::open(folder.join("jitter/job_4_norm.csv.gz")) else {
-        eprintln!("skipped: jitter/job_4_norm.csv.gz is not in the folder of data (METRONOME_DATA)");
-        return;
+        return metronome_skip::skip(
+            "jitter/job_4_norm.csv.gz is not in the folder of data (METRONOME_DATA)",
+        );
     };
     let factors = Factors::from_csv(flate2::read::GzDecoder::new(file), "batch_time_norm").unwrap();
     let largest = *factors.values().last().unwrap();

@@ -37,7 +37,7 @@ pub use component::Component;
 pub use operators::{MpiGroups, Operator};
 pub use options::Options;
 pub use requests::Requests;
-pub use shared::{Shared, shared, shared_with_controllers};
+pub use shared::{Shared, provide_or_skip, shared, shared_with_controllers};
 pub use usage::Usage;
 
 /// How often to choose other ports when somebody was quicker.

@@ -27,7 +27,7 @@ const TIRESIAS: [(&str, [&str; 3]); 5] = [
 fn data(file: &str) -> Option<PathBuf> {
     let path = data_folder().join(file);
     if !path.exists() {
-        eprintln!("skipped: there is no {}", path.display());
+        metronome_skip::skip(format_args!("there is no {} (METRONOME_DATA)", path.display()));
         return None;
     }
     Some(path)

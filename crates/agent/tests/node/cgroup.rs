@@ -13,11 +13,11 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// None where this machine does not let us; it says so.
+    /// A process in a control group of its own, or `None` where this machine does not allow it: the test is then skipped.
     pub(crate) fn start(name: &str, command: &mut Command) -> Option<Self> {
         let root = Path::new("/sys/fs/cgroup/freezer");
         if !rustix::process::geteuid().is_root() || !root.exists() {
-            println!("left out: it takes root and the freezer of cgroups of version 1");
+            metronome_skip::skip("it takes root and the freezer of cgroups of version 1");
             return None;
         }
         let folder = root.join(format!("mtr-{}-{name}", std::process::id()));

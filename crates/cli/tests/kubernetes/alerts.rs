@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use metronome_testcluster::binaries::{self, Program, Unavailable};
+use metronome_testcluster::binaries::Program;
 use metronome_testcluster::proxy::{Fault, Rule};
-use metronome_testcluster::{Corner, Proxy, shared};
+use metronome_testcluster::{Corner, Proxy, provide_or_skip, shared};
 use serde_json::{Value, json};
 
 use crate::helm::{Helm, objects};
@@ -116,18 +116,6 @@ const CASES: [Case; 19] = [
     ),
 ];
 
-/// Prometheus' tool, or nothing where it cannot be built: then the test is left out, which is said.
-fn promtool() -> Option<PathBuf> {
-    match binaries::provide(Program::Promtool) {
-        Ok(provided) => Some(provided.path),
-        Err(missing @ Unavailable::NoGo(_)) => {
-            eprintln!("skipped: cannot {missing}");
-            None
-        }
-        Err(error) => panic!("cannot {error}"),
-    }
-}
-
 /// The groups of rules, as the chart has them.
 fn groups(helm: &Helm) -> Value {
     let rendered = helm.template("metronome", &["monitoring.enabled=true", "agent.enabled=true"]).unwrap();
@@ -167,7 +155,7 @@ impl Case {
 #[test]
 fn every_alert_fires_when_it_is_to_and_is_silent_otherwise() {
     let Some(helm) = Helm::get() else { return };
-    let Some(promtool) = promtool() else { return };
+    let Some(promtool) = provide_or_skip(Program::Promtool) else { return };
     let groups = groups(&helm);
     let rules = rules(&groups);
     for rule in &rules {

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use metronome_testcluster::binaries::{self, Program, Unavailable};
+use metronome_testcluster::binaries::Program;
+use metronome_testcluster::provide_or_skip;
 use serde_json::Value;
 
 pub(crate) struct Helm {
@@ -11,16 +12,9 @@ pub(crate) struct Helm {
 }
 
 impl Helm {
-    /// Helm, or nothing where it cannot be built: then the test is left out, which is said.
+    /// Helm, or `None` where it cannot be built: the test is then skipped.
     pub(crate) fn get() -> Option<Self> {
-        match binaries::provide(Program::Helm) {
-            Ok(provided) => Some(Self { program: provided.path }),
-            Err(missing @ Unavailable::NoGo(_)) => {
-                eprintln!("skipped: cannot {missing}");
-                None
-            }
-            Err(error) => panic!("cannot {error}"),
-        }
+        provide_or_skip(Program::Helm).map(|program| Self { program })
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {

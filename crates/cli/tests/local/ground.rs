@@ -28,7 +28,7 @@ impl Ground {
     pub(crate) fn new() -> Option<Self> {
         let rights = Rights::look();
         if !(rights.network && rights.cpu) {
-            eprintln!("left out: {:?}", rights.missing);
+            metronome_skip::skip(format_args!("{:?}", rights.missing));
             return None;
         }
         static TURN: Mutex<()> = Mutex::new(());

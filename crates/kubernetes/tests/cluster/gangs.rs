@@ -71,7 +71,7 @@ async fn two_gangs_that_each_fit_alone_do_not_block_each_other() {
 async fn upstream_pod_groups_are_gangs() {
     let Some(plane) = shared().await else { return };
     if Kubernetes::chosen().unwrap().version() != "1.37.1" {
-        return eprintln!("skipped: PodGroups of this version are another API");
+        return metronome_skip::skip("PodGroups of this version are another API");
     }
     let corner = Scheduled::new(plane, "upstream", 1).await;
     let policy = json!({"gang": {"minCount": 3}});

@@ -62,7 +62,7 @@ impl ControlPlane {
     /// Runs Kubeflow's operator for MPI in one namespace, which is called as the scheduler is that it gives pods to.
     pub async fn operate_mpi(&self, namespace: &str, groups: MpiGroups) -> Result<Companion> {
         let built = tokio::task::spawn_blocking(|| {
-            let program = binaries::provide(Program::MpiOperator)?.path;
+            let program = binaries::provide(Program::MpiOperator)?;
             let plugins = binaries::sources_of(PLUGINS_MODULE, Program::MpiOperator)?.join(PLUGINS_GROUPS);
             Ok::<_, Unavailable>((
                 program,
@@ -113,7 +113,7 @@ impl Operator {
             Self::JobSet => {
                 let sources = binaries::sources(Program::JobSet)?;
                 Ok(Parts {
-                    program: binaries::provide(Program::JobSet)?.path,
+                    program: binaries::provide(Program::JobSet)?,
                     definitions: vec![sources.join(JOB_SETS)],
                     // They fill in what the controller takes for granted.
                     webhooks: Some(sources.join(JOB_SET_WEBHOOKS)),
@@ -124,7 +124,7 @@ impl Operator {
                 let of_trainer = |kind| sources.join(format!("trainer.kubeflow.org_{kind}.yaml"));
                 let plugins = binaries::sources_of(PLUGINS_MODULE, Program::Trainer)?.join(PLUGINS_GROUPS);
                 Ok(Parts {
-                    program: binaries::provide(Program::Trainer)?.path,
+                    program: binaries::provide(Program::Trainer)?,
                     definitions: TRAINER.into_iter().map(of_trainer).chain([plugins]).collect(),
                     // They refuse what makes no sense, and nothing else.
                     webhooks: None,

@@ -1,11 +1,13 @@
 //! One control plane for all tests of a process.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use metronome_skip::skip;
 use tokio::sync::OnceCell;
 
 use super::{ControlPlane, Options};
-use crate::binaries::Unavailable;
+use crate::binaries::{self, Program};
 use crate::error::Error;
 
 /// A control plane that the first test starts and all others use; put it into a `static`. The end of the process
@@ -13,7 +15,8 @@ use crate::error::Error;
 #[derive(Debug)]
 pub struct Shared {
     options: fn() -> Options,
-    cell: OnceCell<Option<ControlPlane>>,
+    /// The reason why it cannot be had is kept, so that every test that asks is recorded as skipped.
+    cell: OnceCell<Result<ControlPlane, String>>,
 }
 
 impl Shared {
@@ -21,13 +24,13 @@ impl Shared {
         Self { options, cell: OnceCell::const_new() }
     }
 
-    /// The control plane, or `None` where its programs cannot be had: then the test is left out, which is said on
-    /// standard error.
+    /// The control plane, or `None` where its programs cannot be had: the test is then skipped.
     ///
     /// # Panics
     /// If it does not start.
     pub async fn get(&self) -> Option<&ControlPlane> {
-        self.cell.get_or_init(|| ControlPlane::start_or_skip((self.options)())).await.as_ref()
+        let plane = self.cell.get_or_init(|| ControlPlane::start_or_reason((self.options)())).await;
+        plane.as_ref().map_err(skip).ok()
     }
 }
 
@@ -37,14 +40,30 @@ impl ControlPlane {
     /// # Panics
     /// If it does not start.
     pub async fn start_or_skip(options: Options) -> Option<Self> {
+        Self::start_or_reason(options).await.map_err(skip).ok()
+    }
+
+    async fn start_or_reason(options: Options) -> Result<Self, String> {
         match Self::start(options).await {
-            Ok(plane) => Some(plane),
-            Err(Error::Binaries(missing @ Unavailable::NoGo(_))) => {
-                eprintln!("skipped: cannot {missing}");
-                None
-            }
+            Ok(plane) => Ok(plane),
+            Err(Error::Binaries(missing)) if missing.is_lack_of_tools() => Err(format!("cannot {missing}")),
             Err(error) => panic!("cannot {error} ({:?})", std::error::Error::source(&error)),
         }
+    }
+}
+
+/// The path of a program, or `None` where this machine lacks a tool to build it: the test is then skipped.
+///
+/// # Panics
+/// If the build fails.
+pub fn provide_or_skip(program: Program) -> Option<PathBuf> {
+    match binaries::provide(program) {
+        Ok(path) => Some(path),
+        Err(missing) if missing.is_lack_of_tools() => {
+            skip(format_args!("cannot {missing}"));
+            None
+        }
+        Err(error) => panic!("cannot {error}"),
     }
 }
 

@@ -143,7 +143,7 @@ impl Site {
             command_lines.push((Component::Scheduler, flags::scheduler(options, &own, &configuration)));
         }
         for (component, flags) in command_lines {
-            let program = binaries::provide(component.program(options.kubernetes))?.path;
+            let program = binaries::provide(component.program(options.kubernetes))?;
             self.recipes.insert(component, Recipe { program, flags, log: self.log(component) });
         }
         Ok(())

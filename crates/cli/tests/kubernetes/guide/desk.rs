@@ -204,7 +204,7 @@ fn furnish(home: &Path, kubeconfig: &Path) {
     fs::create_dir(home.join("bin")).unwrap();
     symlink(env!("CARGO_BIN_EXE_metronome"), home.join("bin/metronome")).unwrap();
     for (name, program) in [("kubectl", Program::Kubectl), ("helm", Program::Helm)] {
-        symlink(binaries::provide(program).unwrap().path, home.join("bin").join(name)).unwrap();
+        symlink(binaries::provide(program).unwrap(), home.join("bin").join(name)).unwrap();
     }
     fs::create_dir(home.join(".kube")).unwrap();
     fs::copy(kubeconfig, home.join(".kube/config")).unwrap();

@@ -13,7 +13,7 @@ use super::{NO_LIMIT, SCHEDULER_NAME};
 use crate::cast::Cast;
 
 pub(super) fn program() -> Result<PathBuf> {
-    Ok(binaries::provide(Program::Scheduler(Kubernetes::default()))?.path)
+    Ok(binaries::provide(Program::Scheduler(Kubernetes::default()))?)
 }
 
 pub(super) fn flags(plane: &ControlPlane) -> Result<Vec<String>> {
@@ -38,7 +38,7 @@ pub(super) fn flags(plane: &ControlPlane) -> Result<Vec<String>> {
 /// JobSet's controller makes jobs, and of Kubernetes' own the one for jobs makes their pods.
 pub(super) async fn with_controllers(cast: Cast, plane: &ControlPlane) -> Result<Cast> {
     let job_sets = plane.operate(Operator::JobSet).await?;
-    let program = binaries::provide(Program::ControllerManager(Kubernetes::default()))?.path;
+    let program = binaries::provide(Program::ControllerManager(Kubernetes::default()))?;
     let mut command = Command::new(program);
     command.args([
         format!("--kubeconfig={}", plane.kubeconfig_path().display()),

@@ -64,7 +64,7 @@ tiers:
 "#;
 
 pub(super) fn program() -> Result<PathBuf> {
-    Ok(binaries::provide(Program::VolcanoScheduler)?.path)
+    Ok(binaries::provide(Program::VolcanoScheduler)?)
 }
 
 pub(super) async fn prepare(plane: &ControlPlane) -> Result<()> {
@@ -87,7 +87,7 @@ async fn define(plane: &ControlPlane, definitions: &[&str]) -> Result<()> {
 /// All of its controllers, as its chart runs them.
 pub(super) async fn with_controllers(cast: Cast, plane: &ControlPlane) -> Result<Cast> {
     define(plane, &OF_JOBS).await?;
-    let mut command = Command::new(binaries::provide(Program::VolcanoControllers)?.path);
+    let mut command = Command::new(binaries::provide(Program::VolcanoControllers)?);
     command.args([
         format!("--kubeconfig={}", plane.kubeconfig_path().display()),
         format!("--scheduler-name={SCHEDULER_NAME}"),

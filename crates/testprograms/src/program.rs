@@ -93,6 +93,13 @@ impl Program {
         ]
     }
 
+    /// Everything that tests run against a version of Kubernetes.
+    pub fn of_tests(kubernetes: Kubernetes) -> Vec<Self> {
+        let operators = [Self::JobSet, Self::Trainer, Self::MpiOperator];
+        let clients = [Self::Helm, Self::Kubectl, Self::Promtool];
+        Self::control_plane(kubernetes).into_iter().chain(operators).chain(clients).collect()
+    }
+
     /// The name of the file.
     pub fn command(self) -> &'static str {
         match self {
@@ -111,7 +118,17 @@ impl Program {
         }
     }
 
-    pub(super) fn package(self) -> &'static str {
+    /// The name that `go build` gives the file: the last part of the package's path that is no version.
+    pub(crate) fn built_as(self) -> &'static str {
+        match self {
+            Self::Etcd => "server",
+            Self::VolcanoScheduler => "scheduler",
+            Self::VolcanoControllers => "controller-manager",
+            _ => self.command(),
+        }
+    }
+
+    pub(crate) fn package(self) -> &'static str {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::ApiServer(_) => "k8s.io/kubernetes/cmd/kube-apiserver",
@@ -124,12 +141,12 @@ impl Program {
             Self::MpiOperator => "github.com/kubeflow/mpi-operator/cmd/mpi-operator",
             Self::Helm => "helm.sh/helm/v4/cmd/helm",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
-            Self::Promtool => "github.com/prometheus/prometheus/cmd/promtool",
+            Self::Promtool => "prometheus",
         }
     }
 
     /// The module that the package lies in.
-    pub(super) fn source_module(self) -> &'static str {
+    pub(crate) fn source_module(self) -> &'static str {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::ApiServer(_) | Self::ControllerManager(_) | Self::Scheduler(_) | Self::Kubectl => {
@@ -144,21 +161,38 @@ impl Program {
         }
     }
 
-    pub(super) fn link_flags(self) -> String {
+    /// Without debug information. Programs of Kubernetes are told their version.
+    pub(crate) fn link_flags(self) -> String {
         let stripped = "-s -w".to_owned();
-        let stamped = if self == Self::Kubectl { Some(Kubernetes::V1_37) } else { self.kubernetes() };
-        match stamped {
-            Some(kubernetes) => stripped + " " + &kubernetes.stamp(),
-            None => stripped,
+        match self.source() {
+            Source::Go(Module::Cluster) => stripped + " " + &Kubernetes::default().stamp(),
+            Source::Go(Module::Kubernetes(version)) => stripped + " " + &version.stamp(),
+            _ => stripped,
         }
     }
 
-    /// What is left out of it: rules are tested without the clients of two dozen clouds.
-    pub(super) fn tags(self) -> &'static str {
+    /// The newest control plane and all programs beside it share one module, so that each package of Kubernetes is
+    /// compiled once. Rules of alerts need no particular version of Prometheus, and compiling it takes minutes.
+    pub(crate) fn source(self) -> Source {
         match self {
-            Self::Promtool => "remove_all_sd",
-            _ => "",
+            Self::ApiServer(version) | Self::ControllerManager(version) | Self::Scheduler(version)
+                if version != Kubernetes::default() =>
+            {
+                Source::Go(Module::Kubernetes(version))
+            }
+            Self::VolcanoScheduler | Self::VolcanoControllers => Source::Go(Module::Volcano),
+            Self::Promtool => Source::Debian("prometheus"),
+            _ => Source::Go(Module::Cluster),
         }
+    }
+
+    /// The folder of the Go module that pins everything the program is made of.
+    pub fn module(self) -> PathBuf {
+        let name = match self.source() {
+            Source::Go(module) => module.to_string(),
+            Source::Debian(package) => package.to_owned(),
+        };
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("go").join(name)
     }
 
     fn kubernetes(self) -> Option<Kubernetes> {
@@ -169,28 +203,41 @@ impl Program {
             _ => None,
         }
     }
+}
 
-    /// One module for all that is built of the same parts. The client of Kubernetes has one of its own, so that the
-    /// others need not be built anew for it.
-    pub(super) fn module_name(self) -> String {
+/// What programs are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A Go module of ours that pins all versions.
+    Go(Module),
+    /// A Debian package.
+    Debian(&'static str),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Etcd => "etcd".to_owned(),
-            Self::ApiServer(version) | Self::ControllerManager(version) | Self::Scheduler(version) => {
-                format!("kubernetes-{version}")
-            }
-            Self::VolcanoScheduler | Self::VolcanoControllers => "volcano".to_owned(),
-            Self::JobSet => "jobset".to_owned(),
-            Self::Trainer => "trainer".to_owned(),
-            Self::MpiOperator => "mpi-operator".to_owned(),
-            Self::Helm => "helm".to_owned(),
-            Self::Promtool => "prometheus".to_owned(),
-            Self::Kubectl => "kubectl".to_owned(),
+            Self::Go(module) => write!(f, "go build in the module {module}"),
+            Self::Debian(package) => write!(f, "apt-get download {package}"),
         }
     }
+}
 
-    /// The folder of the Go module that pins everything the program is made of.
-    pub fn module(self) -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("go").join(self.module_name())
+/// A folder of `go/`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Module {
+    Cluster,
+    Kubernetes(Kubernetes),
+    Volcano,
+}
+
+impl fmt::Display for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cluster => f.write_str("cluster"),
+            Self::Kubernetes(version) => write!(f, "kubernetes-{version}"),
+            Self::Volcano => f.write_str("volcano"),
+        }
     }
 }
 
@@ -200,5 +247,37 @@ impl fmt::Display for Program {
             Some(version) => write!(f, "{} {version}", self.command()),
             None => f.write_str(self.command()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::read;
+
+    #[test]
+    fn every_go_program_is_a_tool_of_its_module() {
+        let planes = Kubernetes::ALL.into_iter().flat_map(Program::control_plane);
+        let others = [
+            Program::VolcanoScheduler,
+            Program::VolcanoControllers,
+            Program::JobSet,
+            Program::Trainer,
+            Program::MpiOperator,
+            Program::Helm,
+            Program::Kubectl,
+        ];
+        for program in planes.chain(others) {
+            let go_mod = read(&program.module().join("go.mod")).unwrap();
+            assert!(go_mod.contains(program.package()), "{program} is no tool of its go.mod");
+        }
+    }
+
+    #[test]
+    fn programs_of_one_module_are_linked_with_the_same_flags() {
+        let flags = Program::Etcd.link_flags();
+        assert_eq!(flags, Program::ApiServer(Kubernetes::V1_37).link_flags());
+        assert_eq!(flags, Program::Helm.link_flags());
+        assert_ne!(flags, Program::ApiServer(Kubernetes::V1_35).link_flags());
     }
 }
