@@ -13,8 +13,10 @@ mod lanes;
 mod members;
 mod outcome;
 mod recovery;
+mod removal;
 mod rendezvous;
 mod setup;
+mod start;
 mod steps;
 
 use std::collections::BTreeSet;
