@@ -141,7 +141,26 @@ impl Comparison {
             }
             text.push('\n');
         }
-        text + &self.not_completed()
+        text + &self.without_iterations() + &self.not_completed()
+    }
+
+    /// Programs of users record no iterations.
+    fn without_iterations(&self) -> String {
+        let mut text = String::new();
+        for run in &self.runs {
+            let jobs = run.outcome.jobs.iter().zip(&run.measured);
+            for (job, _) in jobs.filter(|(job, measured)| job.fate == Fate::Completed && measured.is_none()) {
+                let (Some(started), Some(ended)) = (job.started, job.ended) else { continue };
+                let seconds = ended.as_secs_f64() - started.as_secs_f64();
+                writeln!(
+                    text,
+                    "{} under {} completed in {seconds:.1} s and recorded no iterations",
+                    job.name, run.policy
+                )
+                .expect("a string takes everything");
+            }
+        }
+        if text.is_empty() { text } else { format!("\n{text}") }
     }
 
     fn not_completed(&self) -> String {
