@@ -217,7 +217,9 @@ fn a_world_recovers_from_a_kill_after_each_of_its_side_effects() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                while let Some(trial) = trials.lock().unwrap().pop() {
+                // A guard in the condition of the loop would be held through its body.
+                let next = || trials.lock().unwrap().pop();
+                while let Some(trial) = next() {
                     let ended = trial.tell(&ground.beside(), &undisturbed);
                     told.lock().unwrap().push((trial, ended));
                 }
