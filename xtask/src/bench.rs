@@ -41,8 +41,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 /// A pair of jobs and the mix of twelve, as in `experiments/real-tcp`, without a word written there.
 fn measure_local(options: &[String]) -> Result<()> {
-    let program =
-        ["cargo", "run", "--quiet", "--release", "--package", "metronome-cli", "--no-default-features", "--"];
+    let program = ["cargo", "run", "--quiet", "--release", "--package", "metronome-cli", "--"];
     let run = ["local", "run", "--policies", "fair,shift,classes,chosen", "--file"];
     for file in ["experiments/real-tcp/vgg11-vgg11.yaml", "experiments/real-tcp/twelve-jobs.yaml"] {
         let line = program.into_iter().chain(run).chain([file]).chain(options.iter().map(String::as_str));

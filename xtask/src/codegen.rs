@@ -60,8 +60,7 @@ fn check() -> Result<()> {
 }
 
 fn print(page: &str) -> Result<String> {
-    let program = ["--package", "metronome-cli", "--features", "kubernetes", "--"];
-    let run = [&["cargo", "run", "--quiet"], &program[..]].concat();
+    let run = ["cargo", "run", "--quiet", "--package", "metronome-cli", "--features", "kubernetes", "--"];
     let words: Vec<&str> = page.split(' ').collect();
     shell::output(&[&run[..], &["reference"], &words].concat())
 }

@@ -40,14 +40,13 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 }
 
 fn command(name: &str, options: &Options, data: Option<&Path>) -> Vec<String> {
-    // Experiments are simulations: no cluster is needed.
-    let program = ["--package", "metronome-cli", "--no-default-features"];
-    let run = ["cargo", "run", "--quiet", "--release"].into_iter().chain(program).chain(["--", "experiment"]);
+    let run = ["cargo", "run", "--quiet", "--release", "--package", "metronome-cli", "--", "experiment"];
     let seeds = options.seeds.map(|seeds| ["--seeds".to_owned(), seeds.to_string()]);
     let only = options.only.as_ref().map(|runs| ["--only".to_owned(), runs.clone()]);
     let data = data.map(|folder| ["--data".to_owned(), folder.display().to_string()]);
     let folder = format!("experiments/{name}");
-    run.map(str::to_owned)
+    run.into_iter()
+        .map(str::to_owned)
         .chain([folder])
         .chain([seeds, only, data].into_iter().flatten().flatten())
         .collect()

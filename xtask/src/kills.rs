@@ -20,13 +20,14 @@ pub(crate) struct Options {
 const TEST: &str = "kills::all_jobs_complete_though_scheduler_agent_and_members_are_killed_again_and_again";
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let line = ["cargo", "test", "--quiet", "-p", "metronome-cli", "--test", "local", "--", "--exact", TEST];
-    let line = [&line[..], &["--nocapture"]].concat();
+    let line =
+        ["cargo", "test", "--quiet", "-p", "metronome-cli", "--features", "kubernetes", "--test", "local"];
+    let line = [&line[..], &["--", "--exact", TEST, "--nocapture"]].concat();
     for seed in options.seed..options.seed + options.runs {
         eprintln!("── {} kills, seed {seed}", options.kills);
         let environment =
             [("METRONOME_KILLS", options.kills.to_string()), ("METRONOME_KILLS_SEED", seed.to_string())];
-        shell::run_with(&line, &environment)?;
+        shell::run_in(".", &line, &environment)?;
     }
     Ok(())
 }

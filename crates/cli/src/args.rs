@@ -6,26 +6,23 @@ use std::path::Path;
 use clap::{Command as Definition, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    agent::Agent, completions::Completions, demo::Demo, experiment::Experiment, explain::Explain,
-    local_clean::LocalClean, local_logs::LocalLogs, local_run::LocalRun, profile::Profile,
+    agent::Agent, cluster::ClusterCommand, completions::Completions, demo::Demo, experiment::Experiment,
+    explain::Explain, local_clean::LocalClean, local_logs::LocalLogs, local_run::LocalRun, profile::Profile,
     reference::Reference, replay::Replay, shim::Shim, sim_compare::SimCompare, sim_import::SimImport,
     sim_policies::SimPolicies, sim_run::SimRun, trainer::Trainer, what_if::WhatIf,
-};
-#[cfg(feature = "kubernetes")]
-use crate::commands::{
-    install::{Crd, Install},
-    logs::Logs,
-    run::Run,
-    wait::Wait,
 };
 
 /// A scheduler for distributed training jobs on shared clusters
 #[derive(Debug, Parser)]
-#[command(name = "metronome", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "metronome", version, max_term_width = 100)]
+#[cfg_attr(not(feature = "kubernetes"), command(after_help = crate::full_build::help_note()))]
 pub(crate) struct Cli {
+    /// Without one, the program says what to try first.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
+
+const PROGRAM: &str = "metronome";
 
 /// What the program is called as a plugin of kubectl, and how people then call it.
 const PLUGIN: (&str, &str) = ("kubectl-metronome", "kubectl metronome");
@@ -40,11 +37,20 @@ impl Cli {
 
     /// The commands under the name by which the program was called.
     fn called(program: Option<&OsString>) -> Definition {
-        let name = program.and_then(|program| Path::new(program).file_stem());
-        match name.is_some_and(|name| name == PLUGIN.0) {
-            true => Self::command().bin_name(PLUGIN.1),
-            false => Self::command(),
-        }
+        Self::command().bin_name(name_of(program))
+    }
+}
+
+/// The name by which the user called this process.
+pub(crate) fn program_name() -> &'static str {
+    name_of(std::env::args_os().next().as_ref())
+}
+
+fn name_of(program: Option<&OsString>) -> &'static str {
+    let file = program.and_then(|program| Path::new(program).file_stem());
+    match file.is_some_and(|file| file == PLUGIN.0) {
+        true => PLUGIN.1,
+        false => PROGRAM,
     }
 }
 
@@ -58,16 +64,8 @@ pub(crate) enum Command {
     #[command(subcommand, arg_required_else_help = true)]
     Local(Local),
     Trainer(Trainer),
-    #[cfg(feature = "kubernetes")]
-    Run(Run),
-    #[cfg(feature = "kubernetes")]
-    Install(Box<Install>),
-    #[cfg(feature = "kubernetes")]
-    Crd(Crd),
-    #[cfg(feature = "kubernetes")]
-    Wait(Wait),
-    #[cfg(feature = "kubernetes")]
-    Logs(Logs),
+    #[command(flatten)]
+    Cluster(ClusterCommand),
     Explain(Explain),
     WhatIf(WhatIf),
     Replay(Replay),

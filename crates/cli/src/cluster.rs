@@ -1,7 +1,5 @@
 //! A cluster and a training job in it, as people name them on the command line.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
@@ -13,20 +11,10 @@ use kube::{Client, Config};
 use metronome_kubernetes::objects::{TrainingJob, TrainingJobObject};
 use metronome_sim::near::{listed, nearest};
 
+use crate::cluster_args::ClusterArgs;
 use crate::failure::Failure;
 
-/// Which API server, and as whom.
-#[derive(Debug, Args)]
-pub(crate) struct Cluster {
-    /// How to reach the API server; in a cluster, or by KUBECONFIG, if not given
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig to use
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
-}
-
-impl Cluster {
+impl ClusterArgs {
     pub(crate) async fn config(&self) -> Result<Config, Failure> {
         let cannot = |error: &dyn std::error::Error| Failure::world("find the API server").because(error);
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
@@ -54,7 +42,7 @@ pub(crate) struct JobArgs {
     #[arg(long, short, value_name = "NAME")]
     namespace: Option<String>,
     #[command(flatten)]
-    cluster: Cluster,
+    cluster: ClusterArgs,
 }
 
 impl JobArgs {

@@ -1,33 +1,40 @@
 //! One file for each command: its arguments and what it does with them. A command returns what it has to say.
 
 pub(crate) mod agent;
-#[cfg(feature = "kubernetes")]
 mod agent_of_pods;
+#[cfg(feature = "kubernetes")]
+pub(crate) mod cluster;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod experiment;
 pub(crate) mod explain;
 #[cfg(feature = "kubernetes")]
-pub(crate) mod install;
+mod install;
+#[cfg(any(test, not(feature = "kubernetes")))]
+pub(crate) mod left_out;
 pub(crate) mod local_clean;
 pub(crate) mod local_logs;
 pub(crate) mod local_run;
 #[cfg(feature = "kubernetes")]
-pub(crate) mod logs;
+mod logs;
 pub(crate) mod profile;
 pub(crate) mod reference;
 pub(crate) mod replay;
 #[cfg(feature = "kubernetes")]
-pub(crate) mod run;
+mod run;
 pub(crate) mod shim;
 pub(crate) mod sim_compare;
 pub(crate) mod sim_import;
 pub(crate) mod sim_policies;
 pub(crate) mod sim_run;
+pub(crate) mod start;
 pub(crate) mod trainer;
 #[cfg(feature = "kubernetes")]
-pub(crate) mod wait;
+mod wait;
 pub(crate) mod what_if;
+
+#[cfg(not(feature = "kubernetes"))]
+pub(crate) use left_out as cluster;
 
 use crate::args::{Command, Local, Sim};
 use crate::failure::Failure;
@@ -45,16 +52,7 @@ pub(crate) fn run(command: Command) -> Result<Reply, Failure> {
         Command::Local(Local::Clean(args)) => local_clean::run(&args),
         Command::Trainer(args) => trainer::run(&args),
         Command::Shim(args) => shim::run(&args),
-        #[cfg(feature = "kubernetes")]
-        Command::Run(args) => run::run(&args),
-        #[cfg(feature = "kubernetes")]
-        Command::Install(args) => install::run(&args),
-        #[cfg(feature = "kubernetes")]
-        Command::Crd(_) => Ok(install::definitions()),
-        #[cfg(feature = "kubernetes")]
-        Command::Wait(args) => wait::run(&args),
-        #[cfg(feature = "kubernetes")]
-        Command::Logs(args) => logs::run(&args),
+        Command::Cluster(command) => cluster::run(&command),
         Command::Explain(args) => explain::run(&args),
         Command::WhatIf(args) => what_if::run(&args),
         Command::Replay(args) => replay::run(&args),

@@ -4,9 +4,11 @@
 mod args;
 #[cfg(feature = "kubernetes")]
 mod cluster;
+mod cluster_args;
 mod commands;
 mod exit;
 mod failure;
+mod full_build;
 mod input;
 mod journal;
 mod local;
@@ -22,8 +24,11 @@ mod server;
 mod table;
 
 fn main() -> std::process::ExitCode {
-    let done = commands::run(args::Cli::of_this_process().command).and_then(reply::Reply::write);
-    match done {
+    let said = match args::Cli::of_this_process().command {
+        Some(command) => commands::run(command),
+        None => Ok(commands::start::run(args::program_name())),
+    };
+    match said.and_then(reply::Reply::write) {
         Ok(exit) => exit.into(),
         Err(failure) => failure.tell().into(),
     }

@@ -4,16 +4,14 @@ use clap::Args;
 use metronome_core::engine::State;
 use serde_json::Value;
 
-#[cfg(feature = "kubernetes")]
-use crate::cluster::Cluster;
+use crate::cluster_args::ClusterArgs;
 use crate::failure::Failure;
 
 /// How to reach a scheduler through the API server of its cluster.
 #[derive(Debug, Args)]
 pub(crate) struct Behind {
-    #[cfg(feature = "kubernetes")]
     #[command(flatten)]
-    cluster: Cluster,
+    cluster: ClusterArgs,
     /// Namespace that the scheduler runs in
     #[arg(long, value_name = "NAME", default_value = "metronome")]
     scheduler_namespace: String,
@@ -40,6 +38,7 @@ pub(crate) fn state(asked: Asked<'_>) -> Result<State, Failure> {
 #[cfg(not(feature = "kubernetes"))]
 mod ask {
     use super::{Asked, Failure, State, Value};
+    use crate::full_build;
 
     pub(super) fn explain(asked: Asked<'_>, _: &str, _: Option<&str>) -> Result<Value, Failure> {
         Err(cannot(asked))
@@ -50,12 +49,16 @@ mod ask {
     }
 
     fn cannot(asked: Asked<'_>) -> Failure {
-        let whom = match asked {
-            Asked::At(server) => server,
-            Asked::Behind(behind) => &behind.scheduler_namespace,
-        };
-        let failure = Failure::input(format!("ask {whom}: this binary was built without `kubernetes`"));
-        failure.hint("cargo build --release -p metronome-cli --features kubernetes")
+        match asked {
+            Asked::At(server) => full_build::is_needed_to(&format!("ask the scheduler at {server}")),
+            Asked::Behind(behind) => {
+                let whom = format!("ask the scheduler in the namespace {}", behind.scheduler_namespace);
+                full_build::is_needed_to(&whom).hint(format!(
+                    "give --journal to ask a recorded run; to ask a cluster, install the full build: {}",
+                    full_build::INSTALL_COMMAND
+                ))
+            }
+        }
     }
 }
 

@@ -8,7 +8,6 @@ use clap::Args;
 use metronome_agent::Options;
 use metronome_core::units::Duration;
 
-#[cfg(feature = "kubernetes")]
 use super::agent_of_pods::{self, OfPods};
 use crate::failure::Failure;
 use crate::reply::Reply;
@@ -30,7 +29,6 @@ pub(crate) struct Agent {
     /// Mark all that members send with the class of their job, in the DSCP field of packets
     #[arg(long)]
     mark: bool,
-    #[cfg(feature = "kubernetes")]
     #[command(flatten)]
     of_pods: OfPods,
 }
@@ -39,7 +37,6 @@ pub(crate) struct Agent {
 const STEPS: std::ops::RangeInclusive<Duration> = Duration(500_000)..=Duration(100_000_000);
 
 pub(crate) fn run(args: &Agent) -> Result<Reply, Failure> {
-    #[cfg(feature = "kubernetes")]
     if args.of_pods.kubernetes {
         return agent_of_pods::run(&args.of_pods, &args.dir);
     }

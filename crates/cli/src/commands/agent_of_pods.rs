@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use metronome_core::units::Bandwidth;
-use metronome_kubernetes::agent::{self, Options, Roots};
 
-use super::run::until_told_to_stop;
-use crate::cluster::Cluster;
+use crate::cluster_args::ClusterArgs;
 use crate::failure::Failure;
 use crate::reply::Reply;
 
@@ -20,7 +18,7 @@ pub(crate) struct OfPods {
     #[arg(long, requires = "node", conflicts_with_all = ["listen", "step", "mark"])]
     pub(crate) kubernetes: bool,
     #[command(flatten)]
-    cluster: Cluster,
+    cluster: ClusterArgs,
     /// Name of the node that this is
     #[arg(long, value_name = "NAME", requires = "kubernetes")]
     node: Option<String>,
@@ -44,7 +42,16 @@ pub(crate) struct OfPods {
     uplink_rate: Option<Bandwidth>,
 }
 
+#[cfg(not(feature = "kubernetes"))]
+pub(crate) fn run(_: &OfPods, _: &Path) -> Result<Reply, Failure> {
+    Err(crate::full_build::is_needed_to("run the agent with `--kubernetes`"))
+}
+
+#[cfg(feature = "kubernetes")]
 pub(crate) fn run(args: &OfPods, folder: &Path) -> Result<Reply, Failure> {
+    use super::run::until_told_to_stop;
+    use metronome_kubernetes::agent::{self, Options, Roots};
+
     let options = Options {
         node: args.node.clone().unwrap_or_default(),
         scheduler: args.scheduler_name.clone(),

@@ -12,6 +12,7 @@ use metronome_core::policy::{
 
 use crate::args::Cli;
 use crate::failure::Failure;
+use crate::full_build::INSTALL_COMMAND;
 use crate::policies;
 use crate::reply::Reply;
 
@@ -70,7 +71,12 @@ fn cli_page() -> String {
     let mut text = format!("{MADE}# Command line\n\n");
     text.push_str("Data goes to standard output, words and progress to standard error.\n\n");
     text.push_str("Exit codes: 0 done; 1 a check or experiment fell short; 2 wrong use or bad input; ");
-    text.push_str("3 the world refused or was unreachable.\n");
+    text.push_str("3 the world refused or was unreachable.\n\n");
+    text.push_str("Without a command, `metronome` prints what to try first, and the exit code is 0. ");
+    text.push_str(
+        "The commands `run`, `install`, `crd`, `wait` and `logs`, and whatever asks a cluster, need the ",
+    );
+    writeln!(text, "full build: `{INSTALL_COMMAND}`.").expect("a string takes everything");
     describe_below(&root, &mut text);
     text
 }

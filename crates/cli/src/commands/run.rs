@@ -15,7 +15,7 @@ use metronome_kubernetes::run::{MakeJournal, Options};
 use metronome_kubernetes::world::{Mode, Settings};
 use metronome_kubernetes::{act, lead, run as world};
 
-use crate::cluster::Cluster;
+use crate::cluster_args::ClusterArgs;
 use crate::failure::Failure;
 use crate::journal::JournalFile;
 use crate::policies;
@@ -31,7 +31,7 @@ pub(crate) struct Run {
     #[arg(long)]
     observe: bool,
     #[command(flatten)]
-    cluster: Cluster,
+    cluster: ClusterArgs,
     /// Pods with this `schedulerName` are scheduled; with `--observe`, `default-scheduler` if not given
     #[arg(long, value_name = "NAME")]
     scheduler_name: Option<String>,

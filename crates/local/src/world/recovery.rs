@@ -85,7 +85,8 @@ impl World<'_> {
     /// A new engine and adopted hosts know nothing of the faults that were injected before.
     fn inject_past_faults(&mut self) {
         let now = self.now();
-        for (_, mishap) in self.setup.mishaps[..self.mishaps_over].to_vec() {
+        for past in 0..self.mishaps_over {
+            let (_, mishap) = self.setup.mishaps[past];
             self.inject(now, mishap);
         }
     }

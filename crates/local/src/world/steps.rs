@@ -30,11 +30,11 @@ impl World<'_> {
                 self.courses[index].tally.moves += 1;
                 let nodes = to.nodes().map(|node| &*self.setup.cluster.node(node).name).collect();
                 (self.tell)(Told::Moved { job: &self.setup.jobs[index].spec.name, nodes });
-                self.leave(index, Then::Start { to: to.clone(), step: step.id }, false)
+                self.leave(index, Then::Start { to: to.clone(), step: step.id }, false);
             }
             Action::Rescale { to, .. } => {
                 self.courses[index].tally.resizes += 1;
-                self.leave(index, Then::Start { to: to.clone(), step: step.id }, false)
+                self.leave(index, Then::Start { to: to.clone(), step: step.id }, false);
             }
             Action::ResizeInPlace { to, .. } => self.resize_in_place(index, step, to),
         }

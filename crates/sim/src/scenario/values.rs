@@ -4,13 +4,11 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use metronome_core::units::{QuantityError, Share, parse_share};
+pub(crate) use metronome_documents::Text;
 use serde_saphyr::{Location, Spanned};
 
 use super::error::{Position, Problem, quoted};
 use crate::near::meant_or_known;
-
-/// A scalar exactly as written, with its place. Numbers stay text until the border gives them a unit.
-pub(crate) type Text = Spanned<String>;
 
 /// More nodes than any cluster has; above it a count is a mistake.
 pub(crate) const MOST_NODES: u64 = 200_000;

@@ -18,7 +18,10 @@ pub(super) fn program(named: Option<&Path>) -> Result<PathBuf> {
     let mut help = Command::new(&program);
     help.args(["run", "--help"]).stdout(Stdio::null()).stderr(Stdio::null());
     let can_run = help.status().is_ok_and(|status| status.success());
-    ensure!(can_run, "find a `metronome run`\nhint: cargo build --release -p metronome-cli");
+    ensure!(
+        can_run,
+        "find a `metronome run`\nhint: cargo build --release -p metronome-cli --features kubernetes"
+    );
     Ok(program)
 }
 

@@ -8,34 +8,34 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
-use crate::scenario::values::Text;
+use crate::Text;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct ClusterSpec {
-    pub(crate) levels: Option<Vec<Text>>,
-    pub(crate) nodes: Vec<Spanned<NodeGroup>>,
-    pub(crate) links: Option<Spanned<Links>>,
+pub struct ClusterSpec {
+    pub levels: Option<Vec<Text>>,
+    pub nodes: Vec<Spanned<NodeGroup>>,
+    pub links: Option<Spanned<Links>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct NodeGroup {
-    pub(crate) name: Option<Text>,
-    pub(crate) count: Option<Text>,
-    pub(crate) per_rack: Option<Text>,
+pub struct NodeGroup {
+    pub name: Option<Text>,
+    pub count: Option<Text>,
+    pub per_rack: Option<Text>,
     #[serde(default)]
-    pub(crate) per: BTreeMap<String, Text>,
+    pub per: BTreeMap<String, Text>,
     #[serde(default)]
-    pub(crate) within: BTreeMap<String, Text>,
-    pub(crate) cpu: Option<Text>,
-    pub(crate) memory: Option<Text>,
-    pub(crate) gpus: Option<Text>,
-    pub(crate) gpu_type: Option<Text>,
+    pub within: BTreeMap<String, Text>,
+    pub cpu: Option<Text>,
+    pub memory: Option<Text>,
+    pub gpus: Option<Text>,
+    pub gpu_type: Option<Text>,
 }
 
 #[derive(Debug)]
-pub(crate) enum Links {
+pub enum Links {
     /// A rate for each level.
     Tree(BTreeMap<String, Text>),
     List(Vec<Spanned<Cable>>),
@@ -44,10 +44,10 @@ pub(crate) enum Links {
 /// From below to above.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Cable {
-    pub(crate) from: Text,
-    pub(crate) to: Text,
-    pub(crate) rate: Text,
+pub struct Cable {
+    pub from: Text,
+    pub to: Text,
+    pub rate: Text,
 }
 
 /// By hand, because serde's own choice between shapes forgets where they stood.

@@ -8,25 +8,25 @@ use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
 use super::scaling::ScalingShape;
-use crate::scenario::values::Text;
+use crate::Text;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct JobShape {
-    pub(crate) queue: Option<Text>,
-    pub(crate) priority_class_name: Option<Text>,
-    pub(crate) suspend: Option<bool>,
-    pub(crate) roles: Option<Spanned<Vec<Spanned<RoleShape>>>>,
+pub struct JobShape {
+    pub queue: Option<Text>,
+    pub priority_class_name: Option<Text>,
+    pub suspend: Option<bool>,
+    pub roles: Option<Spanned<Vec<Spanned<RoleShape>>>>,
     // One role of workers, said without `roles`.
-    pub(crate) members: Option<Text>,
-    pub(crate) min_members: Option<Text>,
-    pub(crate) max_members: Option<Text>,
-    pub(crate) resources: Option<ResourcesShape>,
-    pub(crate) gpu_type: Option<Spanned<GpuTypesShape>>,
-    pub(crate) template: Option<Spanned<IgnoredAny>>,
+    pub members: Option<Text>,
+    pub min_members: Option<Text>,
+    pub max_members: Option<Text>,
+    pub resources: Option<ResourcesShape>,
+    pub gpu_type: Option<Spanned<GpuTypesShape>>,
+    pub template: Option<Spanned<IgnoredAny>>,
     /// For `local` and Kubernetes: a simulated member runs nothing.
-    pub(crate) command: Option<Vec<Text>>,
-    pub(crate) args: Option<Vec<Text>>,
+    pub command: Option<Vec<Text>>,
+    pub args: Option<Vec<Text>>,
     // For Kubernetes alone, so that a job is asked about by the file that is applied there.
     #[expect(dead_code, reason = "a simulated member has no image")]
     image: Option<Text>,
@@ -41,40 +41,40 @@ pub(crate) struct JobShape {
     #[expect(dead_code, reason = "what fails in a simulation is said by its faults")]
     failures: Option<Vec<IgnoredAny>>,
     /// One process whose cores may be changed while it runs.
-    pub(crate) cpu: Option<Spanned<CpuShape>>,
-    pub(crate) scaling: Option<Spanned<ScalingShape>>,
-    pub(crate) model: Option<Text>,
-    pub(crate) declared_model: Option<Text>,
-    pub(crate) work: Option<Spanned<WorkShape>>,
-    pub(crate) deadline: Option<Spanned<DeadlineShape>>,
-    pub(crate) on_miss: Option<Text>,
-    pub(crate) topology: Option<Spanned<TopologyShape>>,
-    pub(crate) traffic: Option<Spanned<TrafficShape>>,
-    pub(crate) checkpoint: Option<CheckpointShape>,
-    pub(crate) progress: Option<ProgressShape>,
-    pub(crate) backoff_limit: Option<Text>,
-    pub(crate) ttl_seconds_after_finished: Option<Text>,
+    pub cpu: Option<Spanned<CpuShape>>,
+    pub scaling: Option<Spanned<ScalingShape>>,
+    pub model: Option<Text>,
+    pub declared_model: Option<Text>,
+    pub work: Option<Spanned<WorkShape>>,
+    pub deadline: Option<Spanned<DeadlineShape>>,
+    pub on_miss: Option<Text>,
+    pub topology: Option<Spanned<TopologyShape>>,
+    pub traffic: Option<Spanned<TrafficShape>>,
+    pub checkpoint: Option<CheckpointShape>,
+    pub progress: Option<ProgressShape>,
+    pub backoff_limit: Option<Text>,
+    pub ttl_seconds_after_finished: Option<Text>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct RoleShape {
-    pub(crate) name: Text,
-    pub(crate) members: Option<Text>,
-    pub(crate) min_members: Option<Text>,
-    pub(crate) max_members: Option<Text>,
-    pub(crate) resources: Option<ResourcesShape>,
-    pub(crate) gpu_type: Option<Spanned<GpuTypesShape>>,
-    pub(crate) template: Option<Spanned<IgnoredAny>>,
-    pub(crate) command: Option<Vec<Text>>,
-    pub(crate) args: Option<Vec<Text>>,
+pub struct RoleShape {
+    pub name: Text,
+    pub members: Option<Text>,
+    pub min_members: Option<Text>,
+    pub max_members: Option<Text>,
+    pub resources: Option<ResourcesShape>,
+    pub gpu_type: Option<Spanned<GpuTypesShape>>,
+    pub template: Option<Spanned<IgnoredAny>>,
+    pub command: Option<Vec<Text>>,
+    pub args: Option<Vec<Text>>,
     #[expect(dead_code, reason = "a simulated member has no image")]
     image: Option<Text>,
 }
 
 /// A name, or a list of names of which any will do.
 #[derive(Debug)]
-pub(crate) enum GpuTypesShape {
+pub enum GpuTypesShape {
     One(String),
     AnyOf(Vec<Text>),
 }
@@ -105,27 +105,27 @@ impl<'de> Visitor<'de> for GpuTypesVisitor {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ResourcesShape {
-    pub(crate) cpu: Option<Text>,
-    pub(crate) memory: Option<Text>,
+pub struct ResourcesShape {
+    pub cpu: Option<Text>,
+    pub memory: Option<Text>,
     #[serde(rename = "nvidia.com/gpu")]
-    pub(crate) gpus: Option<Text>,
+    pub gpus: Option<Text>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct WorkShape {
-    pub(crate) iterations: Option<Text>,
-    pub(crate) duration: Option<Text>,
-    pub(crate) target: Option<Spanned<TargetShape>>,
-    pub(crate) max_iterations: Option<Text>,
+pub struct WorkShape {
+    pub iterations: Option<Text>,
+    pub duration: Option<Text>,
+    pub target: Option<Spanned<TargetShape>>,
+    pub max_iterations: Option<Text>,
 }
 
 /// The simulator has no loss curve: a target is read, and the work is what `maxIterations` bounds.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "its shape is checked, its words are not used here")]
-pub(crate) struct TargetShape {
+pub struct TargetShape {
     metric: Text,
     at_most: Option<Text>,
     at_least: Option<Text>,
@@ -133,63 +133,63 @@ pub(crate) struct TargetShape {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct DeadlineShape {
-    pub(crate) after: Option<Text>,
-    pub(crate) at: Option<Text>,
-    pub(crate) binding: Option<Text>,
-    pub(crate) value: Option<Text>,
+pub struct DeadlineShape {
+    pub after: Option<Text>,
+    pub at: Option<Text>,
+    pub binding: Option<Text>,
+    pub value: Option<Text>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct CpuShape {
-    pub(crate) min: Option<Text>,
-    pub(crate) max: Text,
-    pub(crate) asks: Option<Text>,
-    pub(crate) serial: Option<Text>,
+pub struct CpuShape {
+    pub min: Option<Text>,
+    pub max: Text,
+    pub asks: Option<Text>,
+    pub serial: Option<Text>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct TopologyShape {
-    pub(crate) preferred: Option<Text>,
-    pub(crate) required: Option<Text>,
-    pub(crate) teams: Option<TeamsShape>,
+pub struct TopologyShape {
+    pub preferred: Option<Text>,
+    pub required: Option<Text>,
+    pub teams: Option<TeamsShape>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct TeamsShape {
-    pub(crate) size: Text,
-    pub(crate) within: Text,
+pub struct TeamsShape {
+    pub size: Text,
+    pub within: Text,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct TrafficShape {
-    pub(crate) period: Text,
+pub struct TrafficShape {
+    pub period: Text,
     #[serde(default)]
-    pub(crate) phases: Vec<PhaseShape>,
+    pub phases: Vec<PhaseShape>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct PhaseShape {
-    pub(crate) offset: Option<Text>,
-    pub(crate) length: Text,
-    pub(crate) rate: Text,
+pub struct PhaseShape {
+    pub offset: Option<Text>,
+    pub length: Text,
+    pub rate: Text,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct CheckpointShape {
-    pub(crate) every: Option<Text>,
-    pub(crate) takes: Option<Text>,
-    pub(crate) restart: Option<Text>,
+pub struct CheckpointShape {
+    pub every: Option<Text>,
+    pub takes: Option<Text>,
+    pub restart: Option<Text>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct ProgressShape {
-    pub(crate) from: Text,
+pub struct ProgressShape {
+    pub from: Text,
 }

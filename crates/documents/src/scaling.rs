@@ -7,23 +7,23 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_saphyr::Spanned;
 
-use crate::scenario::values::Text;
+use crate::Text;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct ScalingSpec {
-    pub(crate) sizes: Spanned<SizesShape>,
+pub struct ScalingSpec {
+    pub sizes: Spanned<SizesShape>,
     /// Parts of the work, and the quality after each.
-    pub(crate) quality: Option<Spanned<Vec<(Text, Text)>>>,
+    pub quality: Option<Spanned<Vec<(Text, Text)>>>,
 }
 
 /// Members and speeds, as they are written.
 #[derive(Debug, Default)]
-pub(crate) struct SizesShape(pub(crate) Vec<(Text, Text)>);
+pub struct SizesShape(pub Vec<(Text, Text)>);
 
 /// The name of a `Scaling`, or sizes.
 #[derive(Debug)]
-pub(crate) enum ScalingShape {
+pub enum ScalingShape {
     Named(String),
     Sizes(SizesShape),
 }
