@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::amended::{LEFT_OUT, write_module};
 use crate::build::{at, run};
 use crate::cache::read;
 use crate::program::Source;
@@ -11,10 +12,6 @@ use crate::{Program, Unavailable};
 
 /// For every package: no debug information, which the linker would drop again.
 const COMPILE_FLAGS: &str = "-gcflags=all=-dwarf=false";
-
-/// A file of Kubeflow's Trainer that is not compiled. It describes the API for documents, the controller does not use it,
-/// and it names a type that Kubernetes 1.37 no longer has.
-const LEFT_OUT: (Program, &str) = (Program::Trainer, "pkg/apis/trainer/v1alpha1/zz_generated.openapi.go");
 
 /// Asked in the module's folder, where Go also looks whether it is new enough, or can get a version that is.
 pub(crate) fn can_build(program: Program) -> bool {
@@ -25,7 +22,7 @@ pub(crate) fn can_build(program: Program) -> bool {
 pub(crate) fn inputs(program: Program) -> Result<String, Unavailable> {
     let module = program.module();
     let pinned = read(&module.join("go.mod"))? + &read(&module.join("go.sum"))?;
-    Ok([&pinned, COMPILE_FLAGS, &program.link_flags(), LEFT_OUT.1].join("\n"))
+    Ok([&pinned, COMPILE_FLAGS, &program.link_flags(), LEFT_OUT].join("\n"))
 }
 
 /// Builds programs of one module into a folder, by one command.
@@ -36,25 +33,13 @@ pub(crate) fn build(programs: &[Program], folder: &Path) -> Result<(), Unavailab
     // The slash makes it a folder also for a single program.
     let to = format!("{}/", folder.display());
     let packages: Vec<&str> = programs.iter().map(|program| program.package()).collect();
-    let overlay = format!("-overlay={}", write_overlay(programs, folder)?.display());
-    let options = ["build", "-trimpath", COMPILE_FLAGS, &link, &overlay, "-o", &to];
+    let module = format!("-modfile={}", write_module(programs, folder)?.display());
+    let options = ["build", "-trimpath", COMPILE_FLAGS, &link, &module, "-o", &to];
     // It gives way to what is compiled beside it: that takes longer, one step after the other.
     let mut nice = Command::new("nice");
     nice.args(["-n", "10", "go"]);
     say(nice, first, &[&options, packages.as_slice()].concat())?;
     Ok(())
-}
-
-/// Go's way to leave out a file: it is replaced by none.
-fn write_overlay(programs: &[Program], folder: &Path) -> Result<PathBuf, Unavailable> {
-    let (program, file) = LEFT_OUT;
-    let replaced = match programs.contains(&program) {
-        true => format!("{:?}: \"\"", sources(program, program.source_module())?.join(file)),
-        false => String::new(),
-    };
-    let path = folder.join("overlay.json");
-    fs::write(&path, format!("{{\"Replace\": {{{replaced}}}}}\n")).map_err(at(&path))?;
-    Ok(path)
 }
 
 /// Downloads a module where it is missing.

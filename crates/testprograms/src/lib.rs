@@ -4,6 +4,7 @@
 //! that `cargo clean` does not cost the minutes that a cold build takes. This crate depends on next to nothing, so that
 //! `cargo xtask test` can build Go programs while it compiles everything else.
 
+mod amended;
 mod build;
 mod cache;
 mod debian;
