@@ -11,10 +11,14 @@ use crate::shell;
 /// Everything in the workspace, and the commands of the binary that need a cluster.
 pub(crate) const WHOLE_WORKSPACE: [&str; 3] = ["--workspace", "--features", "metronome-cli/kubernetes"];
 
-/// Compiles these kinds of targets, such as `--lib`.
-pub(crate) fn build(kinds: &[&str]) -> Result<Vec<Executable>> {
+/// The binary as `cargo build` makes it, without those commands. The other packages are named so that their dependencies
+/// have the same features in both builds, and are compiled once.
+pub(crate) const DEFAULT_BUILD: [&str; 1] = ["--workspace"];
+
+/// Compiles these kinds of targets, such as `--lib`, of one of the builds.
+pub(crate) fn build(of: &[&str], kinds: &[&str]) -> Result<Vec<Executable>> {
     let line = ["cargo", "test", "--no-run", "--quiet", "--message-format=json-render-diagnostics"];
-    let messages = shell::output(&[&line[..], &WHOLE_WORKSPACE, kinds].concat())?;
+    let messages = shell::output(&[&line[..], of, kinds].concat())?;
     Ok(executables(&messages))
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::build::{WHOLE_WORKSPACE, build};
+use super::build::{DEFAULT_BUILD, WHOLE_WORKSPACE, build};
 use super::findings::Findings;
 use super::session::Session;
 use super::{Options, doc_tests, schedule};
@@ -35,6 +35,13 @@ const STAGES: &[Stage] = &[
     Stage { name: "Python SDK", does: "mypy and pytest in sdk/python", depth: Depth::Full, run: python_sdk },
     Stage { name: "lints", does: "cargo clippy on everything", depth: Depth::Full, run: lints },
     Stage { name: "unit tests", does: "the tests in src", depth: Depth::QuickOnly, run: unit_tests },
+    // Before the full build: the binary of both is the same file.
+    Stage {
+        name: "default build",
+        does: "sessions of the default build",
+        depth: Depth::Full,
+        run: default_build,
+    },
     Stage { name: "build", does: "compile all tests", depth: Depth::Full, run: build_tests },
     Stage { name: "examples", does: "the examples in documentation", depth: Depth::Full, run: examples },
     Stage { name: "programs", does: "wait for tools and Go programs", depth: Depth::Full, run: programs },
@@ -114,12 +121,17 @@ fn lints(_: &mut Session) -> Result<Findings> {
 }
 
 fn unit_tests(session: &mut Session) -> Result<Findings> {
-    let executables = build(&["--lib", "--bins"])?;
+    let executables = build(&WHOLE_WORKSPACE, &["--lib", "--bins"])?;
+    Ok(schedule::run(&executables, &session.environment))
+}
+
+fn default_build(session: &mut Session) -> Result<Findings> {
+    let executables = build(&DEFAULT_BUILD, &["--test", "cmd"])?;
     Ok(schedule::run(&executables, &session.environment))
 }
 
 fn build_tests(session: &mut Session) -> Result<Findings> {
-    let executables = build(&["--lib", "--bins", "--tests"])?;
+    let executables = build(&WHOLE_WORKSPACE, &["--lib", "--bins", "--tests"])?;
     eprintln!("{} test executables", executables.len());
     session.executables = Some(executables);
     Ok(Findings::passed())

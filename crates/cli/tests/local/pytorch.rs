@@ -23,7 +23,7 @@ fn ground() -> Option<Ground> {
         .stderr(Stdio::null())
         .status();
     if !import.is_ok_and(|status| status.success()) {
-        eprintln!("left out: {PYTHON} has no PyTorch; apt-get install python3-torch");
+        metronome_skip::skip(format_args!("{PYTHON} has no PyTorch: apt-get install python3-torch"));
         return None;
     }
     Ground::new()

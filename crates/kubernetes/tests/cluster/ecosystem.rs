@@ -132,7 +132,7 @@ async fn a_train_job_starts_whole_by_the_set_it_makes() {
     let Some(plane) = plane().await else { return };
     let corner = Scheduled::new(plane, "kubeflow", 1).await;
     nearly_enough(&corner, 2).await;
-    let policy = json!({"mlPolicy": {"numNodes": 1, "torch": {"numProcPerNode": "auto"}}});
+    let policy = json!({"mlPolicy": {"numNodes": 1, "torch": {}}});
     train(&corner, &template(&corner, ("metronome.dev/gang-of", "jobset")), policy).await;
     starts_whole(&corner, 2).await;
 }
