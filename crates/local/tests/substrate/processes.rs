@@ -251,14 +251,33 @@ fn a_scheduler_that_comes_later_finds_who_runs_and_who_has_ended() {
 #[test]
 fn a_shim_that_comes_after_its_member_was_given_up_starts_nothing() {
     let stage = Stage::new();
-    fs::write(stage.folder().join("spec.json"), serde_json::to_string(&Spec::of(&["sleep", "64"])).unwrap())
-        .unwrap();
+    write_spec(&stage, "first");
     let mut member = Member::adopt(&stage.folder(), None).unwrap();
     assert_eq!(member.status().unwrap(), Status::Lost);
-    let late = Command::new(launcher().program).args(["shim", "watch"]).arg(stage.folder()).status().unwrap();
-    assert!(late.success());
+    assert!(run_shim(&stage, "first"));
     assert_eq!(member.status().unwrap(), Status::Lost);
     assert!(!stage.folder().join("started.json").exists());
+}
+
+#[test]
+fn a_shim_of_an_earlier_start_starts_nothing_and_claims_nothing() {
+    let stage = Stage::new();
+    write_spec(&stage, "second");
+    assert!(run_shim(&stage, "first"));
+    assert!(!stage.folder().join("claim.json").exists(), "the shim of the second start is still to come");
+    assert!(!stage.folder().join("started.json").exists());
+}
+
+/// What a scheduler writes before it starts a shim.
+fn write_spec(stage: &Stage, start_id: &str) {
+    let spec = Spec { start_id: start_id.to_owned(), ..Spec::of(&["sleep", "64"]) };
+    fs::write(stage.folder().join("spec.json"), serde_json::to_string(&spec).unwrap()).unwrap();
+}
+
+/// Runs a shim that a scheduler had started for one start of the member; whether it ends well.
+fn run_shim(stage: &Stage, start_id: &str) -> bool {
+    let mut shim = Command::new(launcher().program);
+    shim.args(["shim", "watch"]).arg(stage.folder()).arg(start_id).status().unwrap().success()
 }
 
 #[test]
