@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use crate::shell;
+use crate::test::WHOLE_WORKSPACE;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -20,9 +21,9 @@ pub(crate) struct Options {
 const TEST: &str = "kills::all_jobs_complete_though_scheduler_agent_and_members_are_killed_again_and_again";
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let line =
-        ["cargo", "test", "--quiet", "-p", "metronome-cli", "--features", "kubernetes", "--test", "local"];
-    let line = [&line[..], &["--", "--exact", TEST, "--nocapture"]].concat();
+    // As `cargo xtask test` compiles it, so that nothing is compiled again.
+    let test = ["--test", "local", "--", "--exact", TEST, "--nocapture"];
+    let line = [&["cargo", "test", "--quiet"], &WHOLE_WORKSPACE[..], &test].concat();
     for seed in options.seed..options.seed + options.runs {
         eprintln!("── {} kills, seed {seed}", options.kills);
         let environment =

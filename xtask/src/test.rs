@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
+pub(crate) use build::WHOLE_WORKSPACE;
 pub(crate) use findings::Findings;
 pub(crate) use session::data_folder;
 
