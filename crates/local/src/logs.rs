@@ -1,5 +1,5 @@
 //! Logs of members. While a member runs, its log lies in the member's folder; once it has ended, in its job's:
-//! `jobs/NAMESPACE/NAME/MEMBER.attempt-N.log`. Both are found by the world's folder alone, whoever runs the world.
+//! `jobs/NAMESPACE/NAME/MEMBER.attempt-N.log`. The world's folder is enough to find both, with or without a scheduler.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -9,13 +9,13 @@ use crate::names::check_file_name;
 use crate::process::Records;
 use crate::state::member_folders;
 
-/// So many attempts of a member keep their logs, the newest.
+/// The number of attempts of a member whose logs are kept, the newest.
 pub const KEPT_ATTEMPTS: usize = 5;
 
 /// The lines that are shown of a member that failed.
 pub const SHOWN_LINES: usize = 20;
 
-/// Last lines are looked for in the last part of a log, of so many bytes.
+/// The number of bytes at the end of a log in which its last lines are searched.
 const LAST_PART: u64 = 64 << 10;
 
 /// What one member wrote in one attempt.
@@ -143,7 +143,7 @@ fn remove_oldest(newest: &MemberLog, folder: &Path) {
     }
 }
 
-/// The last lines of a log, at most so many.
+/// The last lines of a log, at most `most`.
 pub fn last_lines(log: &Path, most: usize) -> Vec<String> {
     let text = last_part(log).unwrap_or_default();
     // A bar of progress writes over its own line.

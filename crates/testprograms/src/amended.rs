@@ -12,9 +12,9 @@ use crate::{Program, Unavailable, go};
 
 /// The program whose module lacks a file.
 const PROGRAM: Program = Program::Trainer;
-/// What is compiled of its module.
+/// The folders of the module that are compiled.
 const PARTS: [&str; 2] = ["cmd", "pkg"];
-/// What is not.
+/// The file of the module that is not compiled.
 pub(crate) const LEFT_OUT: &str = "pkg/apis/trainer/v1alpha1/zz_generated.openapi.go";
 
 /// Writes a `go.mod` into a folder for a build of these programs, and its `go.sum` beside it.

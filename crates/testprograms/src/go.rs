@@ -18,7 +18,7 @@ pub(crate) fn can_build(program: Program) -> bool {
     go(program, &["version"]).is_ok()
 }
 
-/// Everything that determines the programs of a module: what it pins and how it is built.
+/// Everything that determines the programs of a module: pinned versions and build flags.
 pub(crate) fn inputs(program: Program) -> Result<String, Unavailable> {
     let module = program.module();
     let pinned = read(&module.join("go.mod"))? + &read(&module.join("go.sum"))?;
@@ -35,7 +35,7 @@ pub(crate) fn build(programs: &[Program], folder: &Path) -> Result<(), Unavailab
     let packages: Vec<&str> = programs.iter().map(|program| program.package()).collect();
     let module = format!("-modfile={}", write_module(programs, folder)?.display());
     let options = ["build", "-trimpath", COMPILE_FLAGS, &link, &module, "-o", &to];
-    // It gives way to what is compiled beside it: that takes longer, one step after the other.
+    // Go gives way to the Rust compiler beside it, which takes longer.
     let mut nice = Command::new("nice");
     nice.args(["-n", "10", "go"]);
     say(nice, first, &[&options, packages.as_slice()].concat())?;
@@ -57,7 +57,7 @@ fn go(program: Program, arguments: &[&str]) -> Result<String, Unavailable> {
 /// The same by a command that runs Go, in the folder of the module.
 fn say(mut go: Command, program: Program, arguments: &[&str]) -> Result<String, Unavailable> {
     go.args(arguments).current_dir(program.module());
-    // Whatever the developer prefers elsewhere: nothing but what is pinned.
+    // The developer's own Go settings do not count: the build uses pinned versions alone.
     go.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=readonly");
     let what = match program.source() {
         Source::Go(module) => format!("the Go module {module}"),

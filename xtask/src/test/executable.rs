@@ -31,7 +31,7 @@ pub(crate) struct Executable {
     pub(crate) environment: Vec<(String, String)>,
 }
 
-/// Whether a process gives way to others.
+/// The scheduling priority of a test executable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Priority {
     Normal,

@@ -14,7 +14,7 @@ use crate::{fence, python, shell};
 
 pub(crate) struct Stage {
     pub(crate) name: &'static str,
-    /// What it does, said before it begins.
+    /// A description, printed before the stage begins.
     does: &'static str,
     depth: Depth,
     run: fn(&mut Session) -> Result<Findings>,
@@ -54,7 +54,7 @@ pub(crate) fn of(options: &Options) -> impl Iterator<Item = &'static Stage> {
     STAGES.iter().filter(move |stage| stage.depth != other)
 }
 
-/// A stage's own reason why it could not run: nothing is wrong with what it would have tested.
+/// The reason why a stage could not run on this machine. It is a skip, not a failure.
 #[derive(Debug)]
 struct NotHere(String);
 

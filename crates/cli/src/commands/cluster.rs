@@ -1,4 +1,4 @@
-//! The commands that talk to a Kubernetes cluster, or print what is applied to one.
+//! The commands that talk to a Kubernetes cluster, or print manifests for one.
 
 use clap::Subcommand;
 

@@ -130,7 +130,7 @@ struct Told {
 }
 
 impl Trial {
-    /// Every point once, and later occurrences of those that happen over and over.
+    /// Every fault point once, and later occurrences of points that a world reaches again and again.
     fn all() -> Vec<Self> {
         let later = [
             (FaultPoint::StateWritten, 2),

@@ -36,7 +36,7 @@ fn all_jobs_complete_though_scheduler_agent_and_members_are_killed_again_and_aga
     let mut dice = Dice(variable("METRONOME_KILLS_SEED", 11).into());
     let mut scheduler = ground.start(&scenario, &[]);
     let (mut killed, begin) = ([0; 3], Instant::now());
-    // A draw that finds nobody to kill does not count.
+    // A draw that finds no process to kill does not count.
     while killed.iter().sum::<u32>() < kills {
         let pause = Instant::now() + Duration::from_millis(50 + dice.below(500));
         while Instant::now() < pause {

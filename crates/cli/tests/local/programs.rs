@@ -1,4 +1,4 @@
-//! Programs of users: the host that they see, and what is shown when they fail.
+//! Programs of users: the host that a program sees, and the output when it fails.
 
 use std::fs;
 use std::process::{Command, Output, Stdio};

@@ -18,7 +18,7 @@ use crate::process::{HostIdentity, Records};
 
 const NONE: Option<&str> = None;
 
-/// To be called inside the member's network namespace: `/sys` shows the one in which it is mounted.
+/// Call it inside the member's network namespace: a mount of `/sys` shows the namespace in which it was made.
 pub(super) fn assume(records: &Records, host: &HostIdentity) -> Result<(), String> {
     unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWUTS)
         .map_err(|error| format!("cannot have a host name of its own: {error}"))?;

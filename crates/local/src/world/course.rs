@@ -86,7 +86,7 @@ pub(super) struct Up {
     pub(super) step: Option<StepId>,
 }
 
-/// When to try again to remove what a member has, after an error.
+/// When to try again to remove a member's pieces, after an error.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Retry {
     pub(super) tries: u32,

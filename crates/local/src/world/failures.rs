@@ -1,4 +1,4 @@
-//! Members that fail: which of a gang failed first, and what it wrote.
+//! Failures of members: the member of a gang that failed first, and the end of its log.
 
 use super::course::Seat;
 use super::{Told, World};

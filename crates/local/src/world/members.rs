@@ -26,7 +26,7 @@ const LEAST_GRACE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// So often it is tried to remove what a member has before it is left for `local clean`.
+/// The number of tries to remove a member's network, control group and folder before they are left for `local clean`.
 const MAX_REMOVAL_TRIES: u32 = 10;
 
 impl World<'_> {
@@ -172,7 +172,7 @@ impl World<'_> {
         let mut seats = self.courses[index].take_seats();
         if !at_once {
             for seat in &mut seats {
-                // A member has to end its iteration first and has only so much time: others train on when it has.
+                // A member ends its iteration first, within its grace period; the jobs beside it wait for that long.
                 if let Some(group) = seat.member.group().filter(|_| self.rights.cpu) {
                     let _ = group.set_cpu_weight(CpuWeight::MOST.get());
                     fault::after(FaultPoint::WeightRaised);

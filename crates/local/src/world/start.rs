@@ -129,7 +129,7 @@ impl World<'_> {
                 *count += 1;
             }
         }
-        // Servers before those who work, and a chief before others.
+        // Parameter servers come first, then a chief, then workers.
         wanted.sort_by_key(|(role, ..)| job.spec.roles[usize::from(*role)].kind);
         let taken = self.courses.iter().flat_map(|course| course.seats()).map(|seat| seat.number);
         let taken: BTreeSet<MemberNumber> = taken.chain(self.abandoned.iter().copied()).collect();
@@ -162,7 +162,7 @@ impl World<'_> {
         let each = job.spec.roles[usize::from(seated.role)].shape.each;
         let folder = self.folder.member(seated.number)?;
         let group = self.groups.make(seated.number)?;
-        // Who shares cores with others may use more than it asks for, as its weight allows.
+        // A member that shares cores may use more than it requests, as its weight allows.
         let most = job.spec.work.cpu.map(|most| Cpu(most.0 / u64::from(job.spec.members().max(1))));
         let cores = most.unwrap_or(each.cpu);
         if self.rights.cpu && !cores.is_zero() && !job.is_one_process {
@@ -196,7 +196,7 @@ impl World<'_> {
         Ok(Some(file))
     }
 
-    /// What a member may use is limited, and said to whoever cares.
+    /// Limits the cores of each member and writes its size into `size.json`.
     pub(super) fn say_size(&self, index: usize, held: &Assignment, seats: &[Seat]) -> Result<()> {
         let is_one_process = self.setup.jobs[index].is_one_process;
         for seat in seats {

@@ -23,7 +23,7 @@ pub(super) fn follow(world: &Path, args: &LocalLogs) -> Result<Reply, Failure> {
     let mut followed: BTreeMap<(String, String, u32), Followed> = BTreeMap::new();
     let mut is_first_look = true;
     loop {
-        // Looked at before the logs: what is written until then is printed.
+        // The state is read before the logs, so that every line written until then is printed.
         let is_over = !world.join(RUN).exists();
         let logs = match choose::chosen(world, args) {
             Ok(logs) => logs,
@@ -99,7 +99,7 @@ impl Followed {
         lines(&text).into_iter().map(<[u8]>::to_vec).collect()
     }
 
-    /// An error ends what is read this time.
+    /// An error ends this read; the next one continues.
     fn read(&mut self) {
         let _ = self.file.read_to_end(&mut self.text);
     }

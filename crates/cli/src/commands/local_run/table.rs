@@ -105,7 +105,7 @@ fn simulated_once(scenario: &Scenario, policy: Policy, seed: u64) -> Vec<Option<
     outcome.jobs.iter().zip(&arrivals).map(mean).collect()
 }
 
-/// What has failed, the last lines of the log, and where the log lies.
+/// The failure, the last lines of the log, and the path of the log.
 pub(super) fn failure_text(what: &str, log: Option<&Path>, last_lines: &[String]) -> String {
     let lines: String = last_lines.iter().map(|line| format!("  | {line}\n")).collect();
     let log = match (log, last_lines) {
