@@ -90,8 +90,8 @@ impl EndState {
     }
 }
 
-/// The iterations that count: a restart from a checkpoint takes back what came after it. An iteration that was never done,
-/// or twice without a restart in between, makes the list differ from `0..n`.
+/// The iterations that count: a restart from a checkpoint takes back the iterations after it. An iteration that was never
+/// done makes the list differ from `0..n`; [`restarts`] tells whether a repeated one was repeated by a restart.
 fn surviving(done: &[u64]) -> Vec<u64> {
     let mut surviving: Vec<u64> = Vec::new();
     for iteration in done {
@@ -102,6 +102,11 @@ fn surviving(done: &[u64]) -> Vec<u64> {
         surviving.push(*iteration);
     }
     surviving
+}
+
+/// How often a record goes back to an earlier iteration, or repeats one.
+fn restarts(done: &[u64]) -> u64 {
+    done.windows(2).filter(|pair| pair[1] <= pair[0]).count() as u64
 }
 
 /// Names of files below a folder. Logs are left out: a member that is killed may have written none.
@@ -180,9 +185,17 @@ impl Trial {
             return Err(format!("{found:#?}\ninstead of\n{undisturbed:#?}\n{}", ran.said));
         }
         let names = JOBS.map(|(name, _)| name).into_iter().chain(["urgent"]);
-        let starts = names.clone().filter_map(|name| ran.job(name)["starts"].as_u64()).sum();
-        let done = |name: &str| iterations(&ground.of_job(name).join("iterations.csv"));
-        let repeated = names.map(|name| done(name).len() - surviving(&done(name)).len()).sum();
+        let (mut starts, mut repeated) = (0, 0);
+        for name in names {
+            let done = iterations(&ground.of_job(name).join("iterations.csv"));
+            let of_job = ran.job(name)["starts"].as_u64().unwrap();
+            // A gang that ran twice at the same time would go back without a start.
+            if restarts(&done) >= of_job {
+                return Err(format!("{name} was started {of_job} times and did {done:?}\n{}", ran.said));
+            }
+            starts += of_job;
+            repeated += done.len() - surviving(&done).len();
+        }
         Ok(Told { starts, repeated, seconds: begin.elapsed().as_secs_f64() })
     }
 }
@@ -277,4 +290,7 @@ fn iterations_that_a_restart_takes_back_do_not_count() {
     assert_eq!(surviving(&[0, 1, 2, 1, 2, 3]), [0, 1, 2, 3]);
     assert_eq!(surviving(&[0, 1, 3]), [0, 1, 3], "a gap shows");
     assert_eq!(surviving(&[0, 1, 1, 2]), [0, 1, 2]);
+    let by_one_start = [0, 1, 2, 3];
+    let by_two_gangs_at_once = [0, 0, 1, 1, 2, 2];
+    assert_eq!([&by_one_start[..], &by_two_gangs_at_once].map(restarts), [0, 3]);
 }
