@@ -13,7 +13,7 @@ use crate::error::{LocalError, Result};
 use crate::fault::{self, FaultPoint};
 use crate::links::Port;
 use crate::links::batch::Batch;
-use crate::links::shaping::{LARGEST_PACKET, MTU, member_leaf, no_member_leaf, tcp};
+use crate::links::shaping::{LARGEST_PACKET, MTU, member_leaf, no_member_leaf, tcp, window};
 use crate::links::ways::walk;
 use crate::names::{MemberNumber, Namespace};
 
@@ -161,6 +161,11 @@ fn inside(number: MemberNumber, rate: Bandwidth) -> Batch {
         "link set dev lo up".to_owned(),
         format!("link set dev eth0 {packets} up"),
         format!("address add {}/16 dev eth0", number.address()),
+        format!(
+            "route change 10.77.0.0/16 dev eth0 proto kernel scope link src {} window {}",
+            number.address(),
+            window(rate)
+        ),
     ];
     for other in (0..MemberNumber::MOST).map(MemberNumber).filter(|other| *other != number) {
         let (address, hardware) = (other.address(), other.hardware_address());

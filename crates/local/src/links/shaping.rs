@@ -114,14 +114,18 @@ fn burst(rate: Bandwidth) -> u64 {
 ///
 /// Windows are what TCP adapts to what a link gives, by losing packets every few seconds. Here they are all the same and
 /// never too large, so nothing is lost: a flow has its part as soon as it sends.
-fn window(rate: Bandwidth) -> u64 {
-    (rate.0 / 1000).max(10 * u64::from(LARGEST_PACKET))
+///
+/// Several windows fit into the backlog of a core, which drops what is beyond 1000 packets.
+pub(crate) fn window(rate: Bandwidth) -> u64 {
+    let packets = |count: u64| count * u64::from(LARGEST_PACKET);
+    (rate.0 / 1000).clamp(packets(10), packets(256))
 }
 
 /// How a member whose host's link has this rate speaks TCP.
 pub(crate) fn tcp(rate: Bandwidth) -> Vec<(&'static str, String)> {
-    // The kernel takes half of what it receives into for the books.
-    let receive = 2 * window(rate);
+    // A packet takes several times its bytes in the books, and a receiver whose buffer is full drops it. So the buffer is large,
+    // and the route bounds the window.
+    let receive = 8 * window(rate);
     let usual = [
         // What every namespace may choose on every kernel.
         ("ipv4/tcp_congestion_control", "reno"),
