@@ -31,6 +31,23 @@ struct Watched {
     slot: usize,
 }
 
+/// What the two counters of an interface say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bytes {
+    /// In the direction that is watched.
+    pub watched: u64,
+    pub opposite: u64,
+}
+
+impl Bytes {
+    fn of(direction: Direction, received: u64, sent: u64) -> Self {
+        match direction {
+            Direction::Received => Self { watched: received, opposite: sent },
+            Direction::Sent => Self { watched: sent, opposite: received },
+        }
+    }
+}
+
 impl Counters {
     pub fn open(netns: &Path) -> io::Result<Self> {
         let file = namespace::within(netns, || File::open("/proc/thread-self/net/dev"))?;
@@ -51,19 +68,15 @@ impl Counters {
     }
 
     /// Tells the bytes of each interface that is watched and there.
-    pub fn read(&mut self, mut tell: impl FnMut(usize, u64)) -> io::Result<()> {
+    pub fn read(&mut self, mut tell: impl FnMut(usize, Bytes)) -> io::Result<()> {
         let length = self.fill()?;
         for line in net_dev::lines(&self.text[..length]) {
             let found =
                 self.watched.binary_search_by(|watched| watched.interface.as_bytes().cmp(line.interface));
             if let Ok(found) = found {
                 let watched = &self.watched[found];
-                let bytes = match watched.direction {
-                    Direction::Received => line.received(),
-                    Direction::Sent => line.sent(),
-                };
-                if let Some(bytes) = bytes {
-                    tell(watched.slot, bytes);
+                if let Some((received, sent)) = line.received().zip(line.sent()) {
+                    tell(watched.slot, Bytes::of(watched.direction, received, sent));
                 }
             }
         }

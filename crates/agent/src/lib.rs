@@ -16,5 +16,6 @@ pub mod recording;
 pub mod run;
 pub mod turns;
 mod watch;
+mod windows;
 
 pub use run::{AgentError, Options, run, run_until_told_to_stop};

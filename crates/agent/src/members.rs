@@ -52,7 +52,8 @@ pub struct Member {
 pub struct Interface {
     pub netns: PathBuf,
     pub interface: String,
-    /// The host's end of a pair receives what the member sends.
+    /// The host's end of a pair receives what the member sends, before that queues for a link, and sends what is delivered to
+    /// the member, after the queues. In an all-reduce both are as much. What is delivered shows how links are shared.
     #[serde(default)]
     pub direction: Direction,
 }

@@ -7,6 +7,8 @@ use crate::profile::{Learned, Sample};
 pub struct Meter {
     known: Option<Known>,
     last: Option<Sample>,
+    /// Whether the counter stood still in the last step.
+    is_still: bool,
     /// What an iteration is said to send, and at which rate, until that is measured.
     declared: Option<(f64, f64)>,
 }
@@ -19,6 +21,8 @@ struct Known {
     rate: f64,
     /// The counter when this iteration began to send.
     level: u64,
+    /// The counter of the opposite direction at the end of the last burst.
+    opposite: u64,
     is_paused: bool,
 }
 
@@ -33,6 +37,8 @@ pub enum Event {
 
 /// An iteration has sent its bytes when so much of them is sent and the counter stands still; bytes vary a little.
 const ALL: f64 = 0.9;
+/// With less than this part of its bytes it is about to send the rest.
+const NEARLY: f64 = 0.985;
 /// It has surely when there is so much.
 const SURELY: f64 = 1.2;
 /// Slower than this part of its usual rate it stands still.
@@ -52,7 +58,13 @@ impl Meter {
         let whole = (now.saturating_sub(learned.level) as f64 / volume).floor();
         let level = learned.level + (whole * volume) as u64;
         let near = |known: &Known| (known.level.abs_diff(level) as f64) < NEAR * volume;
-        let known = self.known.filter(near).unwrap_or(Known { level, is_paused: false, volume, rate: 0.0 });
+        let known = self.known.filter(near).unwrap_or(Known {
+            level,
+            opposite: u64::MAX,
+            is_paused: false,
+            volume,
+            rate: 0.0,
+        });
         self.known = Some(Known { volume, rate: usual / 8e9, ..known });
     }
 
@@ -62,11 +74,11 @@ impl Meter {
     }
 
     /// Iterations are counted from the first time that the counter stands still.
-    fn begin_as_declared(&mut self, before: Sample, sample: Sample) {
+    fn begin_as_declared(&mut self, before: Sample, sample: Sample, opposite: u64) {
         let Some((volume, rate)) = self.declared.filter(|_| self.known.is_none()) else { return };
         let step = sample.bytes.saturating_sub(before.bytes) as f64;
         if step < STILL * rate * sample.at.saturating_sub(before.at) as f64 {
-            self.known = Some(Known { volume, rate, level: sample.bytes, is_paused: true });
+            self.known = Some(Known { volume, rate, level: sample.bytes, opposite, is_paused: true });
         }
     }
 
@@ -76,20 +88,28 @@ impl Meter {
         Some((last.bytes.saturating_sub(known.level) as f64, known.volume))
     }
 
-    /// Takes a sample in.
-    pub fn feed(&mut self, sample: Sample) -> Option<Event> {
+    /// Whether its counter stood still in the last step.
+    pub fn is_still(&self) -> bool {
+        self.is_still
+    }
+
+    /// Takes a sample in, with what the counter of the opposite direction says. A burst begins as soon as either of them goes on:
+    /// a job that waits for others to send has handed over its bytes, and nothing is delivered to it.
+    pub fn feed(&mut self, sample: Sample, opposite: u64) -> Option<Event> {
         let before = self.last.replace(sample)?;
         if sample.bytes < before.bytes {
             // It has begun anew: where it is will be known when its profile is found again.
             self.known = None;
         }
-        self.begin_as_declared(before, sample);
+        self.begin_as_declared(before, sample, opposite);
         let known = self.known.as_mut()?;
         let step = (sample.bytes - before.bytes) as f64;
         let is_still = step < STILL * known.rate * sample.at.saturating_sub(before.at) as f64;
+        self.is_still = is_still;
         let sent = sample.bytes.saturating_sub(known.level) as f64;
         if known.is_paused {
-            if is_still && sent < BESIDES * known.volume {
+            let handed_over = opposite.saturating_sub(known.opposite) as f64;
+            if sent.max(handed_over) < BESIDES * known.volume {
                 return None;
             }
             known.is_paused = false;
@@ -102,7 +122,10 @@ impl Meter {
             return None;
         }
         if is_still && sent >= ALL * known.volume {
-            known.level = sample.bytes;
+            // A last bucket that comes late belongs to this iteration and does not begin the next one.
+            let is_short = sent < NEARLY * known.volume;
+            known.level = if is_short { known.level + known.volume as u64 } else { sample.bytes };
+            known.opposite = opposite;
             known.is_paused = true;
             return Some(Event::Paused);
         }
@@ -128,7 +151,7 @@ mod tests {
         let mut seen = 0;
         for step in 0..400_u64 {
             let at = step * 7 * MS;
-            seen += u32::from(matches!(meter.feed(Sample { at, bytes: sent(at) }), Some(Event::Began(_))));
+            seen += u32::from(matches!(meter.feed(Sample { at, bytes: sent(at) }, 0), Some(Event::Began(_))));
             if let Some((sent, volume)) = meter.sent() {
                 assert!(volume == 1_000_000.0 && sent <= 1.05 * volume, "{sent}");
             }
@@ -143,12 +166,12 @@ mod tests {
         let mut meter = Meter::default();
         let (before, after) = samples.split_at(1500);
         for sample in before {
-            assert_eq!(meter.feed(*sample), None);
+            assert_eq!(meter.feed(*sample, 0), None);
         }
         meter.learn(&learn(before).unwrap());
         let mut began = Vec::new();
         for sample in after {
-            if let Some(Event::Began(at)) = meter.feed(*sample) {
+            if let Some(Event::Began(at)) = meter.feed(*sample, 0) {
                 began.push(at);
             }
             let (sent, volume) = meter.sent().unwrap();
@@ -167,11 +190,11 @@ mod tests {
             (0..1500).map(|step| step * 5_700_000).map(|at| Sample { at, bytes: sent(at) }).collect();
         let mut meter = Meter::default();
         samples.iter().for_each(|sample| {
-            meter.feed(*sample);
+            meter.feed(*sample, 0);
         });
         meter.learn(&learn(&samples).unwrap());
         assert!(meter.sent().is_some());
-        meter.feed(Sample { at: samples.last().unwrap().at + 5 * MS, bytes: 3 });
+        meter.feed(Sample { at: samples.last().unwrap().at + 5 * MS, bytes: 3 }, 0);
         assert_eq!(meter.sent(), None);
     }
 }

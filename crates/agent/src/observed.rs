@@ -18,6 +18,7 @@ pub struct Observation {
 pub enum What {
     Progress(Progress),
     Traffic(Traffic),
+    Slower(Slower),
 }
 
 /// What a member reports of itself.
@@ -58,6 +59,34 @@ pub struct Traffic {
     pub until_ns: u64,
     #[serde(rename = "while")]
     pub during: During,
+    /// What it would do without others on its links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncontended: Option<Uncontended>,
+}
+
+/// The iteration of a job that has its links to itself, as far as it follows from counters: quiet time, then all bytes at
+/// the rate of the narrowest link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Uncontended {
+    pub period_ns: u64,
+    /// At the end of the period.
+    pub burst_ns: u64,
+    /// Bits a second while it sends.
+    pub rate_bps: u64,
+    pub bytes: u64,
+}
+
+/// A job that is slower with its traffic directive than in fair windows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Slower {
+    pub job: String,
+    pub member: String,
+    /// How much longer an iteration takes, as a part of its time in fair windows: at least, and as measured.
+    pub at_least: f64,
+    pub measured: f64,
+    /// Iterations counted in fair windows and in the others.
+    pub fair_iterations: f64,
+    pub directed_iterations: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -85,7 +114,7 @@ const MOST_TOLD: usize = 1024;
 pub struct Observed {
     /// In the order of their numbers.
     kept: BTreeMap<u64, What>,
-    of: BTreeMap<(String, String, bool), VecDeque<u64>>,
+    of: BTreeMap<(String, String, u8), VecDeque<u64>>,
     last: u64,
     pub dropped: u64,
 }
@@ -146,10 +175,12 @@ impl Observed {
 }
 
 impl What {
-    fn whose(&self) -> (String, String, bool) {
+    /// The member, and which kind of observation it is.
+    fn whose(&self) -> (String, String, u8) {
         match self {
-            Self::Progress(progress) => (progress.job.clone(), progress.member.clone(), true),
-            Self::Traffic(traffic) => (traffic.job.clone(), traffic.member.clone(), false),
+            Self::Progress(progress) => (progress.job.clone(), progress.member.clone(), 0),
+            Self::Traffic(traffic) => (traffic.job.clone(), traffic.member.clone(), 1),
+            Self::Slower(slower) => (slower.job.clone(), slower.member.clone(), 2),
         }
     }
 }
@@ -203,6 +234,7 @@ mod tests {
             from_ns: 100,
             until_ns: 300,
             during: During::Contending,
+            uncontended: None,
         });
         let text = serde_json::to_string(&Observation { seq: 3, what: traffic }).unwrap();
         assert_eq!(

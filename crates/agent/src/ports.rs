@@ -6,7 +6,9 @@
 //! **How a standing becomes a leaf.** A leaf may borrow up to the rate of the link, so what it gets is a matter of who else
 //! sends. Among leaves that borrow, HTB serves those of a lower `prio` first, and those of one `prio` by their `quantum`. A
 //! small `rate` of its own is the floor that even the last class has. The kernel takes a new `quantum` at once, but a new
-//! `prio` only when the leaf has run empty; so a lane that follows what is sent keeps its `prio` and climbs by `quantum`.
+//! `prio` only when the leaf has run empty. A lane that follows what is sent keeps its `prio` and climbs by `quantum`. A lane
+//! whose class depends on other bursts changes its `prio` between bursts, when its leaf is empty
+//! ([`metronome_core::lane::order`]).
 
 mod ladder;
 mod leaf;
@@ -21,7 +23,7 @@ use metronome_core::units::Moment;
 use crate::members::{Port, Roster};
 
 use ladder::Ladder;
-pub use ladder::Rung;
+pub use ladder::{Rung, is_ordered};
 use leaf::Leaf;
 use tc::Tc;
 

@@ -20,6 +20,7 @@ mod correlation;
 mod fold;
 mod iterations;
 mod observer;
+mod quiet;
 mod sending;
 mod series;
 #[cfg(test)]
@@ -55,6 +56,8 @@ pub struct Learned {
     pub seen: [u64; 2],
     /// What an iteration sends.
     pub bytes: f64,
+    /// How long it sends nothing in an iteration, in nanoseconds.
+    pub quiet: f64,
     /// The latest moment at which a period of the profile began, on the clock of the samples.
     pub began: u64,
     /// What the counter said then.
@@ -115,6 +118,7 @@ pub fn learn(samples: &[Sample]) -> Result<Learned, NoProfile> {
         iterations: course.lengths,
         seen: [run.from, run.from + run.lasts() as u64],
         bytes: volume.bytes,
+        quiet: quiet::share(&run) * course.period,
         began,
         level,
         rates: shape.slopes.iter().map(|slope| slope * mean).collect(),

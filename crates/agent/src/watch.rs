@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use metronome_core::lane::order::{MIDDLE, class_of_first};
+
 use crate::counters::Counters;
 use crate::freezer::Freezer;
 use crate::intake::{Shared, lock};
@@ -192,7 +194,7 @@ impl Watcher {
             let at = now();
             let read = namespace.read(|slot, bytes| {
                 count += 1;
-                watched[slot].feed(Sample { at, bytes }, &shared.figures);
+                watched[slot].feed(Sample { at, bytes: bytes.watched }, bytes.opposite, &shared.figures);
             });
             if read.is_err() {
                 shared.figures.faults.fetch_add(1, Ordering::Relaxed);
@@ -205,20 +207,53 @@ impl Watcher {
     fn learn(&mut self) {
         let Some(watched) = self.watched.iter_mut().find(|watched| watched.is_due) else { return };
         add(&self.shared.figures.looks, 1);
-        if let Some(traffic) = watched.look() {
-            lock(&self.shared.observed).note(What::Traffic(traffic));
-        }
+        let (traffic, slower) = watched.look();
+        let news = traffic.map(What::Traffic).into_iter().chain(slower.map(What::Slower));
+        news.for_each(|what| lock(&self.shared.observed).note(what));
     }
 
     fn climb(&mut self) {
+        self.order();
         for watched in &self.watched {
             if self.ports.ladder(&watched.job).is_none() {
                 continue;
             }
             if let Some((sent, volume)) = watched.meter.sent() {
-                self.ports.climb(&watched.job, Rung { sent, volume, best: watched.link / 8e9 });
+                let class = watched.class.unwrap_or(MIDDLE);
+                self.ports.climb(&watched.job, Rung { sent, volume, best: watched.link / 8e9, class });
             }
         }
+    }
+
+    /// Gives every job between two bursts the class that its next burst would have if it began now, and moves up bursts that
+    /// are served first.
+    fn order(&mut self) {
+        let now = now();
+        let class = |watched: &Watched| {
+            let others = self.watched.iter().filter(|other| watched.meets(other));
+            let bursts = others.filter_map(|other| other.burst(now));
+            match watched.burst(now) {
+                Some(own) => Some(class_of_first(own.class, bursts.map(|burst| burst.class))),
+                None => watched.newcomer(now).map(|newcomer| newcomer.class(bursts)),
+            }
+        };
+        let classes: Vec<Option<u8>> = self.watched.iter().map(class).collect();
+        let in_order: Vec<Option<u8>> =
+            (0..classes.len()).map(|at| self.among_equals(at, &classes, now)).collect();
+        for (watched, class) in self.watched.iter_mut().zip(in_order) {
+            watched.class = class.or(watched.class);
+        }
+    }
+
+    /// Jobs that would begin at once with the same class would share it for ever. So they get one class each, in their order.
+    fn among_equals(&self, at: usize, classes: &[Option<u8>], now: u64) -> Option<u8> {
+        let (watched, class) = (&self.watched[at], classes[at]?);
+        let Some(newcomer) = watched.newcomer(now) else { return Some(class) };
+        let is_equal = |other: &usize| {
+            let neighbour = &self.watched[*other];
+            classes[*other] == Some(class) && watched.meets(neighbour) && neighbour.newcomer(now).is_some()
+        };
+        Some(newcomer.class_among_equals(class, (0..at).filter(is_equal).count()))
     }
 
     fn fault(&self) {

@@ -163,6 +163,7 @@ impl Engine {
             Event::NodeDrained { node, until } => self.node_turned(node, NodeState::Draining { until }),
             Event::LinkChanged { link, rate } => self.link_changed(link, rate),
             Event::LoopMeasured { job, profile } => self.loop_measured(job, profile),
+            Event::SlowerThanFair { job, by } => self.slower_than_fair(job, by),
             Event::PolicyChanged(policy) => self.policy_changed(policy),
             Event::CounterAdded { name, each } => self.counter_added(name, each),
             Event::NodeSet { set, nodes } => self.node_set(set, nodes),

@@ -339,7 +339,8 @@ fn mean_since(before: Done, after: Done) -> Option<f64> {
 }
 
 fn words(lane: &Lane) -> [u64; 7] {
-    let Lane { class, weight, follows, turn, pace } = *lane;
+    // A rotation is predicted window by window, never as a whole.
+    let Lane { class, weight, follows, turn, pace, rotation: _ } = *lane;
     let place = |turn: Option<Turn>| turn.map_or([0, 0], |turn| [turn.period.0, turn.offset.0]);
     let ([period, offset], [beat, held]) = (place(turn), place(pace.map(|pace| pace.turn)));
     let watch = turn.and_then(|turn| turn.watch);

@@ -273,6 +273,10 @@ pub struct Job {
     /// How often its loop was measured and found to be other than was known.
     #[serde(default, skip_serializing_if = "is_none")]
     pub times_measured: u32,
+    /// Its agent found it slower with its traffic directive than in fair windows, by so much: no directive is given to it or
+    /// to the jobs it shares links with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slower_than_fair: Option<Share>,
     /// How fast it was with the members it has had.
     #[serde(default, skip_serializing_if = "Measured::is_nothing")]
     pub measured: Measured,

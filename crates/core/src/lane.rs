@@ -6,7 +6,9 @@
 pub mod affinity;
 pub mod choose;
 pub mod circle;
+pub mod order;
 pub mod pace;
+mod rotation;
 mod steps;
 mod ways;
 mod word;
@@ -15,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Duration, Instant};
 
+pub use rotation::{Rotation, Slot};
 pub use word::{Held, Word};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -34,6 +37,9 @@ pub struct Lane {
     /// Where each of its iterations is to begin, if it is held every time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
+    /// Class and `follows` by time window, in place of those above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotation: Option<Rotation>,
 }
 
 /// What class and weight of a job follow, in the course of an iteration.
@@ -48,6 +54,11 @@ pub enum Follows {
     BytesLeft,
     /// The smaller the part of its bytes that is left, the higher its class, among four: bursts of whatever length.
     PartLeft,
+    /// First come, first served: a job that begins to send waits for the jobs that send already ([`order`]). FIFO scheduling
+    /// of coflows, with the iteration as the coflow.
+    FirstCome,
+    /// The job with least left to send is served first, as found when its burst begins: shortest remaining time first.
+    LeastLeft,
 }
 
 /// A position on a period.
@@ -106,13 +117,19 @@ impl Turn {
 impl Default for Lane {
     /// Nothing is done: everybody shares fairly.
     fn default() -> Self {
-        Self { class: 0, weight: 1, follows: Follows::Nothing, turn: None, pace: None }
+        Self { class: 0, weight: 1, follows: Follows::Nothing, turn: None, pace: None, rotation: None }
     }
 }
 
 impl Lane {
     pub fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Class and `follows` at a moment of the world's clock.
+    pub fn slot_at(&self, now: Instant) -> Slot {
+        let fixed = Slot { class: self.class, follows: self.follows };
+        self.rotation.map_or(fixed, |rotation| rotation.at(now))
     }
 }
 

@@ -74,6 +74,29 @@ impl Traffic {
         self.period
     }
 
+    /// The same, beginning with its longest pause.
+    #[must_use]
+    pub fn from_longest_pause(&self) -> Self {
+        let period = self.period.0;
+        let pause_after = |phase: &Phase| {
+            let end = phase.offset.0 + phase.length.0;
+            let ahead = |other: &Phase| (other.offset.0 + 2 * period - end) % period;
+            // A phase that is alone is followed by itself.
+            self.phases.iter().map(ahead).min().unwrap_or(0)
+        };
+        let Some(last) = self.phases.iter().max_by_key(|phase| (pause_after(phase), phase.offset)) else {
+            return self.clone();
+        };
+        let begins = last.offset.0 + last.length.0;
+        let turned = |phase: &Phase| Phase {
+            offset: Duration((phase.offset.0 + 2 * period - begins) % period),
+            ..*phase
+        };
+        let mut phases: Vec<Phase> = self.phases.iter().map(turned).collect();
+        phases.sort_by_key(|phase| phase.offset);
+        Self { period: self.period, phases }
+    }
+
     pub fn phases(&self) -> &[Phase] {
         &self.phases
     }

@@ -35,6 +35,8 @@ pub enum Why {
     Profile { job: JobId },
     /// What a job does in an iteration is no longer what was measured before.
     Drift { job: JobId },
+    /// A job was measured to be slower than under fair sharing.
+    SlowerThanFair { job: JobId },
     /// Priorities came or went, so that each counts for more or less.
     Priorities,
     /// A better place came free.
@@ -79,6 +81,9 @@ pub struct Party {
     /// How much it counts, in thousandths, and how many priorities are higher than its own.
     pub counts: u32,
     pub tier: u8,
+    /// Whether it was measured to be slower with a traffic directive than under fair sharing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_harmed: bool,
 }
 
 impl Ground {

@@ -148,7 +148,8 @@ impl Reconfigured {
             Why::Departure { .. } => &mut self.departure,
             Why::Link { .. } => &mut self.link,
             Why::Profile { .. } => &mut self.profile,
-            Why::Drift { .. } => &mut self.drift,
+            // No agent measures a simulated job, so the second does not occur here.
+            Why::Drift { .. } | Why::SlowerThanFair { .. } => &mut self.drift,
             Why::Priorities => &mut self.priorities,
             Why::Room => &mut self.room,
             Why::Fragmentation { .. } => &mut self.fragmentation,

@@ -16,9 +16,11 @@ mod steps;
 mod training;
 mod watch;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant as WallClock;
 
+use metronome_core::cluster::Name;
 use metronome_core::engine::{Ending, Engine, Event, Settings, State};
 use metronome_core::id::{IdVec, JobId, LinkId, NodeId};
 use metronome_core::job::{Gang, JobSpec};
@@ -53,6 +55,9 @@ pub struct RunOptions {
     pub state_record_every: u64,
     pub keep: Keep,
     pub estimates: Estimates,
+    /// How long after its beginning it is known what a job does that was declared otherwise or not at all; none for never. Of
+    /// a job that is not named here it is known after twenty iterations alone.
+    pub loops_seen: BTreeMap<Name, Option<Duration>>,
 }
 
 /// What is kept of a run.
@@ -75,6 +80,7 @@ impl RunOptions {
             state_record_every,
             keep: Keep::Figures,
             estimates: Estimates::Exact,
+            loops_seen: BTreeMap::new(),
         }
     }
 }
@@ -140,6 +146,7 @@ struct World<'a> {
     /// What the engine believes of them, and by how much that is more or less than is true of each.
     estimates: Estimates,
     misjudged: Vec<f64>,
+    loops_seen: BTreeMap<Name, Option<Duration>>,
     engine: Engine,
     now: Instant,
     agenda: Agenda,
@@ -215,6 +222,7 @@ impl<'a> World<'a> {
             wires,
             trainings: arrivals.iter().map(|arrival| Training::of(arrival, split)).collect(),
             estimates: options.estimates.or(scenario.estimates),
+            loops_seen: options.loops_seen,
             misjudged: options.estimates.or(scenario.estimates).factors(options.seed, arrivals.len()),
             arrivals,
             owners: IdVec::new(),
@@ -374,7 +382,7 @@ impl<'a> World<'a> {
                     Because::Link { name: self.wires.name(&self.scenario.cluster, link), was, is }
                 }
                 Why::Profile { job } => Because::Profile(name(job)),
-                Why::Drift { job } => Because::Drift(name(job)),
+                Why::Drift { job } | Why::SlowerThanFair { job } => Because::Drift(name(job)),
                 Why::Priorities => Because::Priorities,
                 Why::Room => Because::Room,
                 Why::Fragmentation { job } => Because::Fragmentation(name(job)),
@@ -456,9 +464,14 @@ impl<'a> World<'a> {
     /// Foresees when it is known what a loop does that was declared to be another one.
     fn watch_loop(&mut self, index: usize, model: &TrainingModel) {
         let (training, declared) = (&self.trainings[index], &self.arrivals[index].spec.profile);
-        if !training.is_known && watch::is_other(declared.as_deref(), &model.pattern.as_loop()) {
-            let seen = self.now + training.iteration_alone.times(watch::ITERATIONS_SEEN);
-            self.agenda.add(seen, Happening::LoopIsSeen { training: index, epoch: training.epoch });
+        if training.is_known || !watch::is_other(declared.as_deref(), &model.pattern.as_loop()) {
+            return;
+        }
+        let usual = training.iteration_alone.times(watch::ITERATIONS_SEEN);
+        let after = self.loops_seen.get(&self.arrivals[index].spec.name).copied().unwrap_or(Some(usual));
+        if let Some(after) = after {
+            self.agenda
+                .add(self.now + after, Happening::LoopIsSeen { training: index, epoch: training.epoch });
         }
     }
 

@@ -50,7 +50,7 @@ fn lane() -> impl Strategy<Value = Lane> {
             turn: Turn { period: ms(period), offset: ms(offset), watch: None },
             holds_by_itself: None,
         });
-        Lane { class, weight, follows, turn, pace }
+        Lane { class, weight, follows, turn, pace, ..Lane::default() }
     })
 }
 

@@ -17,6 +17,9 @@ pub(super) const END: u16 = 0x1000;
 const FLOOR: f64 = 0.05;
 const FLOOR_OF_WHO_CLIMBS: f64 = 0.01;
 
+/// Bytes that may wait in a leaf: more than the windows of all connections of a job.
+const QUEUE: u32 = 16 << 20;
+
 /// What is sent at once after a pause: a packet by right, and as much as a timer may be late by if it is lent.
 const LARGEST_PACKET: u32 = 9014;
 
@@ -56,7 +59,9 @@ impl Leaf {
     }
 
     pub(super) fn make(&self, port: &Port) -> String {
-        format!("class replace {}\n{}", self.class(port), self.filters(port))
+        let (number, device) = (self.number, &port.device);
+        let queue = format!("qdisc replace dev {device} parent 1:{number:x} bfifo limit {QUEUE}");
+        format!("class replace {}\n{queue}\n{}", self.class(port), self.filters(port))
     }
 
     pub(super) fn change(&self, port: &Port) -> String {

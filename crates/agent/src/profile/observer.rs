@@ -26,7 +26,7 @@ const MOST_SAMPLES: usize = 4096;
 const COARSEST: u64 = 16;
 
 /// The first look, and the most samples between two.
-const FIRST_LOOK: usize = 256;
+const FIRST_LOOK: usize = 192;
 const SELDOM: usize = 2048;
 
 /// What is less sure than this is not relied on.
@@ -49,12 +49,30 @@ impl Observer {
         if !self.seen.is_multiple_of(self.keep_each.max(1)) {
             return false;
         }
+        if self.has_not_begun() {
+            self.samples.clear();
+            self.fresh = 0;
+        }
         if self.samples.len() == MOST_SAMPLES {
             self.samples.pop_front();
         }
         self.samples.push_back(sample);
         self.fresh += 1;
-        self.fresh >= (self.samples.len() / 2).clamp(FIRST_LOOK, SELDOM)
+        self.fresh >= self.next_look()
+    }
+
+    /// A program that starts and has sent nothing yet.
+    fn has_not_begun(&self) -> bool {
+        let level = |sample: Option<&Sample>| sample.map(|sample| sample.bytes);
+        self.samples.len() >= FIRST_LOOK / 2 && level(self.samples.front()) == level(self.samples.back())
+    }
+
+    /// Samples between two looks: few until a profile is sure.
+    fn next_look(&self) -> usize {
+        match self.told.as_ref().is_some_and(|told| told.confidence >= SURE) {
+            true => (self.samples.len() / 2).clamp(FIRST_LOOK, SELDOM),
+            false => FIRST_LOOK,
+        }
     }
 
     /// Looks at what there is; tells what is new.
@@ -167,13 +185,14 @@ mod tests {
             iterations: 6,
             seen: [0, 600],
             bytes: 50.0,
+            quiet: 50.0,
             began: 0,
             level: 0,
             rates: vec![8.0, 0.0],
         };
         let mut observer = Observer { told: Some(told), ..Observer::default() };
         for step in 0..512 {
-            observer.feed(Sample { at: step * 5_000_000, bytes: 0 });
+            observer.feed(Sample { at: step * 5_000_000, bytes: step });
         }
         assert!((0..looks).all(|_| observer.look().is_none()));
         observer.samples.len()

@@ -23,6 +23,12 @@ pub(super) struct Point {
     pub(super) bytes: f64,
 }
 
+/// The last third of the samples is recent.
+const RECENT: usize = 3;
+
+/// A pause so many times as long as the longest recent one interrupted training.
+const INTERRUPTION: f64 = 3.0;
+
 /// Longer than so many usual steps nobody looked: what was sent meanwhile is known, but not when.
 const GAP: f64 = 4.0;
 
@@ -36,6 +42,13 @@ const STILL: f64 = 0.3;
 const FEW_STEPS: f64 = 0.25;
 
 const WRAP: u64 = 1 << 32;
+
+/// A stretch in which the counter stood still, and the sample at its end.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    lasts: f64,
+    end: usize,
+}
 
 impl Run {
     fn of(samples: &[(u64, f64)], wrapped: f64) -> Self {
@@ -58,6 +71,37 @@ impl Run {
             rated += sent * sent / (pair[1].at - pair[0].at);
         }
         if bytes > 0.0 { rated / bytes } else { 0.0 }
+    }
+
+    /// The sample with which the last interruption of training ends: a program that starts, loads its data or saves pauses
+    /// longer than one that trains, and what it sends meanwhile is no iteration. The latest samples show how long pauses are.
+    fn last_interruption(&self) -> Option<usize> {
+        let recent = self.samples.len() - self.samples.len() / RECENT;
+        let pauses = self.pauses();
+        let is_recent = |pause: &&Pause| pause.end > recent;
+        let usual = pauses.iter().filter(is_recent).map(|pause| pause.lasts).fold(0.0, f64::max);
+        let is_longer = |pause: &&Pause| pause.end <= recent && pause.lasts > INTERRUPTION * usual;
+        pauses.iter().filter(|_| usual > 0.0).rfind(is_longer).map(|pause| pause.end)
+    }
+
+    /// Steps in a row in which the counter stood still.
+    fn pauses(&self) -> Vec<Pause> {
+        let mut pauses: Vec<Pause> = Vec::new();
+        for (at, pair) in
+            self.samples.windows(2).enumerate().filter(|(_, pair)| self.is_still(&pair[0], &pair[1]))
+        {
+            let lasts = pair[1].at - pair[0].at;
+            match pauses.last_mut().filter(|pause| pause.end == at) {
+                Some(pause) => *pause = Pause { lasts: pause.lasts + lasts, end: at + 1 },
+                None => pauses.push(Pause { lasts, end: at + 1 }),
+            }
+        }
+        pauses
+    }
+
+    /// The rate at which the mean byte is sent, in bytes a nanosecond.
+    pub(super) fn usual(&self) -> f64 {
+        self.usual
     }
 
     /// Whether the counter stood nearly still in this interval.
@@ -116,7 +160,11 @@ pub(super) fn longest_run(samples: &[Sample]) -> Run {
     }
     let lasts = |run: &Vec<(u64, f64)>| run.last().map_or(0, |last| last.0 - run[0].0);
     let longest = runs.iter().enumerate().max_by_key(|(at, run)| (lasts(run), *at)).map(|(_, run)| run);
-    Run::of(longest.map_or(&[], Vec::as_slice), wrapped)
+    let whole = Run::of(longest.map_or(&[], Vec::as_slice), wrapped);
+    match whole.last_interruption() {
+        Some(end) => Run::of(&longest.expect("there are samples")[end..], wrapped),
+        None => whole,
+    }
 }
 
 /// A counter of 32 bits that was near its end goes on near zero; any other that falls has begun anew.
@@ -152,6 +200,16 @@ mod tests {
         let samples = [(0, 1), (5, 2), (LONGEST_GAP + 6, 3), (LONGEST_GAP + 7, 4), (LONGEST_GAP + 20, 5)];
         let run = longest_run(&samples.map(|(at, bytes)| Sample { at, bytes }));
         assert_eq!((run.from, run.samples.len()), (LONGEST_GAP + 6, 3));
+    }
+
+    #[test]
+    fn a_run_begins_after_the_last_interruption_of_training() {
+        // Something is sent at the start, then 10 bytes in every second step.
+        let start = [0, 0, 0, 0, 7, 7, 7, 7, 7, 7, 7, 7].into_iter();
+        let training = (0..30).map(|step| 7 + 10 * (step / 2));
+        let counts: Vec<u64> = start.chain(training).collect();
+        let run = run(&counts);
+        assert_eq!((run.from, run.samples.len()), (13, 29));
     }
 
     #[test]

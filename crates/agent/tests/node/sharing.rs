@@ -58,7 +58,7 @@ fn real_senders_share_a_link_as_their_lanes_say() {
     let mut measure = |name: &str, lanes: [Value; 2], climbs: Option<[f64; 2]>| {
         ports.follow(&roster(&pair, lanes), 0);
         for (at, sent) in climbs.into_iter().flatten().enumerate() {
-            ports.climb(&format!("default/job-{at}"), Rung { sent, volume: 1.0, best: 1.0 });
+            ports.climb(&format!("default/job-{at}"), Rung { sent, volume: 1.0, best: 1.0, class: 0 });
         }
         let [one, other] = rates(sending.borrow_mut().get_or_insert_with(senders));
         println!("{name:<44} {one:6.1} and {other:6.1} Mbit/s: {:.2} to 1", one / other);

@@ -14,7 +14,7 @@ use crate::profile::Profile;
 use crate::progress::Sample;
 use crate::queue::Queue;
 use crate::report::Failure;
-use crate::units::{Bandwidth, Duration, Instant};
+use crate::units::{Bandwidth, Duration, Instant, Share};
 
 /// Something that happened in a world. Where an event puts something under an id, the next id adds it, an older one
 /// replaces it, and one beyond the next is ignored.
@@ -108,6 +108,12 @@ pub enum Event {
     LoopMeasured {
         job: JobId,
         profile: Arc<Profile>,
+    },
+    /// How much longer than in fair windows a job's iterations take in the windows of its rotation, at least: the lower end
+    /// of the interval that its agent measured.
+    SlowerThanFair {
+        job: JobId,
+        by: Share,
     },
     PolicyChanged(Policy),
     /// There is something more that nodes have a number of: `each`, where a node says nothing else.

@@ -7,7 +7,10 @@ use crate::id::{JobId, LinkId};
 use crate::job::JobSpec;
 use crate::network::Pattern;
 use crate::profile::Profile;
-use crate::units::Bandwidth;
+use crate::units::{Bandwidth, Share};
+
+/// Iterations of a job of equal priority take at most so much longer with a traffic directive than without.
+const MAX_SLOWDOWN_BY_DIRECTIVE: Share = Share(20_000);
 
 impl Engine {
     /// A link carries more or less than before. Whoever waits for a better place may find one.
@@ -17,6 +20,15 @@ impl Engine {
             self.index.room.grow();
             self.state.dirty = true;
         }
+    }
+
+    /// A traffic directive that slows a job of equal priority noticeably is withdrawn.
+    pub(super) fn slower_than_fair(&mut self, id: JobId, by: Share) {
+        let Some(job) = self.state.jobs.get_mut(id).filter(|_| by > MAX_SLOWDOWN_BY_DIRECTIVE) else {
+            return;
+        };
+        job.slower_than_fair = Some(by);
+        self.state.dirty = true;
     }
 
     /// What a job does is known better than before. What could not be run is no measurement and changes nothing.

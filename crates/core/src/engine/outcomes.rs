@@ -47,6 +47,7 @@ impl Engine {
             runs_since: None,
             is_to_be_repaired: false,
             times_measured: 0,
+            slower_than_fair: None,
             measured: Measured::default(),
             idle: Idle::default(),
             shapes: Vec::new(),

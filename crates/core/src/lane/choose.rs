@@ -11,11 +11,13 @@
 //! wait for what all gain. Only a higher priority may cost others more.
 
 mod reconsider;
+mod windows;
 
 use super::Lane;
 use super::ways::{ABOVE, ways};
 
 pub use reconsider::{Call, Reconsidered, reconsider};
+pub use windows::{choose_windows, predict_windows};
 
 /// What is at stake for one of the jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,11 +79,15 @@ pub fn choose_with(
 }
 
 fn most_slowdown(stakes: &[Stake], fair: &Tried) -> f64 {
-    let worst = fair.slowdowns.iter().copied().fold(1.0, f64::max) * MORE_THAN_THE_WORST;
+    most_slowdown_of(stakes, &fair.slowdowns)
+}
+
+fn most_slowdown_of(stakes: &[Stake], fair: &[f64]) -> f64 {
+    let worst = fair.iter().copied().fold(1.0, f64::max) * MORE_THAN_THE_WORST;
     let hurts = |(stake, slowdown): (&Stake, &f64)| stake.is_first && *slowdown > NOTICEABLE;
     if stakes.iter().all(|stake| stake.tier == stakes[0].tier) {
         worst
-    } else if stakes.iter().zip(&fair.slowdowns).any(hurts) {
+    } else if stakes.iter().zip(fair).any(hurts) {
         worst.max(MOST_FOR_THE_FIRST)
     } else {
         worst.max(MOST_SLOWDOWN)
@@ -175,7 +181,7 @@ mod tests {
         let slowdown = |lane: &Lane| match lane.follows {
             Follows::Nothing => 1.2,
             Follows::BytesSent => 1.1,
-            Follows::BytesLeft | Follows::PartLeft => 1.05,
+            Follows::BytesLeft | Follows::PartLeft | Follows::FirstCome | Follows::LeastLeft => 1.05,
         };
         let lanes = choose(&[LOW, LOW], |lanes| lanes.iter().map(slowdown).collect());
         assert!(lanes.iter().all(|lane| lane.follows == Follows::BytesLeft), "{lanes:?}");

@@ -21,7 +21,7 @@ impl Follows {
     /// The bytes of an iteration, in ascending order, at which the next step is reached; `best` is in bytes a nanosecond.
     pub fn marks(self, bytes: f64, best: Option<f64>) -> Vec<f64> {
         match self {
-            Self::Nothing => Vec::new(),
+            Self::Nothing | Self::FirstCome | Self::LeastLeft => Vec::new(),
             Self::BytesSent => (1..PARTS).map(|count| bytes * f64::from(count) / f64::from(PARTS)).collect(),
             Self::BytesLeft => {
                 let sent = LEFT.map(|left| bytes - left * best.unwrap_or(0.0));
@@ -34,7 +34,7 @@ impl Follows {
     /// How many classes it is behind its own on a step, counted from the beginning of an iteration that has so many marks.
     pub fn classes_behind(self, step: u8, marks: usize) -> u8 {
         match self {
-            Self::Nothing | Self::BytesSent => 0,
+            Self::Nothing | Self::BytesSent | Self::FirstCome | Self::LeastLeft => 0,
             Self::BytesLeft | Self::PartLeft => (marks as u8).saturating_sub(step),
         }
     }
@@ -42,7 +42,7 @@ impl Follows {
     /// By what its weight is multiplied on a step, where classes within an iteration are parts of a link.
     pub fn part(self, step: u8, marks: usize) -> u32 {
         match self {
-            Self::Nothing => 1,
+            Self::Nothing | Self::FirstCome | Self::LeastLeft => 1,
             Self::BytesSent => 2 * u32::from(step) + 1,
             Self::BytesLeft | Self::PartLeft => {
                 let behind = usize::from(self.classes_behind(step, marks));

@@ -8,7 +8,8 @@
 //! | `toleranceNs`, `pauseNs` | who is held once is held again when it begins so far from its turn, and not sooner than so long after |
 //! | `class` | from 0, served first, to 7 |
 //! | `weight` | its part of a link beside others of its class; 1 where nothing is said |
-//! | `follows` | what class and weight follow in the course of an iteration: `bytesSent`, `bytesLeft` or `partLeft` |
+//! | `follows` | what class and weight follow in the course of an iteration: `bytesSent`, `bytesLeft`, `partLeft`, `firstCome` or `leastLeft` |
+//! | `rotation` | `class` and `follows` by time window: `windowNs`, twelve `slots`, and `cycleBegan`, the beginning of a cycle |
 //! | `validUntil` | after that it is as if nothing had been said |
 //!
 //! This is a contract: schedulers and agents of other versions, and the SDK in training code of others (`sdk/python`),
@@ -16,8 +17,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Follows, Lane, Turn, Watch, is_one, one};
-use crate::units::{Duration, Moment};
+use super::{Follows, Lane, Rotation, Slot, Turn, Watch, is_one, one};
+use crate::units::{Duration, Instant, Moment};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -43,6 +44,11 @@ pub struct Word {
     pub weight: u32,
     #[serde(default, skip_serializing_if = "Follows::is_nothing")]
     pub follows: Follows,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotation: Option<Rotation>,
+    /// The beginning of a cycle of the rotation. Every later cycle follows at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cycle_began: Option<Moment>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,7 +88,30 @@ impl Word {
             pause: watch.map(|watch| watch.pause),
             weight: lane.weight,
             follows: lane.follows,
+            rotation: lane.rotation,
+            cycle_began: lane.rotation.map(|rotation| {
+                let cycle = rotation.cycle().0.max(1);
+                epoch + Duration(begins.0 / cycle * cycle)
+            }),
         }
+    }
+
+    /// Class and `follows` at a moment.
+    pub fn slot_at(&self, now: Moment) -> Slot {
+        match self.rotation {
+            Some(rotation) => rotation.at(self.in_cycle(now)),
+            None => Slot { class: self.class, follows: self.follows },
+        }
+    }
+
+    /// The window of the rotation at a moment.
+    pub fn window_at(&self, now: Moment) -> Option<usize> {
+        self.rotation.map(|rotation| rotation.window_at(self.in_cycle(now)))
+    }
+
+    /// Time since the beginning of a cycle.
+    fn in_cycle(&self, now: Moment) -> Instant {
+        now.in_world_since(self.cycle_began.unwrap_or(Moment::EPOCH))
     }
 
     /// The same, said now under a number that is greater than that of every earlier word.

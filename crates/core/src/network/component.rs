@@ -8,6 +8,8 @@
 use crate::id::LinkId;
 use crate::units::Share;
 
+use crate::lane::order::class_of_first;
+
 use super::ledger::Ledger;
 use super::memo::{Marks, Meeting, Memo};
 use super::pattern::NEVER;
@@ -199,6 +201,7 @@ impl Component {
     /// Tells the sharer how everybody stands who is sending. Whoever sends alone has it all, however it stands.
     fn take_stand(&mut self, now: u64) -> Meeting {
         let mut meeting = Meeting { set: self.sending[0], rungs: 0 };
+        self.order_newcomers(now);
         if self.passes.is_empty() || self.senders.len() == 1 {
             return meeting;
         }
@@ -211,6 +214,40 @@ impl Component {
             }
         }
         meeting
+    }
+
+    /// Gives a class to each sender whose burst has just begun and whose class depends on the bursts under way.
+    fn order_newcomers(&mut self, now: u64) {
+        self.promote_first(now);
+        for index in 0..self.senders.len() {
+            let sender = self.senders[index] as usize;
+            if self.jobs[sender].is_unordered() {
+                let class = self.class_beside(sender, now);
+                self.jobs[sender].class = Some(class);
+            }
+        }
+    }
+
+    /// Moves up the bursts that are served first on their links.
+    fn promote_first(&mut self, now: u64) {
+        for index in 0..self.jobs.len() {
+            let Some(own) = self.jobs[index].burst(now) else { continue };
+            let others = self.jobs.iter().enumerate().filter(|(other, _)| *other != index);
+            let met = others.filter(|(other, _)| self.sharer.share_a_link(*other, index));
+            let class =
+                class_of_first(own.class, met.filter_map(|(_, job)| job.burst(now)).map(|burst| burst.class));
+            self.jobs[index].class = Some(class);
+        }
+    }
+
+    /// The class of a job's burst beside those that are under way on its links.
+    fn class_beside(&self, index: usize, now: u64) -> u8 {
+        let others = self.jobs.iter().enumerate().filter(|(other, _)| *other != index);
+        let under_way = others.filter_map(|(other, job)| {
+            let burst = job.burst(now)?;
+            self.sharer.share_a_link(other, index).then_some(burst)
+        });
+        self.jobs[index].newcomer(now).class(under_way)
     }
 
     fn look_for_marks(&mut self, now: u64) {

@@ -44,6 +44,8 @@ struct State {
     sent: u64,
     /// Where its iteration was to begin, if it keeps a pace, relative to now.
     slot: Option<u64>,
+    /// The class of its burst, if that depends on the bursts under way when it began.
+    class: Option<u8>,
 }
 
 impl State {
@@ -59,6 +61,7 @@ impl State {
             rate: when_sending(job.rate.to_bits()),
             sent: job.sent_now.to_bits(),
             slot: job.slot.map(|slot| slot.wrapping_sub(now)),
+            class: job.class,
         }
     }
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use crate::cluster::Keeping;
 use crate::id::LinkId;
-use crate::lane::{Lane, Turn};
+use crate::lane::order::{Burst, Newcomer};
+use crate::lane::{Follows, Lane, Turn};
 use crate::units::{Duration, Instant};
 
 use super::jitter::Jitter;
@@ -75,6 +76,10 @@ pub(super) struct Running {
     pub(super) booked: f64,
     /// What of it is of this iteration.
     pub(super) sent_now: f64,
+    /// The class of this iteration's burst, once it has begun, where that depends on the bursts under way then.
+    pub(super) class: Option<u8>,
+    /// Bytes of gradient a nanosecond, with its links to itself.
+    best: f64,
     /// No iteration takes less.
     least: u64,
 }
@@ -118,6 +123,8 @@ impl Running {
             sent: 0.0,
             booked: 0.0,
             sent_now: 0.0,
+            class: None,
+            best: 0.0,
             least: 0,
         };
         running.begin(now);
@@ -170,6 +177,7 @@ impl Running {
         self.previous = self.start;
         self.start = at;
         self.sent_now = 0.0;
+        self.class = None;
         self.factor = self.jitter.as_mut().map_or(1.0, |jitter| jitter.draw());
         self.cursor = 0;
         if self.sends() {
@@ -196,7 +204,7 @@ impl Running {
 
     /// Whether what it does next depends on more than where it is in its iteration.
     pub(super) fn is_watched(&self) -> bool {
-        self.lane.turn.is_some_and(|turn| turn.watch.is_some())
+        self.lane.turn.is_some_and(|turn| turn.watch.is_some()) || self.lane.rotation.is_some()
     }
 
     /// Does what is due at `next`. A flow that opens has no rate yet: see [`Self::flow`].
@@ -292,18 +300,46 @@ impl Running {
         self.lane = lane;
     }
 
-    /// How many marks of its lane it has passed.
+    /// How many marks of its lane it has passed, or its class, where that is given to each burst.
     pub(super) fn rung(&self, now: u64) -> u8 {
-        self.ladder.rung(self.sent_now + self.moved(now))
+        self.class.unwrap_or_else(|| self.ladder.rung(self.sent_now + self.moved(now)))
     }
 
     pub(super) fn standing(&self, rung: u8) -> Standing {
-        self.ladder.standing(rung)
+        match self.class {
+            Some(class) => Standing { class, weight: self.lane.weight.max(1) },
+            None => self.ladder.standing(rung),
+        }
     }
 
-    /// Whether its standing follows what it sends.
+    /// Whether its standing is not the same in every burst.
     pub(super) fn has_marks(&self) -> bool {
-        self.ladder.changes()
+        self.ladder.changes() || self.is_ordered()
+    }
+
+    /// Whether its class depends on the bursts under way when its own begins.
+    fn is_ordered(&self) -> bool {
+        self.lane.rotation.is_some() || matches!(self.lane.follows, Follows::FirstCome | Follows::LeastLeft)
+    }
+
+    /// Whether its burst has begun and has no class yet.
+    pub(super) fn is_unordered(&self) -> bool {
+        self.class.is_none() && self.is_ordered()
+    }
+
+    pub(super) fn newcomer(&self, now: u64) -> Newcomer {
+        Newcomer { slot: self.lane.slot_at(Instant(now)), length: self.takes(self.pattern.bytes()) }
+    }
+
+    /// Its burst, if that is under way and has a class.
+    pub(super) fn burst(&self, now: u64) -> Option<Burst> {
+        let left = self.takes(self.pattern.bytes() - self.sent_now - self.moved(now));
+        self.class.map(|class| Burst { class, at_most: class, slot: self.lane.slot_at(Instant(now)), left })
+    }
+
+    /// Nanoseconds for so many bytes with its links to itself.
+    fn takes(&self, bytes: f64) -> f64 {
+        if self.best > 0.0 { bytes.max(0.0) / self.best } else { 0.0 }
     }
 
     /// When it passes the next mark, if it is still sending then. Never before `now`, and not a moment too early.
@@ -319,6 +355,7 @@ impl Running {
         // Each stretch of a burst is rounded to a nanosecond by itself, so a real iteration may be a little shorter.
         let rounding = self.pattern.bursts.len() as u64 + 2;
         let best = best.filter(|rate| *rate > 0.0);
+        self.best = best.unwrap_or(0.0);
         self.least = self
             .pattern
             .time(best, self.jitter.as_ref().map_or(1.0, |jitter| jitter.least()))

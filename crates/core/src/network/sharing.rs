@@ -109,6 +109,12 @@ impl Sharer {
         Self { floor: floor.as_f64(), room: Room::new(links.len()), links, capacity, flows, hops, rates }
     }
 
+    /// Whether two flows cross a common link.
+    pub(super) fn share_a_link(&self, one: usize, other: usize) -> bool {
+        let crossed = |flow: usize| hops(&self.hops, &self.flows[flow]).map(|(link, _)| *link);
+        crossed(one).any(|link| crossed(other).any(|crossed| crossed == link))
+    }
+
     /// From now on a flow stands so among the others.
     pub(super) fn stand(&mut self, flow: usize, standing: Standing) {
         let flow = &mut self.flows[flow];

@@ -41,11 +41,13 @@ pub struct HandedMember {
 pub struct Counters {
     netns: &'static str,
     interface: String,
+    /// Of the node's end of the pair: what is delivered to the pod has passed the queues of the links.
+    direction: &'static str,
 }
 
 impl Counters {
     pub fn on_node(interface: String) -> Self {
-        Self { netns: OWN_NETWORK, interface }
+        Self { netns: OWN_NETWORK, interface, direction: "sent" }
     }
 }
 

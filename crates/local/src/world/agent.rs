@@ -12,9 +12,10 @@ use std::time::{Duration as Time, Instant as Moment};
 
 use metronome_core::engine::Event;
 use metronome_core::id::NodeId;
+use metronome_core::lane::Lane;
 use metronome_core::profile::{Exchange, Phase, Profile, Traffic, ring_load};
 use metronome_core::progress::Sample;
-use metronome_core::units::{Bandwidth, Duration, Iterations};
+use metronome_core::units::{Bandwidth, Duration, Iterations, Share};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -40,8 +41,12 @@ const WITH_HEADERS: f64 = 1.0084;
 /// Nothing is changed by what is less certain.
 const SURE_ENOUGH: f64 = 0.8;
 
+/// A profile that was learned beside others is less alike from iteration to iteration, and as right.
+const SURE_ENOUGH_BESIDE_OTHERS: f64 = 0.55;
+
 /// A period that differs by less is the same.
 const SAME_PERIOD: f64 = 0.02;
+const SAME_PERIOD_BESIDE_OTHERS: f64 = 0.1;
 
 #[derive(Debug)]
 pub(super) struct Agent {
@@ -140,6 +145,11 @@ impl Agent {
     }
 }
 
+/// A count in a document; 0 where there is none.
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}
+
 /// A number that nobody can guess.
 fn secret() -> Result<String> {
     let source = Path::new("/dev/urandom");
@@ -190,12 +200,13 @@ impl World<'_> {
         let Some(mut agent) = self.agent.take() else { return Ok(()) };
         let now = clock::now();
         agent.said.forget_all_but(|index| self.courses[index].up().is_some());
-        let mut members = Vec::new();
+        let (mut members, mut given) = (Vec::new(), Vec::new());
         for (index, course) in self.courses.iter().enumerate() {
             let (Some(up), Some(id)) = (course.up(), course.id) else { continue };
             let job = self.setup.jobs[index].key();
             let lane = self.engine.state().lanes.get(&id).copied().unwrap_or_default();
             let turn = agent.said.say(index, lane, now, self.epoch);
+            given.push((index, lane));
             let program = &self.setup.jobs[index].programs[usize::from(up.seats[0].role)];
             let servers = up.seats.iter().filter(|seat| self.is_server(index, seat.role)).count();
             for (rank, seat) in up.seats.iter().enumerate() {
@@ -215,6 +226,8 @@ impl World<'_> {
                     "counters": plug.as_ref().map(|plug| json!({
                         "netns": plug.host.path(),
                         "interface": seat.number.to_string(),
+                        // What is delivered to the member: it has passed the queues of the links.
+                        "direction": "sent",
                     })),
                     "freezer": seat.member.group().and_then(|group| group.freezer()),
                     "leads": rank == servers,
@@ -228,8 +241,22 @@ impl World<'_> {
         let document = json!({"members": members, "ports": self.ports()});
         let written = crate::state::write(&agent.folder.join("members.json"), &document);
         self.agent = Some(agent);
+        self.record_directives(&given);
         fault::after(FaultPoint::AgentTold);
         written
+    }
+
+    /// Keeps what each job was told when it differs from what it was told before.
+    fn record_directives(&mut self, given: &[(usize, Lane)]) {
+        let now = self.now();
+        for (index, lane) in given {
+            let directive = (!lane.is_default()).then(|| json!(lane));
+            let directives = &mut self.courses[*index].directives;
+            let last = directives.last().and_then(|(_, directive)| directive.as_ref());
+            if last != directive.as_ref() {
+                directives.push((now, directive));
+            }
+        }
     }
 
     /// The bytes that the member who leads sends in each iteration, headers included, where it is known what the job sends:
@@ -319,16 +346,26 @@ impl World<'_> {
 
     /// What makes no sense changes nothing.
     fn hear(&mut self, seen: &Value) {
-        let about = if seen["progress"].is_object() { &seen["progress"] } else { &seen["traffic"] };
+        let kinds = ["progress", "traffic", "slower"];
+        let Some(kind) = kinds.into_iter().find(|kind| seen[*kind].is_object()) else { return };
+        let about = &seen[kind];
         let Some(key) = about["job"].as_str() else { return };
         let Some(index) = self.setup.jobs.iter().position(|job| job.key() == key) else { return };
         if self.courses[index].up().is_none() {
             return;
         }
-        if seen["progress"].is_object() {
-            self.hear_progress(index, about);
-        } else {
-            self.hear_traffic(index, about);
+        match kind {
+            "progress" => self.hear_progress(index, about),
+            "traffic" => self.hear_traffic(index, about),
+            _ => self.hear_that_it_is_slower(index, about),
+        }
+    }
+
+    fn hear_that_it_is_slower(&mut self, index: usize, said: &Value) {
+        let at_least = said["at_least"].as_f64().filter(|part| part.is_finite()).unwrap_or(0.0);
+        if let Some(job) = self.courses[index].id {
+            let by = Share((at_least.clamp(0.0, 1.0) * 1e6) as u32);
+            self.engine.observe(self.now(), Event::SlowerThanFair { job, by });
         }
     }
 
@@ -355,34 +392,56 @@ impl World<'_> {
         }
     }
 
-    /// What was measured of a job that had its links to itself counts where it differs from what is known.
+    /// What was measured of a job counts where it differs from what is known: of a job that had its links to itself as it
+    /// is, of any other what it would do without the others.
     fn hear_traffic(&mut self, index: usize, said: &Value) {
         let now = self.now();
         self.courses[index].learned = Some(said.clone());
-        let is_sure = said["confidence"].as_f64().is_some_and(|confidence| confidence >= SURE_ENOUGH);
-        let Some(job) = self.courses[index].id.filter(|_| is_sure && said["while"] == "alone") else {
-            return;
-        };
-        let number = |value: &Value| value.as_u64().unwrap_or(0);
-        let phase = |phase: &Value| Phase {
-            offset: Duration(number(&phase["offset_ns"])),
-            length: Duration(number(&phase["length_ns"])),
-            rate: self.setup.scale.measured(Bandwidth(number(&phase["rate_bps"]))),
-        };
-        let phases: Vec<Phase> = said["phases"].as_array().into_iter().flatten().map(phase).collect();
-        let Ok(traffic) = Traffic::new(Duration(number(&said["period_ns"])), phases) else { return };
+        let is_alone = said["while"] == "alone";
+        let sure = if is_alone { SURE_ENOUGH } else { SURE_ENOUGH_BESIDE_OTHERS };
+        let is_sure = said["confidence"].as_f64().is_some_and(|confidence| confidence >= sure);
+        let Some(job) = self.courses[index].id.filter(|_| is_sure) else { return };
+        let traffic = if is_alone { self.measured_traffic(said) } else { self.uncontended_traffic(said) };
+        let Some(traffic) = traffic else { return };
+        let same = if is_alone { SAME_PERIOD } else { SAME_PERIOD_BESIDE_OTHERS };
         let known = self.engine.state().jobs.get(job).and_then(|job| job.spec.profile.clone());
         let period = known.as_ref().and_then(|known| known.traffic.as_ref()).map(Traffic::period);
-        let is_known = |period: Duration| {
-            (period.0 as f64 - traffic.period().0 as f64).abs() <= SAME_PERIOD * period.0 as f64
-        };
+        let is_known =
+            |period: Duration| (period.0 as f64 - traffic.period().0 as f64).abs() <= same * period.0 as f64;
         // A model's gradients say more than the traffic they make.
         let says_more = known.as_ref().is_some_and(|known| known.gradients.is_some());
         if says_more || period.is_some_and(is_known) {
             return;
         }
         if let Ok(profile) = Profile::new(Vec::new(), Some(traffic)) {
+            self.courses[index].first_used.get_or_insert_with(|| said.clone());
             self.engine.observe(now, Event::LoopMeasured { job, profile: Arc::new(profile) });
         }
+    }
+
+    /// Phases as they were measured. The longest pause comes first: a training loop computes, then sends, and its next
+    /// iteration begins when all is sent.
+    fn measured_traffic(&self, said: &Value) -> Option<Traffic> {
+        let phase = |phase: &Value| Phase {
+            offset: Duration(number(&phase["offset_ns"])),
+            length: Duration(number(&phase["length_ns"])),
+            rate: self.setup.scale.measured(Bandwidth(number(&phase["rate_bps"]))),
+        };
+        let phases: Vec<Phase> = said["phases"].as_array().into_iter().flatten().map(phase).collect();
+        Traffic::new(Duration(number(&said["period_ns"])), phases)
+            .ok()
+            .map(|traffic| traffic.from_longest_pause())
+    }
+
+    /// The quiet time of an iteration, then all its bytes at the rate of the link.
+    fn uncontended_traffic(&self, said: &Value) -> Option<Traffic> {
+        let alone = said["uncontended"].as_object()?;
+        let (period, burst) = (number(&alone["period_ns"]), number(&alone["burst_ns"]));
+        let phase = Phase {
+            offset: Duration(period.saturating_sub(burst)),
+            length: Duration(burst),
+            rate: self.setup.scale.measured(Bandwidth(number(&alone["rate_bps"]))),
+        };
+        Traffic::new(Duration(period), vec![phase]).ok()
     }
 }

@@ -23,6 +23,10 @@ pub(super) struct Course {
     pub(super) tally: Tally,
     /// What the agent has last learned of what it sends.
     pub(super) learned: Option<serde_json::Value>,
+    /// The first profile that decisions were made with.
+    pub(super) first_used: Option<serde_json::Value>,
+    /// Traffic directives, each with the time since the world began.
+    pub(super) directives: Vec<(Instant, Option<serde_json::Value>)>,
     /// When it had last saved something as it last failed.
     pub(super) saved: Option<SystemTime>,
     /// The state file says that the job is over.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use metronome_core::engine::Ended;
 use metronome_core::report::State;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::units::{Duration, Instant, Moment};
 use serde::{Deserialize, Serialize};
 
 use super::World;
@@ -44,6 +44,8 @@ impl Fate {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
+    /// When the world began: times of jobs count from then.
+    pub began: Moment,
     pub jobs: Vec<JobOutcome>,
     /// How often the agent had to be started again.
     pub agent_restarts: u32,
@@ -69,6 +71,11 @@ pub struct JobOutcome {
     pub resizes: u32,
     /// What the agent has last learned of what it sends, as it says it.
     pub learned: Option<serde_json::Value>,
+    /// The first such profile that decisions were made with.
+    pub first_used: Option<serde_json::Value>,
+    /// Traffic directives in the order in which they were given, each with the time since the world began; none where the
+    /// job shares its links fairly from then on.
+    pub directives: Vec<(Duration, Option<serde_json::Value>)>,
 }
 
 impl World<'_> {
@@ -95,10 +102,16 @@ impl World<'_> {
                 moves: tally.moves,
                 resizes: tally.resizes,
                 learned: course.learned.clone(),
+                first_used: course.first_used.clone(),
+                directives: course
+                    .directives
+                    .iter()
+                    .map(|(at, directive)| (at.since(Instant::START), directive.clone()))
+                    .collect(),
             }
         };
         let jobs = self.setup.jobs.iter().zip(&self.courses).map(outcome);
         let agent_restarts = self.agent.as_ref().map_or(0, |agent| agent.restarts);
-        Outcome { jobs: jobs.collect(), agent_restarts }
+        Outcome { began: self.epoch, jobs: jobs.collect(), agent_restarts }
     }
 }

@@ -29,7 +29,8 @@ fn met(flows: Vec<Flow>, lane: Lane) -> Option<Encounter> {
     look(&moment, &Links { named: 2, rates: &rates(), name: &|link| format!("link {}", link.0) })
 }
 
-const CLASSES: Lane = Lane { class: 2, weight: 1, follows: Follows::BytesLeft, turn: None, pace: None };
+const CLASSES: Lane =
+    Lane { class: 2, weight: 1, follows: Follows::BytesLeft, turn: None, pace: None, rotation: None };
 
 #[test]
 fn whoever_asks_most_comes_first_and_the_circle_is_what_they_have_in_common() {

@@ -43,9 +43,11 @@ impl Watch {
     }
 }
 
-/// Whether a loop is not what was declared. Where nothing was, there is nothing to put right.
+/// Whether a loop is not what was declared. A job of which nothing was declared is watched, too; where only its compute was,
+/// there is nothing to put right.
 pub(super) fn is_other(declared: Option<&Profile>, is: &Pattern) -> bool {
-    let declared = declared.and_then(Profile::exchange).and_then(|exchange| Pattern::of(exchange).ok());
+    let Some(declared) = declared else { return true };
+    let declared = Some(declared).and_then(Profile::exchange).and_then(|exchange| Pattern::of(exchange).ok());
     declared.is_some_and(|declared| {
         differs(computes(&declared), computes(is)) || differs(declared.bytes(), is.bytes())
     })

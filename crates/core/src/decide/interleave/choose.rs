@@ -7,12 +7,15 @@
 use std::collections::BTreeMap;
 
 use super::ground::{Before, Last, ground, groups, why};
+use crate::cluster::Keeping;
 use crate::decide::draft::Draft;
 use crate::decide::foresee::{counts, is_first, left};
 use crate::id::JobId;
 use crate::job::Job;
 use crate::lane::Lane;
-use crate::lane::choose::{Call, Reconsidered, Stake, reconsider};
+use crate::lane::choose::{
+    Call, Reconsidered, Stake, choose_windows, choose_with, predict_windows, reconsider,
+};
 use crate::lane::pace::{Beating, paced};
 use crate::meetings::Flow;
 use crate::reconfiguration::{Ground, Reconfiguration, What};
@@ -97,11 +100,24 @@ fn judge(draft: &Draft<'_>, jobs: &[JobId], current: &[Lane]) -> Verdict {
     let snapshot = draft.snapshot;
     let flows: Vec<&Flow> = jobs.iter().filter_map(|job| draft.meetings.flow(*job)).collect();
     let stakes: Vec<Stake> = jobs.iter().map(|job| stake(draft, &snapshot.jobs[*job])).collect();
-    let turns = |slowdowns: &[f64]| turns(draft, &flows, &stakes, slowdowns);
-    let Reconsidered { call, lanes, eased } = reconsider(&stakes, current, turns, |lanes| {
+    let in_fixed_lanes = |lanes: &[Lane]| {
         let in_lanes: Vec<(&Flow, Lane)> = flows.iter().copied().zip(lanes.iter().copied()).collect();
         draft.meetings.slowdowns_in_lanes(&in_lanes)
-    });
+    };
+    let predict = |lanes: &[Lane]| predict_windows(lanes, in_fixed_lanes);
+    let is_harmed = jobs.iter().any(|job| snapshot.jobs[*job].slower_than_fair.is_some());
+    let best = match draft.meetings.keeping() {
+        _ if is_harmed => vec![Lane::default(); jobs.len()],
+        Keeping::Exactly => {
+            choose_with(&stakes, |slowdowns| turns(draft, &flows, &stakes, slowdowns), predict)
+        }
+        Keeping::Roughly => {
+            let alone: Vec<Duration> = flows.iter().map(|flow| flow.alone).collect();
+            choose_windows(&stakes, &alone, predict)
+        }
+    };
+    let Reconsidered { call, lanes, eased } = reconsider(&stakes, current, best, predict);
+    let call = if is_harmed && current.iter().any(|lane| !lane.is_default()) { Call::Must } else { call };
     let changed = changed(snapshot, jobs, current, &lanes);
     let saves = saves(snapshot, jobs, &eased);
     let pays = saves > COST.times(changed.len() as u64);

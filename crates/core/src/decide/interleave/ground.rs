@@ -27,6 +27,7 @@ pub(super) fn ground(draft: &Draft<'_>, jobs: &[JobId]) -> Ground {
             does: draft.meetings.flow(*job).map_or(0, |flow| flow.fingerprint),
             counts: (stake.counts * 1e3) as u32,
             tier: stake.tier,
+            is_harmed: draft.snapshot.jobs[*job].slower_than_fair.is_some(),
         }
     };
     let flows = jobs.iter().filter_map(|job| draft.meetings.flow(*job));
@@ -91,6 +92,7 @@ impl<'a> Before<'a> {
 /// What is different. Links come first, then what jobs do, then who came and who left.
 pub(super) fn why(draft: &Draft<'_>, before: &Before<'_>, now: &Ground) -> Why {
     link(before, now)
+        .or_else(|| harmed(before, now))
         .or_else(|| measured(draft, before, now))
         .or_else(|| came(draft, before, now))
         .or_else(|| left(draft, before, now))
@@ -102,6 +104,12 @@ fn link(before: &Before<'_>, now: &Ground) -> Option<Why> {
         let was = before.0.iter().find_map(|ground| ground.rate(*link)).filter(|was| was != is)?;
         Some(Why::Link { link: *link, was, is: *is })
     })
+}
+
+fn harmed(before: &Before<'_>, now: &Ground) -> Option<Why> {
+    let is_new =
+        |party: &&Party| party.is_harmed && !before.party(party.job).is_some_and(|was| was.is_harmed);
+    now.jobs.iter().find(is_new).map(|party| Why::SlowerThanFair { job: party.job })
 }
 
 fn measured(draft: &Draft<'_>, before: &Before<'_>, now: &Ground) -> Option<Why> {

@@ -4,7 +4,7 @@
 //! something and gains only what was predicted, so lanes stay unless the best are better by more than a margin; or unless
 //! those they have no longer help, or harm somebody who is not to be harmed.
 
-use super::{BLUR, Bounds, Choice, Lane, Stake, Tried, choose_with, most_slowdown, weight};
+use super::{BLUR, Bounds, Choice, Lane, Stake, Tried, most_slowdown, weight};
 
 /// Lanes are changed for what all win by it on average, if that is more than this part of an iteration. It is twice what
 /// predictions are good for: both what is and what would be are predicted.
@@ -30,14 +30,13 @@ pub enum Call {
     Must,
 }
 
-/// Compares the lanes that jobs have with the best for them, among which there may be turns.
+/// Compares the lanes that jobs have with the best that were found for them.
 pub fn reconsider(
     stakes: &[Stake],
     current: &[Lane],
-    turns: impl FnOnce(&[f64]) -> Option<Vec<Lane>>,
-    mut predict: impl FnMut(&[Lane]) -> Vec<f64>,
+    lanes: Vec<Lane>,
+    predict: impl FnMut(&[Lane]) -> Vec<f64>,
 ) -> Reconsidered {
-    let lanes = choose_with(stakes, turns, &mut predict);
     let mut choice = Choice { stakes, predict };
     let [fair, now, best] = [vec![Lane::default(); stakes.len()], current.to_vec(), lanes.clone()]
         .map(|lanes| choice.attempt(lanes));
@@ -69,11 +68,12 @@ fn call<P: FnMut(&[Lane]) -> Vec<f64>>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::choose;
     use super::*;
     use crate::lane::Follows;
 
-    fn no_turns(_: &[f64]) -> Option<Vec<Lane>> {
-        None
+    fn reconsidered(current: &[Lane], predict: impl Fn(&[Lane]) -> Vec<f64>) -> Reconsidered {
+        reconsider(&[LOW; 2], current, choose(&[LOW; 2], &predict), &predict)
     }
 
     const LOW: Stake = Stake { counts: 1.0, tier: 1, is_first: false };
@@ -88,7 +88,7 @@ mod tests {
             let slowdown = |lane: &Lane| match lane.follows {
                 Follows::Nothing => by[0],
                 Follows::BytesSent => by[1],
-                Follows::BytesLeft | Follows::PartLeft => by[2],
+                Follows::BytesLeft | Follows::PartLeft | Follows::FirstCome | Follows::LeastLeft => by[2],
             };
             lanes.iter().map(slowdown).collect()
         }
@@ -97,9 +97,9 @@ mod tests {
     #[test]
     fn lanes_that_are_hardly_worse_than_the_best_are_kept() {
         let current = following(Follows::BytesSent);
-        let hardly = reconsider(&[LOW; 2], &current, no_turns, slowed([1.2, 1.05, 1.041]));
+        let hardly = reconsidered(&current, slowed([1.2, 1.05, 1.041]));
         assert_eq!(hardly.call, Call::Keep);
-        let much = reconsider(&[LOW; 2], &current, no_turns, slowed([1.2, 1.05, 1.02]));
+        let much = reconsidered(&current, slowed([1.2, 1.05, 1.02]));
         assert_eq!((much.call, much.lanes), (Call::Change, following(Follows::BytesLeft)));
         assert!(much.eased.iter().all(|eased| (eased - 0.03).abs() < 1e-9));
     }
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn lanes_that_no_longer_help_are_given_up() {
         let current = following(Follows::BytesSent);
-        let nothing_is_as_good = reconsider(&[LOW; 2], &current, no_turns, slowed([1.05, 1.05, 1.06]));
+        let nothing_is_as_good = reconsidered(&current, slowed([1.05, 1.05, 1.06]));
         assert_eq!(nothing_is_as_good.call, Call::Must);
         assert!(nothing_is_as_good.lanes.iter().all(Lane::is_default));
     }
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn whoever_has_none_gets_the_best() {
         let none = vec![Lane::default(); 2];
-        assert_eq!(reconsider(&[LOW; 2], &none, no_turns, slowed([1.2, 1.195, 1.193])).call, Call::Change);
-        assert_eq!(reconsider(&[LOW; 2], &none, no_turns, slowed([1.2, 1.2, 1.2])).call, Call::Keep);
+        assert_eq!(reconsidered(&none, slowed([1.2, 1.195, 1.193])).call, Call::Change);
+        assert_eq!(reconsidered(&none, slowed([1.2, 1.2, 1.2])).call, Call::Keep);
     }
 }

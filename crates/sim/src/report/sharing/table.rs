@@ -73,6 +73,8 @@ pub(super) fn in_words(lane: &Lane) -> String {
         Follows::BytesSent => Some("weight growing with what it has sent"),
         Follows::BytesLeft => Some("rising as less is left to send"),
         Follows::PartLeft => Some("rising as a smaller part is left to send"),
+        Follows::FirstCome => Some("first come, first served"),
+        Follows::LeastLeft => Some("least left to send first"),
     };
     let turn = lane.turn.map(|turn| format!("turn {}", place(turn)));
     let pace = lane.pace.map(|pace| format!("held every time to its turn {}", place(pace.turn)));
