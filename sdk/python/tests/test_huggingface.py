@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import types
+from pathlib import Path
 from typing import Any, Iterator, List
 
 import pytest
@@ -54,22 +55,33 @@ class Trainer:
             self.control.should_save = False
             self.tell("on_step_end")
             self.tell("on_log", logs={"loss": 1 / self.state.global_step, "epoch": 0.5, "iteration": 3})
-            if self.control.should_save:
-                self.saved.append(self.state.global_step)
-                self.tell("on_save")
+            self.save_if_asked()
         self.tell("on_epoch_end")
+        self.save_if_asked()
         self.tell("on_train_end")
+
+    def save_if_asked(self) -> None:
+        """After every step and after every epoch. Only the next step takes back what was asked for."""
+        if self.control.should_save:
+            self.saved.append(self.state.global_step)
+            self.tell("on_save")
 
 
 @pytest.fixture
-def callback_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def huggingface(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The module, beside the stand-in."""
     stand_in = types.ModuleType("transformers")
     stand_in.TrainerCallback = TrainerCallback  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "transformers", stand_in)
     before = signal.getsignal(signal.SIGTERM)
-    yield importlib.import_module("metronome.huggingface").MetronomeCallback
+    yield importlib.import_module("metronome.huggingface")
     sys.modules.pop("metronome.huggingface")
     signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def callback_of(huggingface: Any) -> Any:
+    return huggingface.MetronomeCallback
 
 
 def test_steps_are_iterations_and_what_is_logged_is_reported(
@@ -85,7 +97,7 @@ def test_steps_are_iterations_and_what_is_logged_is_reported(
     assert logged == [(11, {"loss": 1 / 11, "epoch": 0.5}), (12, {"loss": 1 / 12, "epoch": 0.5})]
 
 
-def test_asked_to_leave_it_has_the_trainer_save_and_goes(callback_of: Any, environment: Environment) -> None:
+def test_asked_to_leave_it_has_the_trainer_save_once_and_goes(callback_of: Any, environment: Environment) -> None:
     trainer = Trainer(callback_of(Job(environment)), asked_in=4)
     with pytest.raises(SystemExit) as left:
         trainer.train(100)
@@ -99,6 +111,17 @@ def test_a_training_that_ends_by_itself_goes_on_behind_it(callback_of: Any, envi
     trainer.train(6, resume_from=3)
     assert trainer.saved == []
     assert trainer.callback.job.iteration == 6  # type: ignore[attr-defined]
+
+
+def test_a_training_resumes_from_the_newest_complete_checkpoint(huggingface: Any, folder: Path) -> None:
+    assert huggingface.last_checkpoint(folder) is None
+    for name in ("checkpoint-9", "checkpoint-10", "checkpoint-best"):
+        (folder / name).mkdir()
+        (folder / name / "trainer_state.json").write_text("{}")
+    (folder / "checkpoint-11").mkdir()
+    (folder / "checkpoint-11" / "model.safetensors").write_text("")
+    assert huggingface.last_checkpoint(folder) == str(folder / "checkpoint-10")
+    assert huggingface.last_checkpoint(folder / "missing") is None
 
 
 def test_the_package_itself_does_not_need_transformers() -> None:
