@@ -21,8 +21,17 @@ pub(crate) struct Options {
     /// Only these runs of it, separated by commas, where an experiment can be run in pieces
     #[arg(long, value_name = "NAMES")]
     only: Option<String>,
+    /// Of mixes of programs the set for this machine
+    #[arg(long, value_name = "NAME")]
+    set: Option<String>,
+    /// Interpreter of training programs
+    #[arg(long, value_name = "PROGRAM")]
+    python: Option<String>,
+    /// Begin no run of a program that may end later than N minutes from now; 0 judges the runs that there are
+    #[arg(long, value_name = "N")]
+    minutes: Option<u64>,
     /// Name them all
-    #[arg(long, conflicts_with_all = ["name", "seeds", "only"])]
+    #[arg(long, conflicts_with_all = ["name", "seeds", "only", "set", "python", "minutes"])]
     list: bool,
 }
 
@@ -41,15 +50,17 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 
 fn command(name: &str, options: &Options, data: Option<&Path>) -> Vec<String> {
     let run = ["cargo", "run", "--quiet", "--release", "--package", "metronome-cli", "--", "experiment"];
-    let seeds = options.seeds.map(|seeds| ["--seeds".to_owned(), seeds.to_string()]);
-    let only = options.only.as_ref().map(|runs| ["--only".to_owned(), runs.clone()]);
-    let data = data.map(|folder| ["--data".to_owned(), folder.display().to_string()]);
+    let given = [
+        ("--seeds", options.seeds.map(|seeds| seeds.to_string())),
+        ("--only", options.only.clone()),
+        ("--set", options.set.clone()),
+        ("--python", options.python.clone()),
+        ("--minutes", options.minutes.map(|minutes| minutes.to_string())),
+        ("--data", data.map(|folder| folder.display().to_string())),
+    ];
+    let given = given.into_iter().filter_map(|(option, value)| Some([option.to_owned(), value?]));
     let folder = format!("experiments/{name}");
-    run.into_iter()
-        .map(str::to_owned)
-        .chain([folder])
-        .chain([seeds, only, data].into_iter().flatten().flatten())
-        .collect()
+    run.into_iter().map(str::to_owned).chain([folder]).chain(given.flatten()).collect()
 }
 
 fn strs(line: &[String]) -> Vec<&str> {
@@ -82,12 +93,23 @@ mod tests {
 
     #[test]
     fn an_experiment_is_run_by_the_program_with_its_seeds() {
-        let options = |seeds, only| Options { name: None, seeds, only, list: false };
+        let options = |seeds, only| Options {
+            name: None,
+            seeds,
+            only,
+            set: None,
+            python: None,
+            minutes: None,
+            list: false,
+        };
         let line = command("noise", &options(Some(3), None), Some(Path::new("/data"))).join(" ");
         assert!(line.ends_with("-- experiment experiments/noise --seeds 3 --data /data"), "{line}");
         assert!(command("noise", &options(None, None), None).join(" ").ends_with("experiments/noise"));
         let line = command("noise", &options(None, Some("a,b c".into())), None);
         assert_eq!(line[line.len() - 2..], ["--only", "a,b c"]);
+        let of_a_set = Options { set: Some("two-cores".into()), minutes: Some(9), ..options(None, None) };
+        let line = command("pytorch", &of_a_set, None).join(" ");
+        assert!(line.ends_with("experiments/pytorch --set two-cores --minutes 9"), "{line}");
     }
 
     #[test]

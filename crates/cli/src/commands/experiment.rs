@@ -2,6 +2,7 @@
 //! writes results and charts beside it and judges its bars.
 
 mod learned;
+mod mixes;
 mod real;
 mod study;
 
@@ -27,6 +28,7 @@ use crate::input;
 use crate::reply::Reply;
 use crate::{policies, runs, table};
 use learned::Profiles;
+use mixes::Mixes;
 use real::Real;
 
 /// Run an experiment, write its results beside its definition and judge its bars
@@ -40,14 +42,23 @@ pub(crate) struct Experiment {
     /// Folder of public traces; scenarios that need one are left out without it
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
-    /// Of an experiment about what is learned only these runs, separated by commas; what is known of the others stays
+    /// Of an experiment about what is learned, or with mixes of programs, only these; what is known of the others stays
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
+    /// Of an experiment with mixes of programs the set for this machine
+    #[arg(long, value_name = "NAME")]
+    set: Option<String>,
+    /// Interpreter of training programs
+    #[arg(long, value_name = "PROGRAM", default_value = "python3")]
+    python: String,
+    /// Begin no run of a program that may end later than N minutes from now; 0 judges the runs that there are
+    #[arg(long, value_name = "N")]
+    minutes: Option<u64>,
 }
 
 pub(crate) fn run(args: &Experiment) -> Result<Reply, Failure> {
     let asked = read_definition(&args.folder)?;
-    if !args.only.is_empty() && !matches!(asked, Asked::Learned(_)) {
+    if !args.only.is_empty() && !matches!(asked, Asked::Learned(_) | Asked::Mixes(_)) {
         return Err(Failure::input(format!(
             "run only a part of {}: it is run as a whole",
             args.folder.display()
@@ -58,6 +69,7 @@ pub(crate) fn run(args: &Experiment) -> Result<Reply, Failure> {
         Asked::OneLink(study) => study::run(args, &study),
         Asked::ThisMachine(real) => real::run(args, &real),
         Asked::Learned(profiles) => learned::run(args, &profiles),
+        Asked::Mixes(mixes) => mixes::run(args, &mixes),
     }
 }
 
@@ -68,6 +80,7 @@ enum Asked {
     OneLink(Study),
     ThisMachine(Real),
     Learned(Profiles),
+    Mixes(Mixes),
 }
 
 fn run_scenarios(args: &Experiment, definition: &Definition) -> Result<Reply, Failure> {
@@ -124,7 +137,8 @@ fn read_definition(folder: &Path) -> Result<Asked, Failure> {
         .map_err(|error| Failure::input(format!("read {}", path.display())).because(&error))?;
     let on_this_machine = Real::parse(&text)
         .map(|real| real.map(Asked::ThisMachine))
-        .or_else(|| Profiles::parse(&text).map(|profiles| profiles.map(Asked::Learned)));
+        .or_else(|| Profiles::parse(&text).map(|profiles| profiles.map(Asked::Learned)))
+        .or_else(|| Mixes::parse(&text).map(|mixes| mixes.map(Asked::Mixes)));
     if let Some(asked) = on_this_machine {
         return asked.map_err(|error| Failure::input(format!("run {}", path.display())).because(&error));
     }
@@ -265,6 +279,15 @@ fn judged(reply: Reply, verdicts: &[Verdict]) -> Reply {
 }
 
 #[cfg(test)]
+impl Experiment {
+    /// All of what a folder asks.
+    fn of(folder: &Path) -> Self {
+        let (seeds, data, only, set, minutes) = Default::default();
+        Self { folder: folder.to_owned(), seeds, data, only, set, python: "python3".into(), minutes }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -286,7 +309,7 @@ mod tests {
     }
 
     fn run_in(folder: &Path) -> Reply {
-        run(&Experiment { folder: folder.to_owned(), seeds: None, data: None, only: Vec::new() }).unwrap()
+        run(&Experiment::of(folder)).unwrap()
     }
 
     #[test]
@@ -314,8 +337,7 @@ mod tests {
     #[test]
     fn a_folder_without_a_definition_is_wrong_use() {
         let empty = tempfile::tempdir().unwrap();
-        let asked = Experiment { folder: empty.path().to_owned(), seeds: None, data: None, only: Vec::new() };
-        let failure = run(&asked).unwrap_err();
+        let failure = run(&Experiment::of(empty.path())).unwrap_err();
         assert_eq!(failure.tell(), Exit::WrongUse);
     }
 
@@ -344,9 +366,7 @@ mod tests {
     fn a_trace_is_imported_when_it_is_run_and_what_was_seen_stands_beside() {
         let folder = with_trace(100.0);
         let data = Some(folder.path().to_owned());
-        let reply =
-            run(&Experiment { folder: folder.path().to_owned(), seeds: Some(1), data, only: Vec::new() })
-                .unwrap();
+        let reply = run(&Experiment { seeds: Some(1), data, ..Experiment::of(folder.path()) }).unwrap();
         assert_eq!(reply.exit(), Exit::Done, "{}", reply.said());
         let results = fs::read_to_string(folder.path().join("results.json")).unwrap();
         let results: serde_json::Value = serde_json::from_str(&results).unwrap();
@@ -368,8 +388,7 @@ mod tests {
         let only = fs::read_to_string(folder.path().join("experiment.json")).unwrap();
         let only = only.replace("\"two-gangs.yaml\", ", "");
         fs::write(folder.path().join("experiment.json"), only).unwrap();
-        let asked =
-            Experiment { folder: folder.path().to_owned(), seeds: None, data: None, only: Vec::new() };
+        let asked = Experiment::of(folder.path());
         assert_eq!(run(&asked).unwrap_err().tell(), Exit::WrongUse, "nothing is left to run");
     }
 

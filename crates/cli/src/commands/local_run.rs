@@ -107,7 +107,7 @@ pub(crate) fn measure(
     Ok(Measured::read(name, outcome, records, scenario, policy, asked.seed))
 }
 
-fn stopped_by_signals() -> Result<Arc<AtomicBool>, Failure> {
+pub(crate) fn stopped_by_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
         signal_hook::flag::register(signal, stop.clone())

@@ -6,6 +6,7 @@ mod ground;
 mod jobs;
 mod kills;
 mod mishaps;
+mod mixes;
 mod programs;
 mod pytorch;
 mod sizes;

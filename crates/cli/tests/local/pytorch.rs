@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::ground::Ground;
 
 /// Debian's own interpreter, which has Debian's PyTorch.
-const PYTHON: &str = "/usr/bin/python3";
+pub(crate) const PYTHON: &str = "/usr/bin/python3";
 
 /// What links carry, divided by the usual scale of 500.
 const SHAPED_BITS_PER_SECOND: f64 = 50e9 / 500.0;
@@ -16,7 +16,7 @@ const SHAPED_BITS_PER_SECOND: f64 = 50e9 / 500.0;
 const ITERATIONS: u64 = 40;
 
 /// None where there is no PyTorch, or no right to shape links.
-fn ground() -> Option<Ground> {
+pub(crate) fn ground() -> Option<Ground> {
     let import = Command::new(PYTHON)
         .args(["-c", "import torch.distributed"])
         .stdout(Stdio::null())

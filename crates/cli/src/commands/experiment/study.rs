@@ -55,8 +55,7 @@ mod tests {
             "charts": [{{"metric": "slowdown", "file": "slowdown.svg", "title": "Slowdown"}}]}}"#
         );
         fs::write(folder.path().join("experiment.json"), definition).unwrap();
-        let args =
-            Experiment { folder: folder.path().to_owned(), seeds: Some(1), data: None, only: Vec::new() };
+        let args = Experiment { seeds: Some(1), ..Experiment::of(folder.path()) };
         (folder, args)
     }
 
