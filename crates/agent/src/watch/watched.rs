@@ -234,7 +234,7 @@ impl Watched {
     fn uncontended(&self, learned: &Learned) -> Option<Uncontended> {
         let rate = self.link * HEADERS;
         let burst = learned.bytes * 8e9 / rate;
-        (burst.is_finite() && burst >= 1.0).then(|| Uncontended {
+        (burst.is_finite() && burst >= 1.0).then_some(Uncontended {
             period_ns: (learned.quiet + burst) as u64,
             burst_ns: burst as u64,
             rate_bps: self.link as u64,

@@ -47,15 +47,19 @@ pub const MIDDLE: u8 = 3;
 
 impl Newcomer {
     /// The class of its burst beside those that are under way on its links.
-    pub fn class(&self, under_way: impl Iterator<Item = Burst> + Clone) -> u8 {
-        let such = |precedence| under_way.clone().filter(move |burst| self.precedence(burst) == precedence);
-        if let Some(burst) = such(Precedence::Equal).next() {
-            return burst.class;
+    pub fn class(&self, under_way: impl IntoIterator<Item = Burst>) -> u8 {
+        let (mut behind, mut before): (Option<u8>, Option<u8>) = (None, None);
+        for burst in under_way {
+            match self.precedence(&burst) {
+                Precedence::Equal => return burst.class,
+                Precedence::Later => behind = behind.max(Some(burst.at_most.saturating_add(1).min(LAST))),
+                Precedence::Earlier => {
+                    let above = burst.class.saturating_sub(1);
+                    before = Some(before.map_or(above, |class| class.min(above)));
+                }
+            }
         }
-        let last = such(Precedence::Later).map(|burst| burst.at_most).max();
-        let behind = last.map(|class| class.saturating_add(1).min(LAST));
-        let before = || such(Precedence::Earlier).map(|burst| burst.class.saturating_sub(1)).min();
-        behind.or_else(before).unwrap_or(MIDDLE)
+        behind.or(before).unwrap_or(MIDDLE)
     }
 
     /// The class where so many others, to which the same applies, would have it too if all began at once: one after the other,
