@@ -106,8 +106,13 @@ fn judge(draft: &Draft<'_>, jobs: &[JobId], current: &[Lane]) -> Verdict {
     };
     let predict = |lanes: &[Lane]| predict_windows(lanes, in_fixed_lanes);
     let is_harmed = jobs.iter().any(|job| snapshot.jobs[*job].slower_than_fair.is_some());
+    let is_measured = jobs.iter().all(|job| snapshot.jobs[*job].times_measured > 0);
     let best = match draft.meetings.keeping() {
         _ if is_harmed => vec![Lane::default(); jobs.len()],
+        // A rotation rests on bursts as the agent finds them, so declared loops are shared as before.
+        _ if !is_measured => {
+            choose_with(&stakes, |slowdowns| turns(draft, &flows, &stakes, slowdowns), predict)
+        }
         Keeping::Exactly => {
             choose_with(&stakes, |slowdowns| turns(draft, &flows, &stakes, slowdowns), predict)
         }
