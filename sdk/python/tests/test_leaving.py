@@ -133,6 +133,22 @@ def test_rank_0_says_when_and_nobody_leaves_before(environment: Environment) -> 
     one.close()
 
 
+def test_a_member_that_is_asked_before_rank_0_begins_is_heard_all_the_same(environment: Environment) -> None:
+    zero, one = (Job(dataclasses.replace(environment, rank=rank, world_size=2)) for rank in (0, 1))
+    left: List[object] = []
+    one.leave_by(lambda: left.append(("one", one.iteration)))
+    zero.leave_by(lambda: left.append(("zero", zero.iteration)))
+    one._leaving.is_asked = True
+    for _ in range(2):
+        for job in (one, zero):
+            job.begin_iteration()
+        for job in (one, zero):
+            job.end_iteration()
+    assert left == [("one", 2), ("zero", 2)]
+    zero.close()
+    one.close()
+
+
 def test_a_folder_that_cannot_be_written_fails_nobody(environment: Environment, folder: Path) -> None:
     gone = folder / "gone"
     job = Job(dataclasses.replace(environment, rank=0, world_size=2, checkpoint_dir=gone))

@@ -256,13 +256,13 @@ import os, metronome
 with metronome.training() as job:
     job.report(1)
     # The worst moment: whoever is forked off has a lock that nobody will ever open.
-    job._reporter._changed.acquire()
+    job._reporter._arrived.acquire()
     child = os.fork()
     if child == 0:
         job.report(2)
         job.close()
         os._exit(0)
-    job._reporter._changed.release()
+    job._reporter._arrived.release()
     assert os.waitpid(child, 0)[1] == 0
     job.report(3)
 """

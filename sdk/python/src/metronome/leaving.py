@@ -60,7 +60,8 @@ class ByFolder:
         self._verdict = folder / ".metronome-leave-after"
         self._rank = rank
         self._began_at: Optional[int] = None
-        self._has_noted = False
+        # Only rank 0 knows it without a look at the folder.
+        self._announced: Optional[int] = None
 
     def decide(self, iteration: int, asked: bool) -> bool:
         if self._began_at is None:
@@ -68,11 +69,13 @@ class ByFolder:
             if self._rank == 0:
                 _remove(self._note)
                 _remove(self._verdict)
-        if asked and not self._has_noted:
-            self._has_noted = _write(self._note, "")
-        last = _read(self._verdict)
-        if last is None and self._rank == 0 and (asked or os.path.exists(self._note)):
-            _write(self._verdict, str(iteration + 1))
+        # Also again: rank 0 takes a note that was left before its first iteration for one of an earlier start.
+        if asked and not os.path.exists(self._note):
+            _write(self._note, "")
+        last = self._announced if self._rank == 0 else _read(self._verdict)
+        is_wanted = self._rank == 0 and last is None and (asked or os.path.exists(self._note))
+        if is_wanted and _write(self._verdict, str(iteration + 1)):
+            self._announced = iteration + 1
         return last is not None and self._began_at < last <= iteration
 
 
@@ -146,6 +149,9 @@ def _write(path: Path, text: str) -> bool:
 
 
 def _read(path: Path) -> Optional[int]:
+    # In nearly all iterations it is not there; to fail to open it takes longer than to look.
+    if not os.path.exists(path):
+        return None
     try:
         return int(path.read_text())
     except (OSError, ValueError):

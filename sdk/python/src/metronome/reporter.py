@@ -32,7 +32,12 @@ class Reporter:
     def __init__(self, whose: Environment) -> None:
         self._whose = whose
         self._waiting: Deque[Progress] = deque(maxlen=MOST_WAITING)
-        self._changed = threading.Condition(threading.Lock())
+        # Each is waited for by one thread. To wake the one that sends with every report would cost training more than
+        # the report itself.
+        lock = threading.Lock()
+        self._arrived = threading.Condition(lock)
+        self._ending = threading.Condition(lock)
+        self._said = threading.Condition(lock)
         self._thread: Optional[threading.Thread] = None
         self._is_sending = False
         self._ends_at: Optional[float] = None
@@ -43,23 +48,24 @@ class Reporter:
     def put(self, progress: Progress) -> None:
         if not self._whose.is_heard or os.getpid() != self._process:
             return
-        with self._changed:
+        with self._arrived:
             if self._ends_at is not None:
                 return
             self._waiting.append(progress)
             if self._thread is None:
                 self._start()
-            self._changed.notify()
+            self._arrived.notify()
 
     def close(self) -> None:
         """Sends what is left, for a second at most."""
         if os.getpid() != self._process:
             return
-        with self._changed:
+        with self._said:
             if self._ends_at is None:
                 self._ends_at = time.monotonic() + LAST_WORDS
-                self._changed.notify_all()
-            is_done = self._changed.wait_for(self._has_said_all, self._ends_at - time.monotonic())
+                self._arrived.notify()
+                self._ending.notify()
+            is_done = self._said.wait_for(self._has_said_all, self._ends_at - time.monotonic())
             if not is_done:
                 self._waiting.clear()
 
@@ -86,12 +92,12 @@ class Reporter:
 
     def _next(self) -> Optional[Progress]:
         """The next report, once it is time for it; `None` at the end."""
-        with self._changed:
+        with self._arrived:
             self._is_sending = False
-            self._changed.notify_all()
+            self._said.notify_all()
             if self._ends_at is None and self._pause > 0:
-                self._changed.wait_for(lambda: self._ends_at is not None, self._pause)
-            self._changed.wait_for(lambda: self._waiting or self._ends_at is not None)
+                self._ending.wait_for(lambda: self._ends_at is not None, self._pause)
+            self._arrived.wait_for(lambda: self._waiting or self._ends_at is not None)
             if not self._waiting:
                 return None
             self._is_sending = True
@@ -109,7 +115,7 @@ class Reporter:
             return Answer(Fate.LOST)
 
     def _settle(self, progress: Progress, answer: Answer) -> None:
-        with self._changed:
+        with self._said:
             if answer.fate in (Fate.TAKEN, Fate.REFUSED):
                 self._pause = PACE
                 return
