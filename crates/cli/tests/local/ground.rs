@@ -143,6 +143,11 @@ impl Ground {
 
     /// Processes that train, by job and member, as their own environment says.
     pub(crate) fn members(&self) -> BTreeMap<(String, String), Vec<i32>> {
+        self.members_that_run("\0trainer\0")
+    }
+
+    /// The same of another program than our trainer: a part of its command line that the shim's does not have.
+    pub(crate) fn members_that_run(&self, program: &str) -> BTreeMap<(String, String), Vec<i32>> {
         let root = self.root().display().to_string();
         let mut found: BTreeMap<(String, String), Vec<i32>> = BTreeMap::new();
         for pid in processes() {
@@ -155,7 +160,7 @@ impl Ground {
                     .map(str::to_owned)
             };
             let is_ours = get("METRONOME_DIR").is_some_and(|folder| folder.starts_with(&root));
-            let trains = words(pid).is_some_and(|words| words.contains("\0trainer\0"));
+            let trains = words(pid).is_some_and(|words| words.contains(program));
             if is_ours && trains {
                 let who =
                     (get("METRONOME_JOB").unwrap_or_default(), get("METRONOME_MEMBER").unwrap_or_default());

@@ -9,5 +9,6 @@ mod mishaps;
 mod mixes;
 mod programs;
 mod pytorch;
+mod sdk;
 mod sizes;
 mod strangers;

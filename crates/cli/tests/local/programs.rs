@@ -21,6 +21,11 @@ impl Ground {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// What a member has printed so far; nothing before it runs.
+    pub(crate) fn log_of(&self, job: &str, member: &str) -> String {
+        String::from_utf8_lossy(&self.logs(&[job, "-m", member]).stdout).into_owned()
+    }
+
     fn refused(&self, more: &[&str]) -> String {
         let output = self.logs(more);
         assert_eq!(output.status.code(), Some(2));
@@ -123,9 +128,7 @@ fn logs_are_followed_while_members_run_and_printed_after_an_interrupt() {
     );
     let scenario = ground.scenario(&format!("{CLUSTER}{}", shell("long", 0, &line)));
     let mut scheduler = ground.start(&scenario, &[]);
-    let begun = |member: &str| {
-        String::from_utf8_lossy(&ground.logs(&["long", "-m", member]).stdout).contains("first of")
-    };
+    let begun = |member: &str| ground.log_of("long", member).contains("first of");
     ground.wait_until(|| begun("worker-0") && begun("worker-1"));
     let out = ground.folder.path().join("followed");
     let mut follower = Command::new(PROGRAM)
