@@ -31,6 +31,11 @@ impl Freezer {
         fs::write(&self.file, self.thawed)
     }
 
+    /// Whether it is frozen, or being frozen.
+    pub fn is_frozen(&self) -> io::Result<bool> {
+        Ok(fs::read_to_string(&self.file)?.trim() != self.thawed)
+    }
+
     /// Freezes from now on for so long, on a thread that does nothing else.
     pub fn hold(&self, span: Duration) -> Hold {
         let until = Instant::now() + span;
