@@ -84,6 +84,9 @@ pub struct Port {
     pub netns: PathBuf,
     pub device: String,
     pub rate_bps: u64,
+    /// The number of the link in its world. Nothing follows from it here; recorders name the link by it.
+    #[serde(default)]
+    pub link: Option<u32>,
     /// The jobs that cross it.
     #[serde(default)]
     pub crossed_by: Vec<String>,

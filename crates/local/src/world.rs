@@ -87,6 +87,10 @@ pub enum Told<'a> {
         how: &'a str,
     },
     AgentRestarted,
+    /// What the agent has learned of the traffic of a job, as it says it.
+    Observed {
+        what: &'a serde_json::Value,
+    },
     /// An error that the world goes on from: of one job, or of the world.
     Trouble {
         job: Option<&'a str>,

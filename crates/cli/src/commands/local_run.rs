@@ -117,7 +117,7 @@ pub(crate) fn stopped_by_signals() -> Result<Arc<AtomicBool>, Failure> {
 }
 
 /// If nobody listens there is nobody to tell.
-fn say(told: &Told<'_>) {
+pub(crate) fn say(told: &Told<'_>) {
     let text = match told {
         Told::Missing { what, follows } => format!("{what} is missing: {follows}"),
         Told::Adopted { jobs } => format!("an earlier run goes on: {jobs} jobs run"),
@@ -132,6 +132,7 @@ fn say(told: &Told<'_>) {
         Told::Trouble { job: Some(job), what } => format!("{job}: {what}"),
         Told::Trouble { job: None, what } => format!("warning: {what}"),
         Told::AgentRestarted => "the agent had ended and was started again".to_owned(),
+        Told::Observed { .. } => return,
     };
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }

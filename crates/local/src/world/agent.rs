@@ -314,6 +314,7 @@ impl World<'_> {
                 "netns": port.namespace.path(),
                 "device": port.device,
                 "rate_bps": port.rate.0,
+                "link": port.link.0,
                 "crossed_by": crossed.get(&port.link),
             })
         };
@@ -349,6 +350,7 @@ impl World<'_> {
         let kinds = ["progress", "traffic", "slower"];
         let Some(kind) = kinds.into_iter().find(|kind| seen[*kind].is_object()) else { return };
         let about = &seen[kind];
+        (self.tell)(Told::Observed { what: seen });
         let Some(key) = about["job"].as_str() else { return };
         let Some(index) = self.setup.jobs.iter().position(|job| job.key() == key) else { return };
         if self.courses[index].up().is_none() {
