@@ -5,7 +5,7 @@
 //! means over all, and the pictures show the seed that is most like them.
 
 mod areas;
-mod axis;
+pub mod axis;
 mod circle;
 mod distribution;
 mod heat;
@@ -13,9 +13,9 @@ mod legend;
 mod links;
 mod pace;
 mod sharing;
-pub(crate) mod svg;
+pub mod svg;
 mod table;
-pub(crate) mod text;
+pub mod text;
 mod timeline;
 mod tip;
 mod verdict;
@@ -26,6 +26,9 @@ use text::escape;
 
 pub(crate) use axis::Axis;
 pub use verdict::{headline, sentences};
+
+/// The look of reports. Pages of other kinds that are drawn with [`svg`] begin with it.
+pub const STYLE: &str = include_str!("report/style.css");
 
 /// What the pictures show of one policy.
 #[derive(Clone, Copy)]
@@ -56,7 +59,7 @@ pub fn html(scenario: &str, outcomes: &[Outcome]) -> String {
          <title>{} – Metronome</title>\n<style>\n{}</style>\n</head>\n<body>\n{}\n</main>\n\
          <div id=\"tip\" role=\"status\" hidden></div>\n<script>\n{}</script>\n</body>\n</html>\n",
         escape(scenario),
-        include_str!("report/style.css"),
+        STYLE,
         parts.concat(),
         include_str!("report/hover.js"),
     )

@@ -5,9 +5,9 @@ use super::text::{Unit, number};
 
 /// Values along one edge of a frame, from the left or from the bottom.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Axis {
-    pub(crate) from: f64,
-    pub(crate) to: f64,
+pub struct Axis {
+    pub from: f64,
+    pub to: f64,
     start: f64,
     end: f64,
 }
@@ -17,21 +17,21 @@ const GAP: f64 = 64.0;
 
 impl Axis {
     /// From left to right; a span of nothing is as wide as one.
-    pub(crate) fn across(frame: Frame, from: f64, to: f64) -> Self {
+    pub fn across(frame: Frame, from: f64, to: f64) -> Self {
         Self { from, to: wide(from, to), start: frame.x, end: frame.x + frame.width }
     }
 
     /// From the bottom up.
-    pub(crate) fn up(frame: Frame, from: f64, to: f64) -> Self {
+    pub fn up(frame: Frame, from: f64, to: f64) -> Self {
         Self { from, to: wide(from, to), start: frame.y + frame.height, end: frame.y }
     }
 
-    pub(crate) fn at(&self, value: f64) -> f64 {
+    pub fn at(&self, value: f64) -> f64 {
         self.start + (value - self.from) / (self.to - self.from) * (self.end - self.start)
     }
 
     /// Round values, in whole steps of 1, 2 or 5 of some power of ten.
-    pub(crate) fn marks(&self) -> Vec<f64> {
+    pub fn marks(&self) -> Vec<f64> {
         let most = ((self.end - self.start).abs() / GAP).max(2.0);
         let step = round_step((self.to - self.from) / most);
         let first = (self.from / step).ceil() as i64;
@@ -40,7 +40,7 @@ impl Axis {
     }
 
     /// Decimals that tell two marks apart.
-    pub(crate) fn decimals(&self) -> usize {
+    pub fn decimals(&self) -> usize {
         match self.marks().as_slice() {
             [first, second, ..] => (-(second - first).log10()).ceil().max(0.0) as usize,
             _ => 1,
@@ -67,7 +67,7 @@ pub(super) fn draw_time(svg: &mut Svg, frame: Frame, seconds: f64, says: &str) -
     Axis { to: axis.to * unit.seconds, ..axis }
 }
 
-pub(super) fn draw_below(svg: &mut Svg, frame: Frame, axis: &Axis, says: &str) {
+pub fn draw_below(svg: &mut Svg, frame: Frame, axis: &Axis, says: &str) {
     let bottom = frame.y + frame.height;
     let decimals = axis.decimals();
     for mark in axis.marks() {

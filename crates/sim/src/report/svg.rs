@@ -5,30 +5,30 @@ use std::fmt::Write;
 use super::text::{escape, number};
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame {
-    pub(crate) x: f64,
-    pub(crate) y: f64,
-    pub(crate) width: f64,
-    pub(crate) height: f64,
+pub struct Frame {
+    pub x: f64,
+    pub y: f64,
+    pub width: f64,
+    pub height: f64,
 }
 
 /// A circle on which time goes round, clockwise from the top.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ring {
-    pub(crate) centre: (f64, f64),
-    pub(crate) radius: f64,
+pub struct Ring {
+    pub centre: (f64, f64),
+    pub radius: f64,
 }
 
 impl Ring {
     /// Where one is after so many rounds.
-    pub(crate) fn at(self, rounds: f64) -> (f64, f64) {
+    pub fn at(self, rounds: f64) -> (f64, f64) {
         let (sin, cos) = (rounds * std::f64::consts::TAU).sin_cos();
         (self.centre.0 + self.radius * sin, self.centre.1 - self.radius * cos)
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Anchor {
+pub enum Anchor {
     Start,
     Middle,
     End,
@@ -36,14 +36,14 @@ pub(crate) enum Anchor {
 
 /// A picture in the making.
 #[derive(Debug)]
-pub(crate) struct Svg {
+pub struct Svg {
     width: f64,
     height: f64,
     body: String,
 }
 
 impl Svg {
-    pub(crate) fn new(width: f64, height: f64) -> Self {
+    pub fn new(width: f64, height: f64) -> Self {
         Self { width, height, body: String::new() }
     }
 
@@ -52,7 +52,7 @@ impl Svg {
         self.body.push('\n');
     }
 
-    pub(crate) fn rect(&mut self, class: &str, frame: Frame) {
+    pub fn rect(&mut self, class: &str, frame: Frame) {
         let Frame { x, y, width, height } = frame;
         let [x, y, width, height] = [x, y, width, height].map(at);
         self.add(format_args!(
@@ -60,12 +60,12 @@ impl Svg {
         ));
     }
 
-    pub(crate) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+    pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(at);
         self.add(format_args!(r#"<line class="{class}" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>"#));
     }
 
-    pub(crate) fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
+    pub fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
@@ -78,7 +78,7 @@ impl Svg {
     }
 
     /// Text along the left edge, read upwards.
-    pub(crate) fn text_up(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
+    pub fn text_up(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
         let (x, y, text) = (at(x), at(y), escape(text));
         self.add(format_args!(
             r#"<text class="{class}" text-anchor="middle" transform="translate({x} {y}) rotate(-90)">{text}</text>"#
@@ -86,34 +86,34 @@ impl Svg {
     }
 
     /// Nothing is drawn for nothing.
-    pub(crate) fn path(&mut self, class: &str, path: &Path) {
+    pub fn path(&mut self, class: &str, path: &Path) {
         if !path.0.is_empty() {
             self.add(format_args!(r#"<path class="{class}" d="{}"/>"#, path.0));
         }
     }
 
     /// Lines of this width.
-    pub(crate) fn stroke(&mut self, class: &str, width: f64, path: &Path) {
+    pub fn stroke(&mut self, class: &str, width: f64, path: &Path) {
         if !path.0.is_empty() {
             self.add(format_args!(r#"<path class="{class}" stroke-width="{}" d="{}"/>"#, at(width), path.0));
         }
     }
 
     /// What `draw` draws, with a text that shows while the pointer is on it; `about` is an attribute to find it by.
-    pub(crate) fn explained(&mut self, about: &str, tip: &str, draw: impl FnOnce(&mut Self)) {
+    pub fn explained(&mut self, about: &str, tip: &str, draw: impl FnOnce(&mut Self)) {
         self.add(format_args!("<g {about}><title>{}</title>", escape(tip)));
         draw(self);
         self.add(format_args!("</g>"));
     }
 
     /// The picture with a text for those who do not see it.
-    pub(crate) fn finish_described(mut self, says: &str, description: &str) -> String {
+    pub fn finish_described(mut self, says: &str, description: &str) -> String {
         self.body.insert_str(0, &format!("<desc>{}</desc>\n", escape(description)));
         self.finish(says)
     }
 
     /// The picture, to be put into a page.
-    pub(crate) fn finish(self, says: &str) -> String {
+    pub fn finish(self, says: &str) -> String {
         let (width, height) = (at(self.width), at(self.height));
         format!(
             "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">\n{}</svg>\n",
@@ -123,7 +123,7 @@ impl Svg {
     }
 
     /// The picture as a file of its own, with its style.
-    pub(crate) fn finish_alone(self, says: &str, style: &str) -> String {
+    pub fn finish_alone(self, says: &str, style: &str) -> String {
         let (width, height) = (at(self.width), at(self.height));
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
@@ -136,22 +136,22 @@ impl Svg {
 
 /// Many shapes of one look, in one element.
 #[derive(Debug, Default)]
-pub(crate) struct Path(String);
+pub struct Path(String);
 
 impl Path {
-    pub(crate) fn block(&mut self, frame: Frame) {
+    pub fn block(&mut self, frame: Frame) {
         let Frame { x, y, width, height } = frame;
         let [x, y, width, height] = [x, y, width, height].map(at);
         write!(self.0, "M{x} {y}h{width}v{height}h-{width}z").expect("a string takes everything");
     }
 
-    pub(crate) fn to(&mut self, (x, y): (f64, f64)) {
+    pub fn to(&mut self, (x, y): (f64, f64)) {
         let letter = if self.0.is_empty() { 'M' } else { 'L' };
         write!(self.0, "{letter}{} {}", at(x), at(y)).expect("a string takes everything");
     }
 
     /// A shape of its own, from corner to corner and back to the first.
-    pub(crate) fn shape(&mut self, corners: &[(f64, f64)]) {
+    pub fn shape(&mut self, corners: &[(f64, f64)]) {
         for (index, (x, y)) in corners.iter().enumerate() {
             let letter = if index == 0 { 'M' } else { 'L' };
             write!(self.0, "{letter}{} {}", at(*x), at(*y)).expect("a string takes everything");
@@ -160,7 +160,7 @@ impl Path {
     }
 
     /// A part of a circle, clockwise, from and to in rounds since the top.
-    pub(crate) fn arc(&mut self, ring: Ring, (from, to): (f64, f64)) {
+    pub fn arc(&mut self, ring: Ring, (from, to): (f64, f64)) {
         // A whole circle ends where it begins, and would be nothing.
         let to = to.min(from + 0.999);
         let ((x, y), (end_x, end_y)) = (ring.at(from), ring.at(to));

@@ -1,7 +1,7 @@
 //! Text for people and for markup: escaped, and numbers with no digit to spare.
 
 /// Safe as text and as an attribute: nothing a user wrote is ever read as markup.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -17,7 +17,7 @@ pub(crate) fn escape(text: &str) -> String {
 }
 
 /// At most that many decimals, and none that say nothing.
-pub(crate) fn number(value: f64, decimals: usize) -> String {
+pub fn number(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let short = match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.'),
@@ -27,7 +27,7 @@ pub(crate) fn number(value: f64, decimals: usize) -> String {
 }
 
 /// Three significant digits or so, as much as a comparison by eye can use.
-pub(crate) fn tidy(value: f64) -> String {
+pub fn tidy(value: f64) -> String {
     match value.abs() {
         size if size >= 99.95 => number(value, 0),
         size if size >= 9.995 => number(value, 1),
@@ -36,16 +36,16 @@ pub(crate) fn tidy(value: f64) -> String {
 }
 
 /// A share of one, in percent.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     let decimals = if share != 0.0 && share.abs() < 0.0995 { 1 } else { 0 };
     format!("{} %", number(share * 100.0, decimals))
 }
 
 /// The unit in which a span of time is best read.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Unit {
-    pub(crate) name: &'static str,
-    pub(crate) seconds: f64,
+pub struct Unit {
+    pub name: &'static str,
+    pub seconds: f64,
 }
 
 const UNITS: [Unit; 4] = [
@@ -57,38 +57,38 @@ const UNITS: [Unit; 4] = [
 
 impl Unit {
     /// The largest of which there are three or more.
-    pub(crate) fn of(seconds: f64) -> Self {
+    pub fn of(seconds: f64) -> Self {
         let fits = |unit: &&Self| seconds >= 3.0 * unit.seconds;
         *UNITS.iter().find(fits).unwrap_or(&UNITS[UNITS.len() - 1])
     }
 
     /// One unit for all of several, so that they can be compared at a glance.
-    pub(crate) fn of_all(seconds: impl IntoIterator<Item = f64>) -> Self {
+    pub fn of_all(seconds: impl IntoIterator<Item = f64>) -> Self {
         Self::of(seconds.into_iter().fold(f64::INFINITY, f64::min))
     }
 
     /// In a column of times.
-    pub(crate) fn decimals(self) -> usize {
+    pub fn decimals(self) -> usize {
         if self.seconds > 100.0 { 2 } else { 1 }
     }
 
-    pub(crate) fn tell(self, seconds: f64) -> String {
+    pub fn tell(self, seconds: f64) -> String {
         format!("{} {}", tidy(seconds / self.seconds), self.name)
     }
 }
 
 /// A span of time in words: `14.2 min`.
-pub(crate) fn time(seconds: f64) -> String {
+pub fn time(seconds: f64) -> String {
     Unit::of(seconds).tell(seconds)
 }
 
 /// A span of time as short as an iteration: `412 ms`, `1.24 s`.
-pub(crate) fn short_time(seconds: f64) -> String {
+pub fn short_time(seconds: f64) -> String {
     if seconds < 0.9995 { format!("{} ms", tidy(seconds * 1000.0)) } else { format!("{} s", tidy(seconds)) }
 }
 
 /// As much of a text as fits into so many letters.
-pub(crate) fn short(text: &str, fits: usize) -> String {
+pub fn short(text: &str, fits: usize) -> String {
     match text.char_indices().nth(fits) {
         Some(_) => text.chars().take(fits - 1).chain(['…']).collect(),
         None => text.to_owned(),
@@ -96,7 +96,7 @@ pub(crate) fn short(text: &str, fits: usize) -> String {
 }
 
 /// `1 job`, `2 jobs`; means over seeds keep a decimal.
-pub(crate) fn count(number_of: f64, what: &str) -> String {
+pub fn count(number_of: f64, what: &str) -> String {
     format!("{} {what}{}", number(number_of, 1), if number_of == 1.0 { "" } else { "s" })
 }
 
