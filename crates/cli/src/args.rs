@@ -7,9 +7,10 @@ use clap::{Command as Definition, CommandFactory, FromArgMatches, Parser, Subcom
 
 use crate::commands::{
     agent::Agent, cluster::ClusterCommand, completions::Completions, demo::Demo, experiment::Experiment,
-    explain::Explain, local_clean::LocalClean, local_logs::LocalLogs, local_run::LocalRun, profile::Profile,
-    reference::Reference, replay::Replay, shim::Shim, sim_compare::SimCompare, sim_import::SimImport,
-    sim_policies::SimPolicies, sim_run::SimRun, trainer::Trainer, what_if::WhatIf,
+    explain::Explain, local_clean::LocalClean, local_logs::LocalLogs, local_run::LocalRun,
+    local_trace::LocalTrace, profile::Profile, reference::Reference, replay::Replay, shim::Shim,
+    sim_compare::SimCompare, sim_import::SimImport, sim_policies::SimPolicies, sim_run::SimRun,
+    trainer::Trainer, what_if::WhatIf,
 };
 
 /// A scheduler for distributed training jobs on shared clusters
@@ -83,6 +84,7 @@ pub(crate) enum Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Local {
     Run(LocalRun),
+    Trace(LocalTrace),
     Logs(LocalLogs),
     Clean(LocalClean),
 }

@@ -15,6 +15,7 @@ pub(crate) mod left_out;
 pub(crate) mod local_clean;
 pub(crate) mod local_logs;
 pub(crate) mod local_run;
+pub(crate) mod local_trace;
 #[cfg(feature = "kubernetes")]
 mod logs;
 pub(crate) mod profile;
@@ -48,6 +49,7 @@ pub(crate) fn run(command: Command) -> Result<Reply, Failure> {
         Command::Sim(Sim::Import(args)) => sim_import::run(&args),
         Command::Sim(Sim::Policies(args)) => Ok(sim_policies::run(&args)),
         Command::Local(Local::Run(args)) => local_run::run(&args),
+        Command::Local(Local::Trace(args)) => local_trace::run(&args),
         Command::Local(Local::Logs(args)) => local_logs::run(&args),
         Command::Local(Local::Clean(args)) => local_clean::run(&args),
         Command::Trainer(args) => trainer::run(&args),

@@ -22,6 +22,7 @@ mod runs;
 mod schema;
 mod server;
 mod table;
+mod trace;
 
 fn main() -> std::process::ExitCode {
     let said = match args::Cli::of_this_process().command {

@@ -12,3 +12,4 @@ mod pytorch;
 mod sdk;
 mod sizes;
 mod strangers;
+mod trace;

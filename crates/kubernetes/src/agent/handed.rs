@@ -103,7 +103,10 @@ mod tests {
         Handed::default().write(folder.path()).unwrap();
         handed.write(folder.path()).unwrap();
         let read: Value = serde_json::from_slice(&fs::read(folder.path().join(FILE)).unwrap()).unwrap();
-        assert_eq!(read["members"][0]["counters"], json!({"netns": OWN_NETWORK, "interface": "veth4f", "direction": "sent"}));
+        assert_eq!(
+            read["members"][0]["counters"],
+            json!({"netns": OWN_NETWORK, "interface": "veth4f", "direction": "sent"})
+        );
         assert_eq!(read["members"][0]["turn"], json!({"generation": 3}));
         assert_eq!(read["ports"][0]["crossed_by"], json!(["team-a/bert"]));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing lies beside it");
