@@ -68,7 +68,8 @@ fn measure_missing(
         let began = Instant::now();
         let run = bench.run(Which { set, mix, start: *start, policy }, known.batches(&mix.name))?;
         if bench.is_stopped() {
-            continue;
+            remarks.push("the run under way was interrupted; the same command goes on with it".to_owned());
+            break;
         }
         longest = longest.max(began.elapsed());
         let said = progress(&run, number + 1, missing.len());

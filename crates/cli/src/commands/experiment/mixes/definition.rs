@@ -167,6 +167,13 @@ impl Set {
     }
 }
 
+impl Job {
+    /// Whether another job trains the same model in the same way.
+    pub(super) fn trains_as(&self, other: &Self) -> bool {
+        (&self.model, &self.options, self.calibrate_ms) == (&other.model, &other.options, other.calibrate_ms)
+    }
+}
+
 impl Mix {
     /// How long each job waits before its first iteration, in milliseconds: the same under every policy.
     pub(super) fn delays(&self, start: u64) -> Vec<f64> {

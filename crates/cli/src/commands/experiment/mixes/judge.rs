@@ -21,6 +21,8 @@ pub(super) struct SetReport {
     pub(super) verdicts: Vec<Verdict>,
     /// Runs without a result.
     pub(super) missing: usize,
+    /// Runs that ended without one.
+    pub(super) failed: usize,
     /// Fingerprints of the programs that ran.
     pub(super) builds: usize,
 }
@@ -120,6 +122,7 @@ pub(super) fn report(
         set: set.name.clone(),
         verdicts,
         missing: missing(set, &set.mixes.iter().collect::<Vec<_>>(), known, set.starts).len(),
+        failed: known.runs.iter().filter(|run| run.failed.is_some()).count(),
         builds: builds.len(),
         mixes: reports,
     };
@@ -202,8 +205,8 @@ fn alone(set: &Set, mix: &Mix, separate: &Run, simulated: &Simulated<'_>) -> Opt
 /// The runs of a mix under one policy, by start.
 struct Measured {
     policy: String,
-    /// The rows of each start, and what the simulator says of them.
-    runs: Vec<(u64, Vec<Row>, Option<Vec<f64>>)>,
+    /// The rows of each start.
+    runs: Vec<(u64, Vec<Row>)>,
 }
 
 impl Measured {
@@ -218,21 +221,22 @@ impl Measured {
         let result = |start: u64| known.result(&mix.name, start, policy);
         let runs = (1..=known.runs.iter().map(|run| run.start).max().unwrap_or(0)).filter_map(|start| {
             let run = result(start)?;
-            let rows = rows(run, known.result(&mix.name, start, FAIR));
-            let whole = rows.len() == mix.jobs.len();
-            whole.then(|| (start, rows, simulated(set, mix, run, separate)))
+            let mut rows = rows(run, known.result(&mix.name, start, FAIR));
+            let simulated = simulated(set, mix, run, separate).unwrap_or_default();
+            rows.iter_mut().zip(simulated).for_each(|(row, simulated)| row.simulated_ms = Some(simulated));
+            (rows.len() == mix.jobs.len()).then_some((start, rows))
         });
         Self { policy: policy.to_owned(), runs: runs.collect() }
     }
 
     fn rows(&self) -> impl Iterator<Item = &Row> {
-        self.runs.iter().flat_map(|(_, rows, _)| rows)
+        self.runs.iter().flat_map(|(_, rows)| rows)
     }
 
     /// The runs of both with the same start.
     fn paired<'a>(&'a self, fair: &'a Self) -> impl Iterator<Item = (u64, &'a [Row], &'a [Row])> {
-        self.runs.iter().filter_map(|(start, own, _)| {
-            let (_, of_fair, _) = fair.runs.iter().find(|(other, ..)| other == start)?;
+        self.runs.iter().filter_map(|(start, own)| {
+            let (_, of_fair) = fair.runs.iter().find(|(other, _)| other == start)?;
             Some((*start, own.as_slice(), of_fair.as_slice()))
         })
     }
@@ -253,8 +257,8 @@ impl Measured {
         let gain = (self.policy != FAIR).then(|| ratio(&self.gains(fair, jobs))).flatten();
         let job = |place: usize| {
             let of = |figure: fn(&Row) -> f64| {
-                mean(&self.runs.iter().map(|(_, rows, _)| figure(&rows[place])).collect::<Vec<_>>())
-                    .unwrap_or(0.0)
+                let figures: Vec<f64> = self.runs.iter().map(|(_, rows)| figure(&rows[place])).collect();
+                mean(&figures).unwrap_or_default()
             };
             let ratios: Vec<f64> =
                 self.paired(fair).map(|(_, own, fair)| own[place].mean_ms / fair[place].mean_ms).collect();
@@ -273,8 +277,7 @@ impl Measured {
     }
 
     fn simulated(&self, place: usize) -> Option<f64> {
-        let all: Option<Vec<f64>> =
-            self.runs.iter().map(|(.., simulated)| simulated.as_ref().map(|each| each[place])).collect();
+        let all: Option<Vec<f64>> = self.runs.iter().map(|(_, rows)| rows[place].simulated_ms).collect();
         mean(&all?)
     }
 }

@@ -1,6 +1,6 @@
 //! One run: the jobs of a mix as processes on this machine, and what they have noted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -78,7 +78,7 @@ impl Bench {
         let text = documents(set, mix, wiring, &commands);
         let scenario = Scenario::read_from(text.as_bytes(), &mix.name, Path::new(""))?;
         let asked = Asked {
-            world: "mixes".into(),
+            world: world_name(mix),
             root: WorldFolder::usual_root(),
             scale: set.scale,
             seed: start,
@@ -176,18 +176,38 @@ impl Bench {
                 members.push((place, child.map_err(|error| cannot(error.to_string()))?));
             }
         }
-        let mut batches: BTreeMap<usize, u64> = BTreeMap::new();
+        let mut found: Vec<(usize, u64)> = Vec::new();
         for (place, child) in members {
             let output = child.wait_with_output().map_err(|error| cannot(error.to_string()))?;
             let text = String::from_utf8_lossy(&output.stdout);
-            let batch: u64 =
-                text.trim().parse().map_err(|_| cannot(format!("its program says `{}`", text.trim())))?;
-            // Members that see different speeds go at the pace of the slower.
-            batches.entry(place).and_modify(|least| *least = batch.min(*least)).or_insert(batch);
+            let batch = text.trim().parse();
+            found.push((place, batch.map_err(|_| cannot(format!("its program says `{}`", text.trim())))?));
         }
+        let batches = batches(mix, &found);
         let calibration = Calibration { mix: mix.name.clone(), definition: set.fingerprint(mix), batches };
         Ok(Some(calibration).filter(|calibration| !calibration.batches.is_empty()))
     }
+}
+
+/// A world of its own for each mix, so that several commands can measure different mixes side by side.
+fn world_name(mix: &Mix) -> String {
+    let letters = mix.name.chars().filter(char::is_ascii_alphanumeric).take(MOST_LETTERS);
+    format!("mix{}", letters.collect::<String>().to_ascii_lowercase())
+}
+
+const MOST_LETTERS: usize = 24;
+
+/// Of each job the median of what its members have found, and those of jobs that are equal: they train one model.
+fn batches(mix: &Mix, found: &[(usize, u64)]) -> BTreeMap<usize, u64> {
+    let places: BTreeSet<usize> = found.iter().map(|(place, _)| *place).collect();
+    let batch = |place: usize| {
+        let is_equal = |other: usize| mix.jobs[other].trains_as(&mix.jobs[place]);
+        let mut batches: Vec<u64> =
+            found.iter().filter(|(other, _)| is_equal(*other)).map(|(_, batch)| *batch).collect();
+        batches.sort_unstable();
+        (place, batches[batches.len() / 2])
+    };
+    places.into_iter().map(batch).collect()
 }
 
 /// A folder for what members note, which goes with this value. Its name is new for every run, so that a world that an
@@ -365,6 +385,23 @@ mod tests {
         let mut again = noted(5, 2);
         again.1.jobs[0].restarts = 1;
         assert_eq!(read(&again).unwrap_err(), "job-0 was started again");
+    }
+
+    #[test]
+    fn worlds_are_called_after_their_mixes() {
+        let mix = Mix { name: "0.3 beside 0.6".into(), ..mixes().sets[0].mixes[0].clone() };
+        assert_eq!(world_name(&mix), "mix03beside06");
+    }
+
+    #[test]
+    fn equal_jobs_have_one_batch() {
+        let mut mix = mixes().sets[0].mixes[0].clone();
+        mix.jobs[1] = mix.jobs[0].clone();
+        let found = [(0, 30), (0, 34), (1, 20), (1, 22)];
+        assert_eq!(batches(&mix, &found), BTreeMap::from([(0, 30), (1, 30)]));
+        mix.jobs[1].model = "mlp".into();
+        assert_eq!(batches(&mix, &found), BTreeMap::from([(0, 34), (1, 22)]));
+        assert_eq!(batches(&mix, &found[2..]), BTreeMap::from([(1, 22)]));
     }
 
     #[test]

@@ -22,6 +22,10 @@ pub(super) struct Row {
     pub(super) iterations: usize,
     pub(super) mean_ms: f64,
     pub(super) second_half_ms: f64,
+    /// What the simulator says of the same run.
+    pub(super) simulated_ms: Option<f64>,
+    /// The part of the machine's processor time that was used during the run.
+    pub(super) busy: Option<f64>,
     /// After how many iterations decisions were first made with a profile of it.
     pub(super) first_used: Option<usize>,
     pub(super) learned: Option<Learned>,
@@ -48,19 +52,22 @@ pub(super) struct Directive {
 pub(super) struct Learned {
     pub(super) period_ms: f64,
     pub(super) bytes: f64,
+    /// The period as it was seen, with what contention adds.
+    pub(super) seen_period_ms: f64,
     pub(super) confidence: f64,
 }
 
 impl Learned {
     pub(super) fn read(said: &Value) -> Option<Self> {
         let confidence = said["confidence"].as_f64()?;
+        let seen_period_ms = said["period_ns"].as_f64()? / 1e6;
         let of = &said["uncontended"];
-        if let (Some(period), Some(bytes)) = (of["period_ns"].as_f64(), of["bytes"].as_f64()) {
-            return Some(Self { period_ms: period / 1e6, bytes, confidence });
-        }
         let sent = |phase: &Value| Some(phase["rate_bps"].as_f64()? * phase["length_ns"].as_f64()? / 8e9);
-        let bytes: Option<f64> = said["phases"].as_array()?.iter().map(sent).sum();
-        Some(Self { period_ms: said["period_ns"].as_f64()? / 1e6, bytes: bytes?, confidence })
+        let (period_ms, bytes) = match (of["period_ns"].as_f64(), of["bytes"].as_f64()) {
+            (Some(period), Some(bytes)) => (period / 1e6, bytes),
+            _ => (seen_period_ms, said["phases"].as_array()?.iter().map(sent).sum::<Option<f64>>()?),
+        };
+        Some(Self { period_ms, bytes, seen_period_ms, confidence })
     }
 }
 
@@ -86,6 +93,8 @@ pub(super) fn rows(run: &Run, fair: Option<&Run>) -> Vec<Row> {
             iterations: counted.checked_sub(FIRST_COUNTED)?,
             mean_ms: job.mean(FIRST_COUNTED, counted)?,
             second_half_ms: job.mean(middle, counted)?,
+            simulated_ms: None,
+            busy: run.busy,
             first_used: job.first_used_at.map(|at| job.iterations_before(at)),
             learned: job.learned.as_ref().and_then(Learned::read),
             directives,
@@ -173,7 +182,7 @@ pub(super) mod tests {
         beside["uncontended"] = json!({"period_ns": 90_000_000u64, "bytes": 600_000});
         assert_eq!(
             Learned::read(&beside).unwrap(),
-            Learned { period_ms: 90.0, bytes: 600_000.0, confidence: 0.9 }
+            Learned { period_ms: 90.0, bytes: 600_000.0, seen_period_ms: 100.0, confidence: 0.9 }
         );
     }
 }

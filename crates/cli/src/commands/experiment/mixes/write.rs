@@ -29,6 +29,9 @@ fn lines(report: &SetReport) -> Vec<String> {
     if report.missing > 0 {
         lines.push(format!("{} runs of {} are missing", report.missing, report.set));
     }
+    if report.failed > 0 {
+        lines.push(format!("{} runs of {} have failed", report.failed, report.set));
+    }
     if report.builds > 1 {
         lines.push(format!("runs of {} are of {} builds of the program", report.set, report.builds));
     }
