@@ -218,7 +218,9 @@ impl Watcher {
             if self.ports.ladder(&watched.job).is_none() {
                 continue;
             }
-            if let Some((sent, volume)) = watched.meter.sent() {
+            // A fixed class does not depend on where the job is in its iteration.
+            let fixed = watched.class.map(|_| (0.0, 1.0));
+            if let Some((sent, volume)) = watched.meter.sent().or(fixed) {
                 let class = watched.class.unwrap_or(MIDDLE);
                 self.ports.climb(&watched.job, Rung { sent, volume, best: watched.link / 8e9, class });
             }
@@ -231,9 +233,12 @@ impl Watcher {
         let now = now();
         let class = |watched: &Watched| {
             let others = self.watched.iter().filter(|other| watched.meets(other));
+            if let Some(class) = watched.fixed_class(others.clone(), now) {
+                return Some(class);
+            }
             let bursts = others.filter_map(|other| other.burst(now));
             match watched.burst(now) {
-                Some(own) => Some(class_of_first(own.class, bursts.map(|burst| burst.class))),
+                Some(own) => Some(class_of_first(&own, bursts)),
                 None => watched.newcomer(now).map(|newcomer| newcomer.class(bursts)),
             }
         };

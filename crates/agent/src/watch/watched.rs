@@ -132,6 +132,15 @@ impl Watched {
         self.neighbours.contains(&other.job)
     }
 
+    /// Its class in a window in which no class depends on bursts, neither its own nor that of a job on its links.
+    pub(super) fn fixed_class<'a>(&self, others: impl Iterator<Item = &'a Self>, now: u64) -> Option<u8> {
+        let slot = self.ordered_by(now)?.slot_at(Moment(now));
+        let is_fixed = |other: &Self| {
+            other.ordered_by(now).is_none_or(|word| !word.slot_at(Moment(now)).orders_bursts())
+        };
+        (!slot.orders_bursts() && { others }.all(is_fixed)).then_some(slot.class)
+    }
+
     /// Its next burst, while none is under way and its class depends on those of others.
     pub(super) fn newcomer(&self, now: u64) -> Option<Newcomer> {
         let word = self.ordered_by(now).filter(|_| !self.is_in_burst)?;

@@ -8,6 +8,8 @@
 //! precedes, one behind those that precede it. Nothing has to change later: as bursts proceed, the order among them by bytes left
 //! stays as it is while only the first is served. A *burst* here is everything that a job sends in one iteration.
 //!
+//! Where no slot says that bursts decide, jobs have the classes of their slots, whatever is under way.
+//!
 //! The agent and the network that decisions are made with share this rule.
 
 use super::{Follows, Slot};
@@ -15,9 +17,9 @@ use super::{Follows, Slot};
 /// The class of a burst under way beside the classes of the others on its links. The burst that is served first moves up to the
 /// middle, so that classes behind it do not run out while links are busy without end. Its leaf is served at once, and so empty
 /// soon, which is when the kernel takes the new class.
-pub fn class_of_first(own: u8, others: impl IntoIterator<Item = u8>) -> u8 {
-    let is_first = others.into_iter().all(|other| own < other);
-    if is_first { own.min(MIDDLE) } else { own }
+pub fn class_of_first(own: &Burst, others: impl IntoIterator<Item = Burst>) -> u8 {
+    let is_first = others.into_iter().all(|other| own.class < other.class);
+    if is_first && own.slot.orders_bursts() { own.class.min(MIDDLE) } else { own.class }
 }
 
 /// A job that is sending.
@@ -47,7 +49,11 @@ pub const MIDDLE: u8 = 3;
 
 impl Newcomer {
     /// The class of its burst beside those that are under way on its links.
-    pub fn class(&self, under_way: impl IntoIterator<Item = Burst>) -> u8 {
+    pub fn class(&self, under_way: impl IntoIterator<Item = Burst, IntoIter: Clone>) -> u8 {
+        let under_way = under_way.into_iter();
+        if !self.slot.orders_bursts() && !under_way.clone().any(|burst| burst.slot.orders_bursts()) {
+            return self.slot.class;
+        }
         let (mut behind, mut before): (Option<u8>, Option<u8>) = (None, None);
         for burst in under_way {
             match self.precedence(&burst) {
@@ -157,13 +163,21 @@ mod tests {
         for _ in 0..50 {
             let second = class(slot, 1.0, &[burst(first, slot, 1.0)]);
             assert!(second > first);
-            first = class_of_first(second, []);
+            first = class_of_first(&burst(second, slot, 1.0), []);
         }
-        assert_eq!(class_of_first(6, [5]), 6, "another burst is served first");
+        let other = burst(5, slot, 1.0);
+        assert_eq!(class_of_first(&burst(6, slot, 1.0), [other]), 6, "another burst is served first");
+    }
+
+    #[test]
+    fn a_job_whose_slot_leaves_bursts_alone_has_the_class_of_its_slot() {
+        let under_way = [burst(0, Slot::in_class(0), 90.0), burst(5, Slot::in_class(5), 90.0)];
+        assert_eq!(class(Slot::in_class(4), 1.0, &under_way), 4);
+        assert_eq!(class_of_first(&burst(6, Slot::in_class(6), 1.0), []), 6);
     }
 
     #[test]
     fn bursts_share_fairly_in_a_fair_slot() {
-        assert_eq!(class(Slot::FAIR, 1.0, &[burst(5, Slot::FAIR, 90.0)]), 5);
+        assert_eq!(class(Slot::FAIR, 1.0, &[burst(0, Slot::FAIR, 90.0)]), 0);
     }
 }

@@ -234,8 +234,7 @@ impl Component {
             let Some(own) = self.jobs[index].burst(now) else { continue };
             let others = self.jobs.iter().enumerate().filter(|(other, _)| *other != index);
             let met = others.filter(|(other, _)| self.sharer.share_a_link(*other, index));
-            let class =
-                class_of_first(own.class, met.filter_map(|(_, job)| job.burst(now)).map(|burst| burst.class));
+            let class = class_of_first(&own, met.filter_map(|(_, job)| job.burst(now)));
             self.jobs[index].class = Some(class);
         }
     }

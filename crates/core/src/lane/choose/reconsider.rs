@@ -4,6 +4,7 @@
 //! something and gains only what was predicted, so lanes stay unless the best are better by more than a margin; or unless
 //! those they have no longer help, or harm somebody who is not to be harmed.
 
+use super::windows::bounds_of_windows;
 use super::{BLUR, Bounds, Choice, Lane, Stake, Tried, most_slowdown, weight};
 
 /// Lanes are changed for what all win by it on average, if that is more than this part of an iteration. It is twice what
@@ -41,23 +42,32 @@ pub fn reconsider(
     let [fair, now, best] = [vec![Lane::default(); stakes.len()], current.to_vec(), lanes.clone()]
         .map(|lanes| choice.attempt(lanes));
     let eased = now.slowdowns.iter().zip(&best.slowdowns).map(|(now, best)| now - best).collect();
-    Reconsidered { call: call(&choice, &fair, &now, &best), lanes, eased }
+    let bounds = Bounds { most: most_slowdown(stakes, &fair), fair: &fair };
+    let is_allowed = bounds.allow(&now, stakes) && keeps_bounds_of_windows(stakes, &fair, &now);
+    Reconsidered { call: call(&choice, [&fair, &now, &best], is_allowed), lanes, eased }
 }
 
+/// Whether no job loses more in the rotation that it has than a rotation may be chosen for. A rotation harms a job if others
+/// on its links are served before it because nothing was known of them when the rotation was chosen.
+fn keeps_bounds_of_windows(stakes: &[Stake], fair: &Tried, now: &Tried) -> bool {
+    let rotates = now.lanes.iter().any(|lane| lane.rotation.is_some());
+    let bounds = bounds_of_windows(stakes, &fair.slowdowns);
+    !rotates || now.slowdowns.iter().zip(bounds).all(|(slowdown, most)| *slowdown <= most + BLUR)
+}
+
+/// `is_allowed` says whether the lanes that jobs have now do no harm.
 fn call<P: FnMut(&[Lane]) -> Vec<f64>>(
     choice: &Choice<'_, P>,
-    fair: &Tried,
-    now: &Tried,
-    best: &Tried,
+    [fair, now, best]: [&Tried; 3],
+    is_allowed: bool,
 ) -> Call {
     if now.lanes == best.lanes {
         return Call::Keep;
     }
-    let bounds = Bounds { most: most_slowdown(choice.stakes, fair), fair };
     let all: f64 = choice.stakes.iter().map(weight).sum();
     let nothing = now.lanes == fair.lanes;
     let helps = nothing || choice.loss(now) < choice.loss(fair) - BLUR * all;
-    match helps && bounds.allow(now, choice.stakes) {
+    match helps && is_allowed {
         false => Call::Must,
         true if choice.loss(best) < choice.loss(now) - MARGIN * all => Call::Change,
         // Where there was nothing, the best was found to be worth it already.
@@ -70,7 +80,8 @@ fn call<P: FnMut(&[Lane]) -> Vec<f64>>(
 mod tests {
     use super::super::choose;
     use super::*;
-    use crate::lane::Follows;
+    use crate::lane::{Follows, Rotation, Slot};
+    use crate::units::Duration;
 
     fn reconsidered(current: &[Lane], predict: impl Fn(&[Lane]) -> Vec<f64>) -> Reconsidered {
         reconsider(&[LOW; 2], current, choose(&[LOW; 2], &predict), &predict)
@@ -110,6 +121,25 @@ mod tests {
         let nothing_is_as_good = reconsidered(&current, slowed([1.05, 1.05, 1.06]));
         assert_eq!(nothing_is_as_good.call, Call::Must);
         assert!(nothing_is_as_good.lanes.iter().all(Lane::is_default));
+    }
+
+    #[test]
+    fn a_rotation_that_harms_a_job_since_more_is_known_of_others_is_replaced() {
+        let rotation = Rotation { window: Duration(1), slots: [Slot::first_come(0); Rotation::WINDOWS] };
+        let rotating = Lane { rotation: Some(rotation), ..Lane::default() };
+        let current = [rotating, Lane::default()];
+        let by = |slowed: [f64; 2]| {
+            move |lanes: &[Lane]| match (lanes[0].rotation, lanes[1].rotation) {
+                (None, None) => vec![1.3, 1.3],
+                (Some(_), None) => slowed.to_vec(),
+                _ => vec![1.1, 1.1],
+            }
+        };
+        let best = vec![rotating; 2];
+        let harms = by([1.35, 1.0]);
+        assert_eq!(reconsider(&[LOW; 2], &current, best.clone(), harms).call, Call::Must);
+        let helps_both = by([1.11, 1.1]);
+        assert_eq!(reconsider(&[LOW; 2], &current, best, helps_both).call, Call::Keep);
     }
 
     #[test]

@@ -1,9 +1,14 @@
 //! The rotation of service orders in which jobs on host-shaped links are predicted to lose least.
 //!
 //! **Problem.** Hosts serve queues in strict order of class, and nothing finer: shares of a link by bytes sent do not hold
-//! for programs whose senders pause between buckets. So on links that hosts shape there are only a few *orders*: fair
-//! sharing, first come first served, and one job before all others. Every order is good for some jobs. A rotation gives each
-//! order a number of the windows of a cycle; a job's rate is then the mean of its rates in all windows.
+//! for programs whose senders pause between buckets. So on links that hosts shape there are only a few *orders*. Each is good
+//! for some jobs. A rotation gives each order a number of the windows of a cycle; a job's rate is then the mean of its
+//! rates in all windows.
+//!
+//! **Orders.** Fair sharing always. Between two jobs: first come first served, least left first, and each job before the other.
+//! Among three and more of one priority: *ranks*, one class for each job, with every job first in as many windows as any
+//! other. A class that depends on other bursts changes only while a queue is empty, and with many jobs queues seldom are; ranks
+//! need neither that nor any knowledge of bursts.
 //!
 //! **Choice.** All numbers of windows are tried, a few thousand at most. Of those under which no job is slower than its
 //! bound, the one with the least weighted loss is taken, if it is noticeably less than that of fair sharing.
@@ -15,18 +20,39 @@ use crate::units::Duration;
 /// Windows of a cycle that orders can have; the last one is the fair reference.
 const SHARED_OUT: usize = Rotation::REFERENCE;
 
-/// Among more jobs, no job is served before all others: its share of the windows would be too small to matter.
-const MAX_JOBS_WITH_OWN_ORDER: usize = 4;
+/// Among more jobs, bursts have no order of their own: classes run out, and queues are seldom empty.
+const MAX_JOBS_IN_ORDER_OF_BURSTS: usize = 2;
 
-/// The part of its loss under fair sharing that a job of equal priority may keep: predictions err, and a job that is
-/// predicted to gain nothing loses as often as not.
-const MAX_LOSS_VS_FAIR: f64 = 0.9;
+/// Links serve so many classes.
+const CLASSES: usize = 8;
+
+/// A job of equal priority may be predicted to be slower than under fair sharing by this part of an iteration, which is as well as
+/// small slowdowns are predicted. A directive that slows a job by more is withdrawn when that is measured.
+const MAX_SLOWER_THAN_FAIR: f64 = 0.01;
 
 /// A window lasts so many iterations of the slowest job. Orders take one or two iterations to settle.
-const ITERATIONS_PER_WINDOW: u64 = 6;
+const ITERATIONS_PER_WINDOW: u64 = 4;
 
 /// The slots of all jobs in one window.
 type Order = Vec<Slot>;
+
+/// Orders that follow each other, window by window, in the windows that they have together.
+#[derive(Clone, Debug, PartialEq)]
+struct Series(Vec<Order>);
+
+impl Series {
+    fn always(order: Order) -> Self {
+        Self(vec![order])
+    }
+
+    /// The order in one of the windows of the series.
+    fn order(&self, window: usize) -> &Order {
+        &self.0[window % self.0.len()]
+    }
+}
+
+/// What each job's slowdown is in each order of a series.
+type SeriesSlowdowns = Vec<Vec<f64>>;
 
 /// The best rotation by a predictor that says how much slower than alone each job is in its lane. `alone` are iteration
 /// times without others.
@@ -35,19 +61,21 @@ pub fn choose_windows(
     alone: &[Duration],
     mut predict: impl FnMut(&[Lane]) -> Vec<f64>,
 ) -> Vec<Lane> {
-    let orders = orders(stakes);
-    let slowdowns: Vec<Vec<f64>> = orders.iter().map(|order| predict(&fixed(order))).collect();
-    let fair = &slowdowns[0];
+    let all = series(stakes);
+    let slowdowns: Vec<SeriesSlowdowns> =
+        all.iter().map(|series| series.0.iter().map(|order| predict(&fixed(order))).collect()).collect();
+    let fair = &slowdowns[0][0];
     if fair.iter().all(|slowdown| *slowdown <= 1.0 + BLUR) {
         return vec![Lane::default(); stakes.len()];
     }
-    let bounds: Vec<f64> = bounds(stakes, fair);
+    // A loss counts more the larger it is: of two rotations in which all lose as much, the more even one is better.
     let loss = |mixed: &[f64]| -> f64 {
-        stakes.iter().zip(mixed).map(|(stake, slowdown)| weight(stake) * (slowdown - 1.0)).sum()
+        stakes.iter().zip(mixed).map(|(stake, slowdown)| weight(stake) * slowdown * (slowdown - 1.0)).sum()
     };
+    let bounds = bounds_of_windows(stakes, fair);
     let mut least = loss(fair) - BLUR * stakes.iter().map(weight).sum::<f64>();
     let mut best: Option<Vec<usize>> = None;
-    for_each_division(SHARED_OUT, orders.len(), &mut |counts| {
+    for_each_division(SHARED_OUT, all.len(), &mut |counts| {
         let mixed = mix(counts, &slowdowns);
         let is_allowed = mixed.iter().zip(&bounds).all(|(slowdown, most)| slowdown <= most);
         if is_allowed && loss(&mixed) < least {
@@ -59,7 +87,7 @@ pub fn choose_windows(
     let slowest =
         alone.iter().zip(fair).map(|(alone, slowdown)| alone.0 as f64 * slowdown).fold(1.0, f64::max);
     let window = Duration(slowest as u64).times(ITERATIONS_PER_WINDOW);
-    (0..stakes.len()).map(|job| rotating(job, &orders, &counts, window)).collect()
+    rotating(&all, &counts, window)
 }
 
 /// How much slower than alone each job is over a whole cycle, by a predictor of single windows. Lanes without a rotation
@@ -85,37 +113,53 @@ pub fn predict_windows(lanes: &[Lane], mut predict: impl FnMut(&[Lane]) -> Vec<f
         }
     }
     let slowdowns: Vec<Vec<f64>> = orders.iter().map(|order| predict(&fixed(order))).collect();
-    mean_rates(&counts, &slowdowns)
+    mean_rates(counts.into_iter().zip(&slowdowns))
 }
 
-/// Fair sharing; the job with least left first; first come first served; both in the order of priorities where those differ.
-/// Among few equals also each job before the others.
-fn orders(stakes: &[Stake]) -> Vec<Order> {
-    let class = |stake: &Stake| 2 * stake.tier.min(3);
-    let mut orders: Vec<Order> = vec![vec![Slot::FAIR; stakes.len()]];
-    orders.push(stakes.iter().map(|stake| Slot::first_come(class(stake))).collect());
-    orders.push(stakes.iter().map(|stake| Slot::least_left(class(stake))).collect());
-    let is_one_tier = stakes.iter().all(|stake| stake.tier == stakes[0].tier);
-    if is_one_tier {
-        orders[1].fill(Slot::first_come(0));
-        orders[2].fill(Slot::least_left(0));
-        if stakes.len() <= MAX_JOBS_WITH_OWN_ORDER {
+/// The series of orders that are tried; fair sharing comes first. Those that depend on bursts keep to the order of priorities.
+fn series(stakes: &[Stake]) -> Vec<Series> {
+    let jobs = stakes.len();
+    let in_tiers = |slot: fn(u8) -> Slot| {
+        let class = |stake: &Stake| 2 * stake.tier.min(3);
+        stakes.iter().map(|stake| slot(class(stake))).collect::<Order>()
+    };
+    let fair = Series::always(vec![Slot::FAIR; jobs]);
+    let by_bursts = [in_tiers(Slot::first_come), in_tiers(Slot::least_left)].map(Series::always);
+    match (is_one_tier(stakes), jobs <= MAX_JOBS_IN_ORDER_OF_BURSTS) {
+        (true, true) => {
             let before = |first: usize| -> Order {
                 let slot = |job| if job == first { Slot::in_class(0) } else { Slot::first_come(1) };
-                (0..stakes.len()).map(slot).collect()
+                (0..jobs).map(slot).collect()
             };
-            orders.extend((0..stakes.len()).map(before));
+            let by_bursts =
+                [Slot::first_come(0), Slot::least_left(0)].map(|slot| Series::always(vec![slot; jobs]));
+            let before = (0..jobs).map(|first| Series::always(before(first)));
+            [fair].into_iter().chain(by_bursts).chain(before).collect()
         }
+        (true, false) => vec![fair, ranks(jobs)],
+        (false, _) => [fair].into_iter().chain(by_bursts).collect(),
     }
-    orders
 }
 
-/// How slow each job may become. Among equals every job gains; a lower priority may be served later.
-fn bounds(stakes: &[Stake], fair: &[f64]) -> Vec<f64> {
-    let is_one_tier = stakes.iter().all(|stake| stake.tier == stakes[0].tier);
+fn is_one_tier(stakes: &[Stake]) -> bool {
+    stakes.iter().all(|stake| stake.tier == stakes[0].tier)
+}
+
+/// Every job has every rank once; jobs share a class where there are more of them than classes.
+fn ranks(jobs: usize) -> Series {
+    let class = |rank: usize| (rank * CLASSES.min(jobs) / jobs) as u8;
+    let order =
+        |first: usize| (0..jobs).map(|job| Slot::in_class(class((job + jobs - first) % jobs))).collect();
+    Series((0..jobs).map(order).collect())
+}
+
+/// How slow each job may become in a rotation. Among equals no job is slower than under fair sharing, as far as can be predicted;
+/// a lower priority may be served later.
+pub(super) fn bounds_of_windows(stakes: &[Stake], fair: &[f64]) -> Vec<f64> {
+    let is_one_tier = is_one_tier(stakes);
     let most = most_slowdown_of(stakes, fair);
     let bound = |(stake, fair): (&Stake, &f64)| match is_one_tier {
-        true => 1.0 + MAX_LOSS_VS_FAIR * (fair - 1.0),
+        true => fair + MAX_SLOWER_THAN_FAIR,
         false if stake.is_first => *fair,
         false => fair.max(most),
     };
@@ -127,35 +171,46 @@ fn fixed(order: &[Slot]) -> Vec<Lane> {
     order.iter().map(lane).collect()
 }
 
-/// Slowdowns over a cycle in which orders have these numbers of windows, and fair sharing, the first order, one more.
-fn mix(counts: &[usize], slowdowns: &[Vec<f64>]) -> Vec<f64> {
-    let mut counts = counts.to_vec();
-    counts[0] += 1;
-    mean_rates(&counts, slowdowns)
+/// Slowdowns over a cycle in which series have these numbers of windows, and fair sharing, the first one, one more.
+fn mix(counts: &[usize], slowdowns: &[SeriesSlowdowns]) -> Vec<f64> {
+    let windows = counts.iter().zip(slowdowns).enumerate().flat_map(|(at, (count, series))| {
+        let count = if at == 0 { count + 1 } else { *count };
+        (0..series.len())
+            .map(move |order| ((count + series.len() - 1 - order) / series.len(), &series[order]))
+    });
+    mean_rates(windows)
 }
 
-fn mean_rates(counts: &[usize], slowdowns: &[Vec<f64>]) -> Vec<f64> {
-    let all: usize = counts.iter().sum();
-    let rate = |job: usize| -> f64 {
-        counts.iter().zip(slowdowns).map(|(count, slowdowns)| *count as f64 / slowdowns[job]).sum()
-    };
-    (0..slowdowns[0].len()).map(|job| all as f64 / rate(job)).collect()
+/// Slowdowns over so many windows of each order, each with its slowdowns.
+fn mean_rates<'a>(windows: impl IntoIterator<Item = (usize, &'a Vec<f64>)>) -> Vec<f64> {
+    let (mut all, mut rates) = (0, Vec::new());
+    for (count, slowdowns) in windows {
+        all += count;
+        rates.resize(slowdowns.len(), 0.0);
+        rates.iter_mut().zip(slowdowns).for_each(|(rate, slowdown)| *rate += count as f64 / slowdown);
+    }
+    rates.into_iter().map(|rate| all as f64 / rate).collect()
 }
 
-/// A job's lane where orders have these numbers of windows, spread evenly over the cycle.
-fn rotating(job: usize, orders: &[Order], counts: &[usize], window: Duration) -> Lane {
-    let mut slots = [Slot::FAIR; Rotation::WINDOWS];
+/// The jobs' lanes where series have these numbers of windows, spread evenly over the cycle.
+fn rotating(all: &[Series], counts: &[usize], window: Duration) -> Vec<Lane> {
     let mut given = vec![0_usize; counts.len()];
-    for (at, slot) in slots[..SHARED_OUT].iter_mut().enumerate() {
-        // The order that is furthest behind its share; the first of those that are equally far.
+    let mut cycle: Vec<&Order> = Vec::new();
+    for at in 1..=SHARED_OUT {
+        // The series that is furthest behind its share; the first of those that are equally far.
         let behind =
-            |order: usize| counts[order] as f64 * (at + 1) as f64 / SHARED_OUT as f64 - given[order] as f64;
+            |series: usize| counts[series] as f64 * at as f64 / SHARED_OUT as f64 - given[series] as f64;
         let next = (0..counts.len()).rev().max_by(|one, other| behind(*one).total_cmp(&behind(*other)));
         let next = next.expect("there is fair sharing at least");
+        cycle.push(all[next].order(given[next]));
         given[next] += 1;
-        *slot = orders[next][job];
     }
-    Lane { rotation: Some(Rotation { window, slots }), ..Lane::default() }
+    let lane = |job: usize| {
+        let mut slots = [Slot::FAIR; Rotation::WINDOWS];
+        slots.iter_mut().zip(&cycle).for_each(|(slot, order)| *slot = order[job]);
+        Lane { rotation: Some(Rotation { window, slots }), ..Lane::default() }
+    };
+    (0..cycle[0].len()).map(lane).collect()
 }
 
 /// Calls `visit` with every way to divide `total` windows among so many orders.
@@ -213,7 +268,7 @@ mod tests {
         let lanes = choose_windows(&[EQUAL; 2], &ALONE, predictor(by_order));
         assert_eq!(windows(&lanes, [Slot::first_come(0); 2]), 11);
         assert_eq!(windows(&lanes, [Slot::FAIR; 2]), 1);
-        assert_eq!(lanes[0].rotation.unwrap().window, Duration(6 * 280_000_000), "six of the slower job's");
+        assert_eq!(lanes[0].rotation.unwrap().window, Duration(4 * 280_000_000), "four of the slower job's");
     }
 
     #[test]
@@ -224,6 +279,37 @@ mod tests {
         let mixed = predict_windows(&lanes, predictor(by_order));
         assert!(mixed[0] < 1.23 && mixed[1] < 1.23, "{mixed:?}: {lanes:?}");
         assert!(windows(&lanes, [Slot::in_class(0), Slot::first_come(1)]) > 3);
+    }
+
+    #[test]
+    fn three_jobs_have_ranks_and_each_is_first_in_as_many_windows_give_or_take_one() {
+        // Slowdowns of 1.3 in equal shares, and of 1.0, 1.1 and 1.3 in the first, second and third rank.
+        let predict = |lanes: &[Lane]| -> Vec<f64> {
+            let is_fair = lanes.iter().all(Lane::is_default);
+            let by_rank = |lane: &Lane| [1.0, 1.1, 1.3][usize::from(lane.class)];
+            lanes.iter().map(|lane| if is_fair { 1.3 } else { by_rank(lane) }).collect()
+        };
+        let lanes = choose_windows(&[EQUAL; 3], &[Duration(100_000_000); 3], predict);
+        let slots: Vec<_> = lanes.iter().map(|lane| lane.rotation.unwrap().slots).collect();
+        for window in 0..Rotation::REFERENCE {
+            let mut classes: Vec<u8> = slots.iter().map(|slots| slots[window].class).collect();
+            classes.sort_unstable();
+            assert_eq!(classes, [0, 1, 2]);
+        }
+        for slots in slots {
+            assert_eq!(slots[Rotation::REFERENCE], Slot::FAIR);
+            let first = slots[..Rotation::REFERENCE].iter().filter(|slot| slot.class == 0).count();
+            assert!((3..=4).contains(&first), "{slots:?}");
+        }
+    }
+
+    #[test]
+    fn jobs_share_a_class_where_there_are_more_of_them_than_classes() {
+        let Series(orders) = ranks(16);
+        assert_eq!(orders.len(), 16);
+        let mut classes: Vec<u8> = orders[3].iter().map(|slot| slot.class).collect();
+        classes.sort_unstable();
+        assert_eq!(classes, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7]);
     }
 
     #[test]
