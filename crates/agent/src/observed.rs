@@ -64,12 +64,17 @@ pub struct Traffic {
     pub uncontended: Option<Uncontended>,
 }
 
-/// The iteration of a job that has its links to itself, as far as it follows from counters: quiet time, then all bytes at
-/// the rate of the narrowest link.
+/// The iteration of a job that has its links to itself, as far as it follows from counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Uncontended {
     pub period_ns: u64,
-    /// At the end of the period.
+    /// Bounds of the period: the error that it may have.
+    pub period_at_least_ns: u64,
+    pub period_at_most_ns: u64,
+    /// From the first byte to the last, at the end of the period: longer than the bytes take where buckets are sent during
+    /// the backward pass.
+    pub sends_for_ns: u64,
+    /// How long all bytes take at the rate of the narrowest link.
     pub burst_ns: u64,
     /// Bits a second while it sends.
     pub rate_bps: u64,

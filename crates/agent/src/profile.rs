@@ -12,15 +12,16 @@
 //! 3. [`volume`]: what an iteration sends follows from the pauses, exactly; it also tells parts of a period that are too
 //!    short for autocorrelation.
 //! 4. [`iterations`]: when each iteration began, to a fraction of a step; hence the period, and its noise.
-//! 5. [`fold`]: samples of all iterations, each at its place in its own, make one curve; where that is steep, it is a phase.
+//! 5. [`alone`]: how long iterations would be without others on the job's links.
+//! 6. [`fold`]: samples of all iterations, each at its place in its own, make one curve; where that is steep, it is a phase.
 //!
 //! Where an iteration begins cannot be seen from outside: profiles are the same up to rotation.
 
+mod alone;
 mod correlation;
 mod fold;
 mod iterations;
 mod observer;
-mod quiet;
 mod sending;
 mod series;
 #[cfg(test)]
@@ -30,6 +31,9 @@ mod volume;
 use metronome_core::profile::Traffic;
 use metronome_core::units::Duration;
 
+use alone::Lap;
+
+pub use alone::Alone;
 pub use observer::Observer;
 pub use sending::Sending;
 
@@ -56,14 +60,20 @@ pub struct Learned {
     pub seen: [u64; 2],
     /// What an iteration sends.
     pub bytes: f64,
-    /// How long it sends nothing in an iteration, in nanoseconds.
-    pub quiet: f64,
+    laps: Vec<Lap>,
     /// The latest moment at which a period of the profile began, on the clock of the samples.
     pub began: u64,
     /// What the counter said then.
     pub level: u64,
     /// What is sent over a period, in equal parts of it: bits a second.
     pub rates: Vec<f64>,
+}
+
+impl Learned {
+    /// What the job would do without others on its links, which carry `rate` bytes a nanosecond.
+    pub fn alone(&self, rate: f64) -> Option<Alone> {
+        alone::alone(&self.laps, self.bytes, rate)
+    }
 }
 
 /// Why there is no profile.
@@ -118,7 +128,7 @@ pub fn learn(samples: &[Sample]) -> Result<Learned, NoProfile> {
         iterations: course.lengths,
         seen: [run.from, run.from + run.lasts() as u64],
         bytes: volume.bytes,
-        quiet: quiet::share(&run) * course.period,
+        laps: alone::laps(&run, &course, volume.bytes),
         began,
         level,
         rates: shape.slopes.iter().map(|slope| slope * mean).collect(),

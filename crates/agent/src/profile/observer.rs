@@ -185,7 +185,7 @@ mod tests {
             iterations: 6,
             seen: [0, 600],
             bytes: 50.0,
-            quiet: 50.0,
+            laps: Vec::new(),
             began: 0,
             level: 0,
             rates: vec![8.0, 0.0],

@@ -36,6 +36,10 @@ const AS_RIGHT: f64 = 0.2;
 /// A counter stands still for this part of the time at least.
 const LEAST_STILL: f64 = 0.02;
 
+/// An iteration has at most so many buckets of equal size, and a run has at least so many iterations.
+const MOST_BUCKETS: usize = 48;
+const LEAST_ITERATIONS: f64 = 5.0;
+
 /// Dials that are tried one by one: their steps, and the turns that a run has at least.
 const TRIED_STEP: f64 = 1.03;
 const LEAST_TURNS: f64 = 8.0;
@@ -54,7 +58,22 @@ pub(super) fn of(run: &Run, period: Option<f64>) -> Result<Volume, NoProfile> {
     let guessed = period.and_then(|period| among_parts(&pauses, rate * period, rate * run.step));
     let sure = guessed.filter(|volume| volume.coherence >= LEAST_FOUND);
     let volume = sure.or_else(|| tried(&pauses, rate * run.step * LEAST_STEPS)).or(guessed);
-    volume.filter(|volume| volume.coherence >= LEAST_COHERENCE).ok_or(NoProfile::NotPeriodic)
+    let part = volume.filter(|volume| volume.coherence >= LEAST_COHERENCE).ok_or(NoProfile::NotPeriodic)?;
+    Ok(whole_iteration(&pauses, part))
+}
+
+/// The dial of a whole iteration, where the one that was found may be of a part of it: a job that exchanges its gradients in
+/// buckets pauses after each of them, and longest once in an iteration. A dial of several iterations is not coherent.
+fn whole_iteration(pauses: &Pauses, part: Volume) -> Volume {
+    let most = (pauses.bytes() / part.bytes / LEAST_ITERATIONS) as usize;
+    let multiple = |count: usize| Volume { bytes: part.bytes * count as f64, ..part };
+    let dials = (2..=most.min(MOST_BUCKETS)).rev().map(multiple);
+    let is_coherent =
+        |dial: &Volume| pauses.coherence(dial.bytes) >= AS_RIGHT * part.coherence.max(LEAST_FOUND);
+    dials
+        .into_iter()
+        .find(is_coherent)
+        .map_or(part, |dial| Volume { coherence: part.coherence, ..pauses.sharpened(dial.bytes) })
 }
 
 /// The dial of an iteration, where the rough one may be of several.

@@ -241,10 +241,14 @@ impl Watched {
 
     /// What it would do without others on its links. Bytes are counted with headers, and rates are said without.
     fn uncontended(&self, learned: &Learned) -> Option<Uncontended> {
-        let rate = self.link * HEADERS;
-        let burst = learned.bytes * 8e9 / rate;
-        (burst.is_finite() && burst >= 1.0).then_some(Uncontended {
-            period_ns: (learned.quiet + burst) as u64,
+        let rate = self.link * HEADERS / 8e9;
+        let burst = learned.bytes / rate;
+        let alone = learned.alone(rate).filter(|_| burst.is_finite() && burst >= 1.0)?;
+        Some(Uncontended {
+            period_ns: alone.period as u64,
+            period_at_least_ns: alone.at_least as u64,
+            period_at_most_ns: alone.at_most as u64,
+            sends_for_ns: alone.sends as u64,
             burst_ns: burst as u64,
             rate_bps: self.link as u64,
             bytes: learned.bytes as u64,

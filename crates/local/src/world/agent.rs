@@ -42,11 +42,11 @@ const WITH_HEADERS: f64 = 1.0084;
 const SURE_ENOUGH: f64 = 0.8;
 
 /// A profile that was learned beside others is less alike from iteration to iteration, and as right.
-const SURE_ENOUGH_BESIDE_OTHERS: f64 = 0.55;
+const SURE_ENOUGH_BESIDE_OTHERS: f64 = 0.45;
 
 /// A period that differs by less is the same.
 const SAME_PERIOD: f64 = 0.02;
-const SAME_PERIOD_BESIDE_OTHERS: f64 = 0.1;
+const SAME_PERIOD_BESIDE_OTHERS: f64 = 0.05;
 
 #[derive(Debug)]
 pub(super) struct Agent {
@@ -435,15 +435,46 @@ impl World<'_> {
             .map(|traffic| traffic.from_longest_pause())
     }
 
-    /// The quiet time of an iteration, then all its bytes at the rate of the link.
+    /// The iteration that a job would have alone: its longest pause, then all its bytes at the rate of the link.
     fn uncontended_traffic(&self, said: &Value) -> Option<Traffic> {
         let alone = said["uncontended"].as_object()?;
         let (period, burst) = (number(&alone["period_ns"]), number(&alone["burst_ns"]));
-        let phase = Phase {
-            offset: Duration(period.saturating_sub(burst)),
-            length: Duration(burst),
-            rate: self.setup.scale.measured(Bandwidth(number(&alone["rate_bps"]))),
-        };
-        Traffic::new(Duration(period), vec![phase]).ok()
+        let sends = number(&alone["sends_for_ns"]).clamp(burst, period);
+        let rate = self.setup.scale.measured(Bandwidth(number(&alone["rate_bps"])));
+        let phases = pulses(sends, burst).map(|(after, length)| Phase {
+            offset: Duration(period - sends + after),
+            length: Duration(length),
+            rate,
+        });
+        Traffic::new(Duration(period), phases.collect()).ok()
+    }
+}
+
+/// A job that sends for longer than its bytes take exchanges its gradients in buckets, during the backward pass. How many and
+/// when is not learned, so they are taken as equal and as equally far apart.
+const BUCKETS: u64 = 6;
+
+/// A burst that is longer than its bytes take by this part of that has pauses.
+const PAUSES: f64 = 0.15;
+
+/// When each part of a burst begins, and how long it lasts: a burst of `sends` nanoseconds, of which `burst` are sent in.
+fn pulses(sends: u64, burst: u64) -> impl Iterator<Item = (u64, u64)> {
+    let has_pauses = sends as f64 > (1.0 + PAUSES) * burst as f64;
+    let count = if has_pauses { BUCKETS } else { 1 };
+    let (each, first) = (burst / count, if has_pauses { 0 } else { sends - burst });
+    let apart = (sends - first - each) / (count - 1).max(1);
+    (0..count).map(move |at| (first + at * apart, each))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_without_pauses_is_one_part_and_another_ends_with_its_last_bucket() {
+        assert_eq!(pulses(110, 100).collect::<Vec<_>>(), [(10, 100)]);
+        let parts: Vec<_> = pulses(160, 60).collect();
+        assert_eq!((parts[0], parts[1], parts[5]), ((0, 10), (30, 10), (150, 10)));
+        assert_eq!(pulses(0, 0).collect::<Vec<_>>(), [(0, 0)]);
     }
 }
