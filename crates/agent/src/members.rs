@@ -48,7 +48,7 @@ pub struct Member {
 }
 
 /// Where the bytes are counted that a member sends.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct Interface {
     pub netns: PathBuf,
     pub interface: String,

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use metronome_agent::counters::Counters;
-use metronome_agent::members::{Roster, RosterFile};
+use metronome_agent::members::{Interface, Roster, RosterFile};
 use serde_json::Value;
 
 use crate::ground::{Ground, PROGRAM};
@@ -40,7 +40,7 @@ fn job(name: &str, gpus: u32) -> String {
 /// Counters of members on their hosts, read beside the recorder: the last that each has said.
 #[derive(Default)]
 struct Read {
-    interfaces: BTreeMap<(PathBuf, String), (String, String)>,
+    interfaces: BTreeMap<Interface, (String, String)>,
     last: BTreeMap<(String, String), u64>,
 }
 
@@ -48,14 +48,14 @@ impl Read {
     fn look(&mut self, roster: Option<Roster>) {
         for member in roster.into_iter().flat_map(|roster| roster.members) {
             let Some(counters) = member.counters else { continue };
-            self.interfaces.insert((counters.netns, counters.interface), (member.job, member.member));
+            self.interfaces.insert(counters, (member.job, member.member));
         }
-        for ((netns, interface), whose) in &self.interfaces {
+        for (Interface { netns, interface, direction }, whose) in &self.interfaces {
             // A namespace that is gone has said its last.
             let Ok(mut counters) = Counters::open(netns) else { continue };
-            counters.watch([(interface.clone(), metronome_agent::members::Direction::Received, 0)]);
+            counters.watch([(interface.clone(), *direction, 0)]);
             let _ = counters.read(|_, bytes| {
-                self.last.insert(whose.clone(), bytes);
+                self.last.insert(whose.clone(), bytes.watched);
             });
         }
     }
