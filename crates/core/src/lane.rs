@@ -138,6 +138,11 @@ impl Follows {
     fn is_nothing(&self) -> bool {
         *self == Self::Nothing
     }
+
+    /// Whether the class of a job depends on the bursts under way when its own begins.
+    pub const fn orders_bursts(self) -> bool {
+        matches!(self, Self::FirstCome | Self::LeastLeft)
+    }
 }
 
 fn is_first_class(class: &u8) -> bool {

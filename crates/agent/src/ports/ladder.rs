@@ -83,7 +83,7 @@ impl Ladder {
 
 /// Whether the class of a job depends on the bursts under way when its own begins.
 pub fn is_ordered(word: &Word) -> bool {
-    word.rotation.is_some() || matches!(word.follows, Follows::FirstCome | Follows::LeastLeft)
+    word.rotation.is_some() || word.follows.orders_bursts()
 }
 
 #[cfg(test)]

@@ -136,9 +136,9 @@ impl Watched {
     pub(super) fn fixed_class<'a>(&self, others: impl Iterator<Item = &'a Self>, now: u64) -> Option<u8> {
         let slot = self.ordered_by(now)?.slot_at(Moment(now));
         let is_fixed = |other: &Self| {
-            other.ordered_by(now).is_none_or(|word| !word.slot_at(Moment(now)).orders_bursts())
+            other.ordered_by(now).is_none_or(|word| !word.slot_at(Moment(now)).follows.orders_bursts())
         };
-        (!slot.orders_bursts() && { others }.all(is_fixed)).then_some(slot.class)
+        (!slot.follows.orders_bursts() && { others }.all(is_fixed)).then_some(slot.class)
     }
 
     /// Its next burst, while none is under way and its class depends on those of others.

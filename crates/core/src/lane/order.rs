@@ -19,7 +19,7 @@ use super::{Follows, Slot};
 /// soon, which is when the kernel takes the new class.
 pub fn class_of_first(own: &Burst, others: impl IntoIterator<Item = Burst>) -> u8 {
     let is_first = others.into_iter().all(|other| own.class < other.class);
-    if is_first && own.slot.orders_bursts() { own.class.min(MIDDLE) } else { own.class }
+    if is_first && own.slot.follows.orders_bursts() { own.class.min(MIDDLE) } else { own.class }
 }
 
 /// A job that is sending.
@@ -51,7 +51,9 @@ impl Newcomer {
     /// The class of its burst beside those that are under way on its links.
     pub fn class(&self, under_way: impl IntoIterator<Item = Burst, IntoIter: Clone>) -> u8 {
         let under_way = under_way.into_iter();
-        if !self.slot.orders_bursts() && !under_way.clone().any(|burst| burst.slot.orders_bursts()) {
+        if !self.slot.follows.orders_bursts()
+            && !under_way.clone().any(|burst| burst.slot.follows.orders_bursts())
+        {
             return self.slot.class;
         }
         let (mut behind, mut before): (Option<u8>, Option<u8>) = (None, None);

@@ -44,11 +44,6 @@ impl Slot {
     pub const fn first_come(class: u8) -> Self {
         Self { class, follows: Follows::FirstCome }
     }
-
-    /// Whether the class of a job depends on the bursts under way when its own begins.
-    pub const fn orders_bursts(&self) -> bool {
-        matches!(self.follows, Follows::FirstCome | Follows::LeastLeft)
-    }
 }
 
 impl Rotation {

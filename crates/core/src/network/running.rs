@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::cluster::Keeping;
 use crate::id::LinkId;
 use crate::lane::order::{Burst, Newcomer};
-use crate::lane::{Follows, Lane, Turn};
+use crate::lane::{Lane, Turn};
 use crate::units::{Duration, Instant};
 
 use super::jitter::Jitter;
@@ -319,7 +319,7 @@ impl Running {
 
     /// Whether its class depends on the bursts under way when its own begins.
     fn is_ordered(&self) -> bool {
-        self.lane.rotation.is_some() || matches!(self.lane.follows, Follows::FirstCome | Follows::LeastLeft)
+        self.lane.rotation.is_some() || self.lane.follows.orders_bursts()
     }
 
     /// Whether its burst has begun and has no class yet.
