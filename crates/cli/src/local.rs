@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use metronome_core::cluster::Keeping;
 use metronome_core::job::{JobSpec, RoleKind};
 use metronome_core::policy::Policy;
@@ -12,6 +13,7 @@ use metronome_core::units::{Bandwidth, Bytes, Cpu, Duration};
 use metronome_local::links::Scale;
 use metronome_local::names::WorldName;
 use metronome_local::process::Launcher;
+use metronome_local::state::WorldFolder;
 use metronome_local::world::{Job, Mishap, Program, Programs, Setup};
 use metronome_sim::model::Pattern;
 use metronome_sim::noise::Noise;
@@ -19,6 +21,35 @@ use metronome_sim::scenario::{Arrival, Fault, Scenario};
 use metronome_trainer::{Compute, Curve, Notes, Saves, Task};
 
 use crate::failure::Failure;
+
+/// The arguments of commands that run a scenario on this machine.
+#[derive(Debug, Args)]
+pub(crate) struct WorldArgs {
+    /// Divide all rates and all bytes by N
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    scale: u64,
+    /// Seed of everything that is left to chance
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// What the world is called on this machine
+    #[arg(long, value_name = "NAME", default_value = "local")]
+    world: String,
+    /// Where worlds have their folders
+    #[arg(long, value_name = "FOLDER")]
+    dir: Option<PathBuf>,
+}
+
+impl WorldArgs {
+    pub(crate) fn asked(&self) -> Asked {
+        Asked {
+            world: self.world.clone(),
+            root: self.dir.clone().unwrap_or_else(WorldFolder::usual_root),
+            scale: self.scale,
+            seed: self.seed,
+            notes: Notes::default(),
+        }
+    }
+}
 
 /// What is said of a world beside its scenario.
 #[derive(Clone, Debug)]

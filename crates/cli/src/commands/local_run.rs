@@ -9,16 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use metronome_core::journal::Journal;
-use metronome_local::state::WorldFolder;
 use metronome_local::world::{self, Fate, Told};
 use metronome_sim::scenario::Scenario;
-use metronome_trainer::Notes;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::ScenarioFile;
 use crate::journal::JournalFile;
-use crate::local::{Asked, setup};
+use crate::local::{Asked, WorldArgs, setup};
 use crate::policies;
 use crate::reply::{Format, Reply};
 use table::Comparison;
@@ -38,18 +36,8 @@ pub(crate) struct LocalRun {
     /// Policies to run, separated by commas; `sim policies` lists them
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "metronome")]
     policies: Vec<String>,
-    /// Divide all rates and all bytes by N
-    #[arg(long, value_name = "N", default_value_t = 500)]
-    scale: u64,
-    /// Seed of everything that is left to chance
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// What the world is called on this machine
-    #[arg(long, value_name = "NAME", default_value = "local")]
-    world: String,
-    /// Where worlds have their folders
-    #[arg(long, value_name = "FOLDER")]
-    dir: Option<PathBuf>,
+    #[command(flatten)]
+    world: WorldArgs,
     /// Record events and decisions of the last run in FILE, for `explain` and `replay`
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
@@ -60,15 +48,9 @@ pub(crate) struct LocalRun {
 
 pub(crate) fn run(args: &LocalRun) -> Result<Reply, Failure> {
     let scenario = args.scenario.read()?;
-    let asked = Asked {
-        world: args.world.clone(),
-        root: args.dir.clone().unwrap_or_else(WorldFolder::usual_root),
-        scale: args.scale,
-        seed: args.seed,
-        notes: Notes::default(),
-    };
+    let asked = args.world.asked();
     let stop = stopped_by_signals()?;
-    let mut comparison = Comparison::of(&scenario, args.scale, args.seed);
+    let mut comparison = Comparison::of(&scenario, asked.scale, asked.seed);
     for name in &args.policies {
         if stop.load(Ordering::Relaxed) {
             break;

@@ -7,15 +7,13 @@ use clap::Args;
 use metronome_core::journal::Journal;
 use metronome_core::units::Moment;
 use metronome_local::rights::Rights;
-use metronome_local::state::WorldFolder;
 use metronome_local::world::{self, Fate, Told};
-use metronome_trainer::Notes;
 
 use super::local_run::{say, stopped_by_signals};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::ScenarioFile;
-use crate::local::{Asked, setup};
+use crate::local::{WorldArgs, setup};
 use crate::output_file::OutputFile;
 use crate::policies;
 use crate::reply::Reply;
@@ -37,18 +35,8 @@ pub(crate) struct LocalTrace {
     /// Policy to run; `sim policies` lists them
     #[arg(long, value_name = "NAME", default_value = "metronome")]
     policy: String,
-    /// Divide all rates and all bytes by N
-    #[arg(long, value_name = "N", default_value_t = 500)]
-    scale: u64,
-    /// Seed of everything that is left to chance
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// What the world is called on this machine
-    #[arg(long, value_name = "NAME", default_value = "local")]
-    world: String,
-    /// Where worlds have their folders
-    #[arg(long, value_name = "FOLDER")]
-    dir: Option<PathBuf>,
+    #[command(flatten)]
+    world: WorldArgs,
     /// Where to write the drawing, one HTML file
     #[arg(short = 'o', long, value_name = "FILE", default_value = "trace.html")]
     report: PathBuf,
@@ -62,13 +50,7 @@ pub(crate) fn run(args: &LocalTrace) -> Result<Reply, Failure> {
     needs_counters()?;
     let report = OutputFile::create(&args.report)?;
     let data = args.data.as_deref().map(OutputFile::create).transpose()?;
-    let asked = Asked {
-        world: args.world.clone(),
-        root: args.dir.clone().unwrap_or_else(WorldFolder::usual_root),
-        scale: args.scale,
-        seed: args.seed,
-        notes: Notes::default(),
-    };
+    let asked = args.world.asked();
     let stop = stopped_by_signals()?;
     let folder = asked.root.join(&asked.world);
     let setup = setup(&scenario, policies::find(&args.policy, &scenario)?, &asked)?;
@@ -79,7 +61,7 @@ pub(crate) fn run(args: &LocalTrace) -> Result<Reply, Failure> {
     let outcome = outcome.map_err(|error| Failure::from_world(&error))?;
     let trace = Trace::of(Material {
         scenario: &scenario.name,
-        seed: args.seed,
+        seed: asked.seed,
         setup: &setup,
         folder,
         outcome: &outcome,
