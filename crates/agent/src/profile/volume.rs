@@ -36,6 +36,9 @@ const AS_RIGHT: f64 = 0.2;
 /// A counter stands still for this part of the time at least.
 const LEAST_STILL: f64 = 0.02;
 
+/// The mean hand of a whole iteration whose parts repeat is at least so long: chance makes those of several iterations shorter.
+const LEAST_WHOLE: f64 = 0.3;
+
 /// An iteration has at most so many buckets of equal size, and a run has at least so many iterations.
 const MOST_BUCKETS: usize = 48;
 const LEAST_ITERATIONS: f64 = 5.0;
@@ -68,8 +71,7 @@ fn whole_iteration(pauses: &Pauses, part: Volume) -> Volume {
     let most = (pauses.bytes() / part.bytes / LEAST_ITERATIONS) as usize;
     let multiple = |count: usize| Volume { bytes: part.bytes * count as f64, ..part };
     let dials = (2..=most.min(MOST_BUCKETS)).rev().map(multiple);
-    let is_coherent =
-        |dial: &Volume| pauses.coherence(dial.bytes) >= AS_RIGHT * part.coherence.max(LEAST_FOUND);
+    let is_coherent = |dial: &Volume| pauses.coherence(dial.bytes) >= LEAST_WHOLE;
     dials
         .into_iter()
         .find(is_coherent)
