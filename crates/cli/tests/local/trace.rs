@@ -172,8 +172,16 @@ fn classes_and_directives_are_told(trace: &Value) {
         let mean = figures["afterMs"].as_f64().or(figures["beforeMs"].as_f64());
         assert!(mean.is_some_and(|ms| (80.0..250.0).contains(&ms)), "{figures}");
     }
-    let standings = list(&trace["links"]).iter().flat_map(|link| list(&link["parts"]));
-    let standings = standings.flat_map(|part| list(&part["standings"]));
-    let prios: Vec<Option<u64>> = standings.map(|standing| standing["prio"].as_u64()).collect();
-    assert!(prios.contains(&Some(0)) && prios.contains(&Some(1)), "jobs of two classes: {prios:?}");
+    for job in list(&trace["jobs"]) {
+        let links = list(&trace["links"]).iter().flat_map(|link| list(&link["parts"]));
+        let own = links.filter(|part| part["job"] == job["name"]);
+        let priorities: Vec<u64> = own
+            .flat_map(|part| list(&part["standings"]))
+            .filter_map(|standing| standing["prio"].as_u64())
+            .collect();
+        let directives = list(&job["directives"]).iter().filter(|one| one["directive"].is_object());
+        // A class that is 0 is left out.
+        let mut classes = directives.map(|one| one["directive"]["class"].as_u64().unwrap_or(0));
+        assert!(classes.any(|class| priorities.contains(&class)), "{}: {priorities:?}", job["directives"]);
+    }
 }
