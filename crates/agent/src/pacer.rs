@@ -31,7 +31,7 @@ const THERE: u64 = 2_000_000;
 /// seldom reached to the millisecond.
 const MAX_HOLDS_ONCE: u8 = 6;
 /// Once it was held, a job that is late by this part of its period is there: another hold would cost nearly a whole period.
-const LATE_BY_LITTLE: f64 = 0.1;
+const LATE_BY_LITTLE: f64 = 0.05;
 /// The part of what is left that goes into the trim.
 const GAIN: f64 = 0.3;
 
