@@ -29,7 +29,7 @@ pub struct Pacer {
 const THERE: u64 = 2_000_000;
 /// A job that is to reach its place once is held so often for it. Each hold costs up to a period, and beside other jobs places are
 /// seldom reached to the millisecond.
-const MAX_HOLDS_ONCE: u8 = 6;
+const MAX_HOLDS_ONCE: u8 = 8;
 /// Once it was held, a job that is late by this part of its period is there: another hold would cost nearly a whole period.
 const LATE_BY_LITTLE: f64 = 0.05;
 /// The part of what is left that goes into the trim.
