@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use metronome_core::lane::Word;
 use metronome_core::lane::order::{Burst, MIDDLE, Newcomer};
-use metronome_core::lane::{Slot, Word};
 use metronome_core::units::Moment;
 
 use crate::freezer::{Freezer, Hold};
@@ -16,7 +16,7 @@ use crate::observed::{During, Phase, Slower, Traffic, Uncontended};
 use crate::pacer::Pacer;
 use crate::ports::is_ordered;
 use crate::profile::{Learned, Observer, Sample};
-use crate::windows::{Window, WindowCounts};
+use crate::windows::{Window, WindowCounts, directed_slots};
 
 #[derive(Debug)]
 pub(super) struct Watched {
@@ -179,16 +179,16 @@ impl Watched {
             return;
         }
         let word = self.word.as_ref().filter(|word| word.is_valid(Moment(sample.at)));
-        let is_fair = |word: &Word| word.slot_at(Moment(before.at)) == Slot::FAIR;
-        let window = if word.is_none_or(is_fair) { Window::Fair } else { Window::Directed };
+        let window = word.map_or(Window::Fair, |word| Window::at(word, Moment(before.at)));
         self.windows.add(window, sample.bytes - before.bytes, sample.at.saturating_sub(before.at));
     }
 
     /// Whether it is slower in directed windows than in fair ones.
     fn slower(&self) -> Option<Slower> {
         let known = self.observer.known()?;
-        let compared = self.windows.compare(known.bytes, known.noise)?;
-        (compared.at_least > 0.0).then(|| Slower {
+        let directed = directed_slots(self.word.as_ref()?);
+        let compared = self.windows.compare(&directed, known.bytes, known.noise)?;
+        compared.is_slower().then(|| Slower {
             job: self.job.clone(),
             member: self.member.clone(),
             at_least: compared.at_least,
