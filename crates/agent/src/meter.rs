@@ -19,11 +19,29 @@ struct Known {
     volume: f64,
     /// Bytes a nanosecond while it sends.
     rate: f64,
-    /// The counter when this iteration began to send.
+    /// The counter when this iteration began to send; between two bursts what it says now.
     level: u64,
     /// The counter of the opposite direction at the end of the last burst.
     opposite: u64,
     is_paused: bool,
+    /// Since when the counter stands still.
+    still_since: Option<u64>,
+    /// How many bursts in a row ended where they were expected to.
+    ends_met: u8,
+    /// How many profiles in a row said that iterations begin elsewhere.
+    contradicted: u8,
+    /// The end of a burst was missed.
+    lost: Option<Lost>,
+}
+
+/// A search for the end of a burst, over the bytes of one iteration: the counter stands still longest there.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    /// The counter when the search began.
+    from: u64,
+    /// The longest stand so far, and the counter then.
+    longest: u64,
+    level: u64,
 }
 
 /// What a step showed.
@@ -35,11 +53,13 @@ pub enum Event {
     Paused,
 }
 
-/// An iteration has sent its bytes when so much of them is sent and the counter stands still; bytes vary a little.
-const ALL: f64 = 0.9;
-/// With less than this part of its bytes it is about to send the rest.
+/// An iteration has sent its bytes when so much of them is sent and the counter stands still.
 const NEARLY: f64 = 0.985;
-/// It has surely when there is so much.
+/// Bytes vary a little: so much is enough where the counter stands still for this part of a burst. A last bucket that comes late
+/// is not waited for.
+const ALL: f64 = 0.9;
+const LONG: f64 = 0.25;
+/// The end of a burst was missed when there is so much.
 const SURELY: f64 = 1.2;
 /// Slower than this part of its usual rate it stands still.
 const STILL: f64 = 0.3;
@@ -47,6 +67,79 @@ const STILL: f64 = 0.3;
 const NEAR: f64 = 0.1;
 /// What is sent besides is less than this part of an iteration.
 const BESIDES: f64 = 0.02;
+/// So many ends of bursts that were met count for more than one profile that contradicts them, and for less than so many.
+const ENDS_MET: u8 = 3;
+const CONTRADICTED: u8 = 2;
+
+impl Known {
+    fn new(volume: f64, rate: f64, level: u64, opposite: u64) -> Self {
+        Self {
+            volume,
+            rate,
+            level,
+            opposite,
+            is_paused: false,
+            still_since: None,
+            ends_met: 0,
+            contradicted: 0,
+            lost: None,
+        }
+    }
+
+    /// Whether iterations begin about there, counted in whole iterations.
+    fn begins_near(&self, level: u64) -> bool {
+        let apart = (self.level.abs_diff(level) as f64 / self.volume).fract();
+        apart.min(1.0 - apart) < NEAR
+    }
+
+    /// What is known with a profile that is newer. Pauses are seen as they come and a profile is some iterations old, so a level
+    /// that is followed well is kept unless profiles contradict it again and again.
+    fn with(mut self, newer: Self) -> Self {
+        let agrees = self.begins_near(newer.level);
+        self.contradicted = if agrees { 0 } else { self.contradicted + 1 };
+        let sends_as_much = (newer.volume / self.volume - 1.0).abs() < NEAR;
+        let is_met = self.ends_met >= ENDS_MET && self.contradicted < CONTRADICTED;
+        let is_kept = sends_as_much && (agrees || is_met);
+        if is_kept { Self { volume: newer.volume, rate: newer.rate, ..self } } else { newer }
+    }
+
+    fn sent(&self, sample: Sample) -> f64 {
+        sample.bytes.saturating_sub(self.level) as f64
+    }
+
+    /// For how long the counter has stood still.
+    fn stands(&self, sample: Sample) -> u64 {
+        self.still_since.map_or(0, |since| sample.at.saturating_sub(since))
+    }
+
+    /// Whether a burst has ended, while the counter stands still.
+    fn has_ended(&self, sample: Sample) -> bool {
+        let is_long = self.stands(sample) as f64 >= LONG * self.volume / self.rate;
+        let enough = if is_long { ALL } else { NEARLY };
+        self.sent(sample) >= enough * self.volume
+    }
+
+    fn pause(&mut self, sample: Sample, opposite: u64) -> Event {
+        (self.level, self.opposite, self.is_paused, self.lost) = (sample.bytes, opposite, true, None);
+        self.ends_met = self.ends_met.saturating_add(1);
+        Event::Paused
+    }
+
+    /// Looks for the end of a burst that was missed, over one iteration, and counts from there.
+    fn search(&mut self, sample: Sample) {
+        let stands = self.stands(sample);
+        let Some(lost) = &mut self.lost else { return };
+        if stands > lost.longest {
+            (lost.longest, lost.level) = (stands, sample.bytes);
+        }
+        if (sample.bytes - lost.from) as f64 >= self.volume && stands == 0 {
+            if lost.longest > 0 {
+                self.level = lost.level;
+            }
+            self.lost = None;
+        }
+    }
+}
 
 impl Meter {
     pub fn learn(&mut self, learned: &Learned) {
@@ -57,15 +150,8 @@ impl Meter {
         let now = self.last.map_or(learned.level, |last| last.bytes);
         let whole = (now.saturating_sub(learned.level) as f64 / volume).floor();
         let level = learned.level + (whole * volume) as u64;
-        let near = |known: &Known| (known.level.abs_diff(level) as f64) < NEAR * volume;
-        let known = self.known.filter(near).unwrap_or(Known {
-            level,
-            opposite: u64::MAX,
-            is_paused: false,
-            volume,
-            rate: 0.0,
-        });
-        self.known = Some(Known { volume, rate: usual / 8e9, ..known });
+        let newer = Known::new(volume, usual / 8e9, level, u64::MAX);
+        self.known = Some(self.known.map_or(newer, |known| known.with(newer)));
     }
 
     /// What is said of it before anything is learned: bytes of an iteration, and bytes a nanosecond while it sends.
@@ -78,7 +164,7 @@ impl Meter {
         let Some((volume, rate)) = self.declared.filter(|_| self.known.is_none()) else { return };
         let step = sample.bytes.saturating_sub(before.bytes) as f64;
         if step < STILL * rate * sample.at.saturating_sub(before.at) as f64 {
-            self.known = Some(Known { volume, rate, level: sample.bytes, opposite, is_paused: true });
+            self.known = Some(Known { is_paused: true, ..Known::new(volume, rate, sample.bytes, opposite) });
         }
     }
 
@@ -106,29 +192,29 @@ impl Meter {
         let step = (sample.bytes - before.bytes) as f64;
         let is_still = step < STILL * known.rate * sample.at.saturating_sub(before.at) as f64;
         self.is_still = is_still;
-        let sent = sample.bytes.saturating_sub(known.level) as f64;
+        known.still_since = known.still_since.or(Some(before.at)).filter(|_| is_still);
         if known.is_paused {
             let handed_over = opposite.saturating_sub(known.opposite) as f64;
-            if sent.max(handed_over) < BESIDES * known.volume {
-                return None;
+            if known.sent(sample).max(handed_over) >= BESIDES * known.volume {
+                known.is_paused = false;
+                let ago = (known.sent(sample) / known.rate) as u64;
+                return Some(Event::Began((sample.at - ago.min(sample.at)).max(before.at)));
             }
-            known.is_paused = false;
-            let ago = (sent / known.rate) as u64;
-            return Some(Event::Began((sample.at - ago.min(sample.at)).max(before.at)));
-        }
-        if sent >= SURELY * known.volume {
-            // Where its pause was is not known, so nobody is held in it.
-            known.level += known.volume as u64;
+            if is_still {
+                known.level = sample.bytes;
+            }
             return None;
         }
-        if is_still && sent >= ALL * known.volume {
-            // A last bucket that comes late belongs to this iteration and does not begin the next one.
-            let is_short = sent < NEARLY * known.volume;
-            known.level = if is_short { known.level + known.volume as u64 } else { sample.bytes };
-            known.opposite = opposite;
-            known.is_paused = true;
-            return Some(Event::Paused);
+        if is_still && known.has_ended(sample) {
+            return Some(known.pause(sample, opposite));
         }
+        if known.sent(sample) >= SURELY * known.volume {
+            known.level += known.volume as u64;
+            known.ends_met = 0;
+            let search = Lost { from: sample.bytes, longest: 0, level: sample.bytes };
+            known.lost = known.lost.or(Some(search));
+        }
+        known.search(sample);
         None
     }
 }
@@ -196,5 +282,70 @@ mod tests {
         assert!(meter.sent().is_some());
         meter.feed(Sample { at: samples.last().unwrap().at + 5 * MS, bytes: 3 }, 0);
         assert_eq!(meter.sent(), None);
+    }
+
+    /// The moments at which bursts begin by a meter that has a profile changed so, over so many iterations of 100 ms.
+    fn beginnings(iterations: u64, change: impl FnOnce(&mut Learned)) -> Vec<u64> {
+        let samples: Vec<Sample> = (0..iterations * 20)
+            .map(|step| step * 5 * MS + 17)
+            .map(|at| Sample { at, bytes: sent(at) })
+            .collect();
+        let (before, after) = samples.split_at(600);
+        let mut learned = learn(before).unwrap();
+        change(&mut learned);
+        let mut meter = Meter::default();
+        before.iter().for_each(|sample| {
+            meter.feed(*sample, 0);
+        });
+        meter.learn(&learned);
+        let began = |sample: &Sample| match meter.feed(*sample, 0) {
+            Some(Event::Began(at)) => Some(at),
+            _ => None,
+        };
+        after.iter().filter_map(began).collect()
+    }
+
+    fn is_a_beginning(at: u64) -> bool {
+        let off = at % (100 * MS);
+        off.min(100 * MS - off) < 3 * MS
+    }
+
+    #[test]
+    fn a_profile_that_is_off_by_some_bytes_does_not_make_a_meter_drift() {
+        for off in [0.997, 1.003, 1.02] {
+            let began = beginnings(330, |learned| learned.bytes *= off);
+            assert!((298..=301).contains(&began.len()), "{} of 300 iterations, off by {off}", began.len());
+            assert!(began[1..].iter().all(|at| is_a_beginning(*at)), "off by {off}");
+        }
+    }
+
+    #[test]
+    fn a_meter_that_began_to_count_within_a_burst_finds_its_end_within_three_iterations() {
+        for part in [0.2, 0.4, 0.7] {
+            let began = beginnings(60, |learned| learned.level -= (part * learned.bytes) as u64);
+            assert!((26..=30).contains(&began.len()), "{} of 30 iterations, off by {part}", began.len());
+            assert!(began[1..].iter().all(|at| is_a_beginning(*at)), "off by {part}: {began:?}");
+        }
+    }
+
+    #[test]
+    fn pauses_that_were_seen_count_for_more_than_one_profile_that_contradicts_them() {
+        let sample = |step: u64| Sample { at: step * 5 * MS, bytes: sent(step * 5 * MS) };
+        let samples: Vec<Sample> = (0..600).map(sample).collect();
+        let mut learned = learn(&samples).unwrap();
+        let mut meter = Meter::default();
+        samples.iter().for_each(|sample| {
+            meter.feed(*sample, 0);
+        });
+        meter.learn(&learned);
+        (600..800).for_each(|step| {
+            meter.feed(sample(step), 0);
+        });
+        let followed = meter.sent();
+        learned.level += 500_000;
+        meter.learn(&learned);
+        assert_eq!(meter.sent(), followed);
+        meter.learn(&learned);
+        assert_ne!(meter.sent(), followed, "two in a row");
     }
 }

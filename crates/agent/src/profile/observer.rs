@@ -94,6 +94,11 @@ impl Observer {
         self.told.as_ref()
     }
 
+    /// Whether the last look found it.
+    pub fn is_fresh(&self) -> bool {
+        !self.is_doubted
+    }
+
     /// How often it is to be read, of what is usual: iterations of a few steps take a closer look.
     pub fn pace(&self, usual: time::Duration) -> time::Duration {
         let sure = self.told.as_ref().filter(|told| told.confidence >= SURE);

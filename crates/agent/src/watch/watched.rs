@@ -188,7 +188,7 @@ impl Watched {
         let known = self.observer.known()?;
         let directed = directed_slots(self.word.as_ref()?);
         let compared = self.windows.compare(&directed, known.bytes, known.noise)?;
-        compared.is_slower().then(|| Slower {
+        (compared.at_least > 0.0).then(|| Slower {
             job: self.job.clone(),
             member: self.member.clone(),
             at_least: compared.at_least,
@@ -262,7 +262,8 @@ impl Watched {
         if self.pace() < pace / 2 {
             self.observer.look_closer();
         }
-        if let Some(known) = self.observer.known().filter(|known| known.confidence >= SURE) {
+        let fresh = self.observer.known().filter(|_| self.observer.is_fresh());
+        if let Some(known) = fresh.filter(|known| known.confidence >= SURE) {
             self.meter.learn(known);
         }
         let learned = learned?;
