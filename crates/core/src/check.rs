@@ -3,6 +3,7 @@
 
 mod amounts;
 mod devices;
+mod directives;
 mod rules;
 mod steps;
 
@@ -22,7 +23,8 @@ use amounts::{Counts, add_counts, amounts, counts};
 pub use amounts::{occupied, occupied_counters};
 pub use devices::occupied_shares;
 use devices::{Shares, add_shares, lies_on_devices, remove_shares};
-pub use steps::check_steps;
+pub use directives::{Directives, TrafficFault};
+pub use steps::{Rejected, check_steps};
 
 /// Something that passed the checker. Worlds accept nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +72,18 @@ pub enum Violation {
     TotalsDiffer(NodeId),
     #[error("a step would start job {0:?} on room that is not free yet")]
     RoomNotFree(JobId),
+    #[error("the generation of the plan would fall")]
+    GenerationFalls,
+    #[error("job {0:?} would have a traffic policy or a CPU weight and does not run")]
+    DirectiveOfNobody(JobId),
+    #[error("the traffic policy of job {0:?} is out of range: {1:?}")]
+    Traffic(JobId, TrafficFault),
+    #[error("the CPU weight of job {0:?} is out of range")]
+    CpuWeight(JobId),
+    #[error("a reservation is for job {0:?}, which does not wait")]
+    ReservationOfNobody(JobId),
+    #[error("the reservation of job {0:?} leaves more of node {1:?} to others than there is")]
+    ReservedBeyond(JobId, NodeId),
 }
 
 /// The checker's own books: what each node and queue holds by the plans it has passed.
@@ -114,11 +128,12 @@ impl Checker {
         }
     }
 
-    /// Passes an amendment, or names the first rule it breaks. Looks only at what changes.
+    /// Passes an amendment and the directives beside it, or names the first rule that they break. Looks only at what changes.
     pub fn check(
         &self,
         snapshot: &Snapshot<'_>,
         amendment: Amendment,
+        directives: Directives<'_>,
     ) -> Result<Checked<Amendment>, Violation> {
         for (id, change) in &amendment.changes {
             let job = snapshot.jobs.get(*id).ok_or(Violation::NotToRun(*id))?;
@@ -133,6 +148,7 @@ impl Checker {
         self.leaves_room(snapshot, &amendment)?;
         self.counters_suffice(snapshot, &amendment)?;
         rules::keeps_rules(snapshot, &amendment)?;
+        directives::keeps_rules_of_directives(snapshot, &amendment, directives)?;
         Ok(Checked(amendment))
     }
 

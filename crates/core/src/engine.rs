@@ -21,7 +21,7 @@ mod stragglers;
 
 use std::sync::Arc;
 
-use crate::check::{Checked, Violation};
+use crate::check::{Checked, Directives, Violation};
 use crate::cluster::{Cluster, Name, NodeState};
 use crate::decide::{Decision, decide, feasible};
 use crate::groups::Domain;
@@ -259,7 +259,8 @@ impl Engine {
         self.state.dirty = report.cut_short;
         self.state.wake = wake;
         let blocked_by = report.blocked_by;
-        match self.check(amendment) {
+        let directives = Directives { lanes: &lanes, weights: &weights, reservations: &reservations };
+        match self.check_with(amendment, directives) {
             Ok(checked) => {
                 let amendment = Checked::clone(&checked).into_inner();
                 let reconfigured = std::mem::take(&mut report.reconfigured);
@@ -320,9 +321,18 @@ impl Engine {
         }
     }
 
-    /// Whether the checker would pass this change of the plan now.
+    /// Whether the checker would pass this change of assignments now.
     pub fn check(&self, amendment: Amendment) -> Result<Checked<Amendment>, Violation> {
-        self.index.checker.check(&self.snapshot(), amendment)
+        self.check_with(amendment, Directives::default())
+    }
+
+    /// Whether the checker would pass this change of assignments now, with these directives.
+    pub fn check_with(
+        &self,
+        amendment: Amendment,
+        directives: Directives<'_>,
+    ) -> Result<Checked<Amendment>, Violation> {
+        self.index.checker.check(&self.snapshot(), amendment, directives)
     }
 
     fn finish_pass(&mut self, report: Report) {

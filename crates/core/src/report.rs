@@ -122,6 +122,8 @@ pub enum Failure {
     WouldNotStop,
     /// Nothing was heard before the step's deadline.
     TimedOut,
+    /// The checker found that the step breaks a rule, so no world was told to carry it out.
+    Rejected,
     Other,
 }
 

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use metronome_core::check::Violation;
+use metronome_core::check::{Directives, TrafficFault, Violation};
 use metronome_core::cluster::Level;
+use metronome_core::cpu::CpuWeight;
 use metronome_core::engine::{Engine, Event, Settings};
 use metronome_core::id::{DeviceId, IdVec, JobId, NodeId, NodeSetId, QueueId};
 use metronome_core::job::{Capabilities, Gang, JobSpec, Topology};
-use metronome_core::plan::{Amendment, Assignment, Generation, Part};
+use metronome_core::lane::{Lane, Pace, Rotation, Slot, Turn};
+use metronome_core::plan::{Amendment, Assignment, Generation, Part, Reservation};
 use metronome_core::queue::Queue;
-use metronome_core::units::Instant;
+use metronome_core::report::Failure;
+use metronome_core::units::{Duration, Instant};
 use metronome_testkit::build::{engine, gpus, job, policy, racks, share};
 use metronome_testkit::drive::Driver;
 
@@ -23,7 +26,7 @@ fn on(spec: &JobSpec, nodes: &[(u32, u32)]) -> Arc<Assignment> {
 }
 
 fn change(job: JobId, to: Option<Arc<Assignment>>) -> Amendment {
-    Amendment { generation: Generation(1), changes: BTreeMap::from([(job, to)]) }
+    Amendment { generation: Generation(9), changes: BTreeMap::from([(job, to)]) }
 }
 
 /// Two racks of two nodes of four GPUs, with one job waiting.
@@ -193,4 +196,132 @@ fn a_queue_that_does_not_borrow_keeps_to_its_quota() {
     assert!(engine.check(change(id, Some(on(&spec, &[(0, 4)])))).is_ok());
     let beyond = on(&spec, &[(0, 4), (1, 1)]);
     assert_eq!(engine.check(change(id, Some(beyond))), Err(Violation::QuotaExceeded(QueueId(0))));
+}
+
+/// Two racks of two nodes of four GPUs with a job that runs, and a second one that waits.
+fn one_runs_and_one_waits() -> (Engine, JobId, JobId) {
+    let mut driver = Driver::new(racks(2, 2, 4), policy("volcano"));
+    let runs = driver.submit(job("runs", 4, 10));
+    driver.settle();
+    let waits = driver.submit(job("waits", 16, 10));
+    (driver.engine, runs, waits)
+}
+
+/// What the checker says of directives beside assignments that stay.
+fn said_of(engine: &Engine, directives: Directives<'_>) -> Result<(), Violation> {
+    let stays = Amendment { generation: engine.plan().generation(), ..Amendment::default() };
+    engine.check_with(stays, directives).map(drop)
+}
+
+#[test]
+fn a_traffic_policy_is_of_a_job_that_runs() {
+    let (engine, runs, waits) = one_runs_and_one_waits();
+    let behind = Lane { class: 1, ..Lane::default() };
+    let of = |job, lane| said_of(&engine, Directives { lanes: &[(job, lane)], ..Directives::default() });
+    assert_eq!(of(runs, behind), Ok(()));
+    assert_eq!(of(waits, behind), Err(Violation::DirectiveOfNobody(waits)));
+    assert_eq!(of(JobId(99), behind), Err(Violation::DirectiveOfNobody(JobId(99))));
+    assert_eq!(of(waits, Lane::default()), Ok(()), "to withdraw one is always right");
+    let stopped = Amendment { generation: Generation(9), changes: BTreeMap::from([(runs, None)]) };
+    let kept = engine.check_with(stopped, Directives { lanes: &[(runs, behind)], ..Directives::default() });
+    assert_eq!(kept, Err(Violation::DirectiveOfNobody(runs)));
+}
+
+#[test]
+fn a_traffic_policy_has_classes_weights_offsets_and_windows_that_exist() {
+    let (engine, runs, _) = one_runs_and_one_waits();
+    let turn = |offset| Turn { period: Duration(100), offset: Duration(offset), watch: None };
+    let rotation = |window, class| {
+        let mut slots = [Slot::FAIR; Rotation::WINDOWS];
+        slots[7] = Slot::in_class(class);
+        Some(Rotation { window: Duration(window), slots })
+    };
+    let fair = Lane::default();
+    let pace = |offset| Some(Pace { turn: turn(offset), holds_by_itself: None });
+    let cases = [
+        (Lane { class: 8, ..fair }, TrafficFault::Class(8)),
+        (Lane { rotation: rotation(10, 8), ..fair }, TrafficFault::Class(8)),
+        (Lane { weight: 0, ..fair }, TrafficFault::Weight(0)),
+        (Lane { weight: 65_537, ..fair }, TrafficFault::Weight(65_537)),
+        (Lane { turn: Some(turn(100)), ..fair }, TrafficFault::Offset),
+        (Lane { pace: pace(100), ..fair }, TrafficFault::Offset),
+        (Lane { rotation: rotation(0, 7), ..fair }, TrafficFault::Window),
+    ];
+    let of = |lane| said_of(&engine, Directives { lanes: &[(runs, lane)], ..Directives::default() });
+    for (lane, fault) in cases {
+        assert_eq!(of(lane), Err(Violation::Traffic(runs, fault)));
+    }
+    let last = Lane {
+        class: 7,
+        weight: 65_536,
+        turn: Some(turn(99)),
+        pace: pace(99),
+        rotation: rotation(1, 7),
+        ..fair
+    };
+    assert_eq!(of(last), Ok(()));
+}
+
+#[test]
+fn a_cpu_weight_is_of_a_job_that_runs_and_in_the_range_of_the_kernel() {
+    let (engine, runs, waits) = one_runs_and_one_waits();
+    let weight = |number: u32| serde_json::from_value::<CpuWeight>(number.into()).unwrap();
+    let of = |job, number| {
+        said_of(&engine, Directives { weights: &[(job, weight(number))], ..Directives::default() })
+    };
+    assert_eq!((of(runs, 1), of(runs, 10_000)), (Ok(()), Ok(())));
+    assert_eq!(of(runs, 0), Err(Violation::CpuWeight(runs)));
+    assert_eq!(of(runs, 10_001), Err(Violation::CpuWeight(runs)));
+    assert_eq!(of(waits, 200), Err(Violation::DirectiveOfNobody(waits)));
+}
+
+#[test]
+fn a_reservation_is_of_a_job_that_waits_on_nodes_that_there_are() {
+    let (engine, runs, waits) = one_runs_and_one_waits();
+    let of = |job, node, spare| {
+        let reservation = Reservation {
+            job,
+            from: Instant::from_secs(60),
+            spare: BTreeMap::from([(NodeId(node), gpus(spare))]),
+        };
+        said_of(&engine, Directives { reservations: &[reservation], ..Directives::default() })
+    };
+    assert_eq!(of(waits, 3, 4), Ok(()));
+    assert_eq!(of(runs, 3, 4), Err(Violation::ReservationOfNobody(runs)));
+    assert_eq!(of(JobId(99), 3, 4), Err(Violation::ReservationOfNobody(JobId(99))));
+    assert_eq!(of(waits, 4, 0), Err(Violation::ReservedBeyond(waits, NodeId(4))), "there is no fifth node");
+    assert_eq!(of(waits, 3, 5), Err(Violation::ReservedBeyond(waits, NodeId(3))));
+}
+
+#[test]
+fn generations_never_fall() {
+    let (engine, ..) = one_runs_and_one_waits();
+    let older = Amendment { generation: Generation(0), ..Amendment::default() };
+    assert!(engine.plan().generation() > older.generation);
+    assert_eq!(engine.check(older), Err(Violation::GenerationFalls));
+}
+
+/// A plan that no checker has passed, as a damaged record would have it, makes a step that breaks a rule.
+#[test]
+fn a_step_that_breaks_a_rule_is_withdrawn_and_the_other_jobs_go_on() {
+    let spec = job("broken", 6, 10);
+    let (engine, broken) = waiting(&spec);
+    let half = on(&job("half", 4, 10), &[(0, 4)]);
+    let mut state = serde_json::to_value(engine.state()).unwrap();
+    state["plan"]["held"][broken.0.to_string()] = serde_json::to_value(&half).unwrap();
+    let mut engine = Engine::restore(serde_json::from_value(state).unwrap());
+    let other = engine.submit(NOW, Arc::new(job("other", 2, 10)));
+    let steps = engine.poll(NOW);
+    assert_eq!(steps.iter().map(|step| step.job).collect::<Vec<_>>(), [other]);
+    let alarm = engine.state().last_alarm.clone().unwrap_or_default();
+    let alarms = engine.state().alarms;
+    assert!(alarm.contains("split") && alarms > 0, "{alarm}");
+    assert_eq!(engine.job(broken).unwrap().last_failure, Some(Failure::Rejected));
+    assert!(engine.plan().get(broken).is_none(), "it waits again");
+    // It is tried again after its back-off, by a plan that was checked.
+    let mut started = false;
+    for second in 1..600 {
+        started |= engine.poll(Instant::from_secs(second)).iter().any(|step| step.job == broken);
+    }
+    assert!(started && engine.state().alarms == alarms, "{alarms} and {}", engine.state().alarms);
 }

@@ -437,6 +437,7 @@ fn because(failure: Failure) -> &'static str {
         Failure::NoRoom => "there was no room",
         Failure::WouldNotStop => "the job would not let go",
         Failure::TimedOut => "nothing was heard in time",
+        Failure::Rejected => "the scheduler's own checker rejected the step, which is a bug",
         Failure::Other => "the world gave no reason",
     }
 }

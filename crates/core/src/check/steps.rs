@@ -12,6 +12,15 @@ use crate::job::JobSpec;
 use crate::plan::{Action, Step};
 use crate::units::{Gpus, Resources};
 
+/// Steps of which one breaks a rule: always a bug of the scheduler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    pub steps: Vec<Step>,
+    /// The place of the step that breaks the rule.
+    pub at: usize,
+    pub violation: Violation,
+}
+
 /// Passes steps if all they take is counted as held and no node to which they add then holds more than it has.
 /// `occupied`, `counted` and `shared` are what jobs hold in fact once these steps are under way; a step that frees room has freed
 /// it only when the world says so.
@@ -22,20 +31,20 @@ pub fn check_steps<'a>(
     counted: impl Fn(NodeId, CounterId) -> u64,
     shared: impl Fn(NodeId) -> &'a [(DeviceId, Gpus)],
     steps: Vec<Step>,
-) -> Result<Checked<Vec<Step>>, Violation> {
+) -> Result<Checked<Vec<Step>>, Rejected> {
     let mut taken: BTreeMap<NodeId, Resources> = BTreeMap::new();
     let mut counters = Counts::new();
     let mut on_devices = Shares::new();
-    for step in &steps {
+    let mut check = |step: &Step| {
         let to = match &step.action {
             Action::Start(to) | Action::Move { to, .. } => to,
             Action::Rescale { to, .. } | Action::ResizeInPlace { to, .. } => to,
-            Action::Stop | Action::Suspend | Action::Preempt { .. } => continue,
+            Action::Stop | Action::Suspend | Action::Preempt { .. } => return Ok(()),
         };
         let spec = jobs(step.job).ok_or(Violation::NotToRun(step.job))?;
         is_whole(step.job, &spec, to)?;
         lies_on_devices(step.job, &spec, to)?;
-        let Some(assignment) = step.action.takes() else { continue };
+        let Some(assignment) = step.action.takes() else { return Ok(()) };
         for (node, amount) in amounts(&spec, assignment) {
             let used = taken.entry(node).or_default();
             *used = *used + amount;
@@ -63,6 +72,11 @@ pub fn check_steps<'a>(
                 return Err(Violation::RoomNotFree(step.job));
             }
         }
+        Ok(())
+    };
+    let mut each = steps.iter().enumerate();
+    match each.find_map(|(at, step)| Some((at, check(step).err()?))) {
+        None => Ok(Checked(steps)),
+        Some((at, violation)) => Err(Rejected { steps, at, violation }),
     }
-    Ok(Checked(steps))
 }

@@ -200,7 +200,7 @@ impl Engine {
                 self.state.jobs[id].is_to_be_repaired = true;
                 self.has_left(id, Exit::Preempt);
             }
-            (action, life) => unreachable!("{action:?} is never under way for a job that is {life:?}"),
+            (action, life) => self.alarm(format!("{action:?} was under way for a job that is {life:?}")),
         }
     }
 
@@ -337,7 +337,7 @@ impl Engine {
                 self.index.unsettled.remove(&id);
                 self.back_off(id, self.state.now + self.state.settings.back_off);
             }
-            (action, life) => unreachable!("{action:?} is never under way for a job that is {life:?}"),
+            (action, life) => self.alarm(format!("{action:?} was under way for a job that is {life:?}")),
         }
     }
 

@@ -31,15 +31,27 @@ impl Engine {
                 self.index.unsettled.remove(&id);
             }
         }
-        let spec = |id| self.state.jobs.get(id).map(|job| job.spec.clone());
-        let occupied = &self.index.occupied;
-        let counted = |node, counter| occupied.count(node, counter);
-        let shared = |node| occupied.shares(node);
-        check_steps(&self.state.cluster, spec, occupied.resources(), counted, shared, steps).unwrap_or_else(
-            |violation| {
-                panic!("steps were made only for free room, but {violation}");
-            },
-        )
+        self.pass(steps)
+    }
+
+    /// Passes the steps that keep all rules. A step that breaks one is withdrawn with an alarm, as if a world could not carry it
+    /// out, so that the steps of other jobs go on.
+    fn pass(&mut self, mut steps: Vec<Step>) -> Checked<Vec<Step>> {
+        loop {
+            let spec = |id| self.state.jobs.get(id).map(|job| job.spec.clone());
+            let occupied = &self.index.occupied;
+            let counted = |node, counter| occupied.count(node, counter);
+            let shared = |node| occupied.shares(node);
+            let cluster = &self.state.cluster;
+            let rejected = match check_steps(cluster, spec, occupied.resources(), counted, shared, steps) {
+                Ok(checked) => return checked,
+                Err(rejected) => rejected,
+            };
+            steps = rejected.steps;
+            let step = steps.remove(rejected.at);
+            self.alarm(rejected.violation.to_string());
+            self.step_failed(step.job, step.id, Failure::Rejected);
+        }
     }
 
     fn next_action(&self, id: JobId) -> Option<Action> {
