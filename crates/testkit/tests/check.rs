@@ -9,7 +9,7 @@ use metronome_core::cpu::CpuWeight;
 use metronome_core::engine::{Engine, Event, Settings};
 use metronome_core::id::{DeviceId, IdVec, JobId, NodeId, NodeSetId, QueueId};
 use metronome_core::job::{Capabilities, Gang, JobSpec, Topology};
-use metronome_core::lane::{Lane, Pace, Rotation, Slot, Turn};
+use metronome_core::lane::{Lane, Pace, Rotation, Slot, Turn, Watch};
 use metronome_core::plan::{Amendment, Assignment, Generation, Part, Reservation};
 use metronome_core::queue::Queue;
 use metronome_core::report::Failure;
@@ -231,6 +231,8 @@ fn a_traffic_policy_is_of_a_job_that_runs() {
 fn a_traffic_policy_has_classes_weights_offsets_and_windows_that_exist() {
     let (engine, runs, _) = one_runs_and_one_waits();
     let turn = |offset| Turn { period: Duration(100), offset: Duration(offset), watch: None };
+    let watch = Some(Watch { tolerance: Duration(1), pause: Duration(1) });
+    let without_period = Turn { period: Duration(0), offset: Duration(0), watch };
     let rotation = |window, class| {
         let mut slots = [Slot::FAIR; Rotation::WINDOWS];
         slots[7] = Slot::in_class(class);
@@ -245,6 +247,7 @@ fn a_traffic_policy_has_classes_weights_offsets_and_windows_that_exist() {
         (Lane { weight: 65_537, ..fair }, TrafficFault::Weight(65_537)),
         (Lane { turn: Some(turn(100)), ..fair }, TrafficFault::Offset),
         (Lane { pace: pace(100), ..fair }, TrafficFault::Offset),
+        (Lane { turn: Some(without_period), ..fair }, TrafficFault::Offset),
         (Lane { rotation: rotation(0, 7), ..fair }, TrafficFault::Window),
     ];
     let of = |lane| said_of(&engine, Directives { lanes: &[(runs, lane)], ..Directives::default() });
