@@ -48,6 +48,15 @@ const SURE_ENOUGH_BESIDE_OTHERS: f64 = 0.45;
 const SAME_PERIOD: f64 = 0.02;
 const SAME_PERIOD_BESIDE_OTHERS: f64 = 0.05;
 
+/// A period that others may have made longer in every iteration is not known where its bounds are further apart than this part
+/// of it.
+const UNKNOWN_PERIOD: f64 = 0.1;
+
+/// Decisions are then made with a period that is so far below the upper bound, as a part of the distance between both. Otherwise jobs
+/// that meet in every iteration look as if they lost nothing, and nothing is done for them. A rotation that follows is a probe: it
+/// lets each job go first for some iterations, in which its period is seen.
+const BELOW_UPPER_BOUND: f64 = 0.25;
+
 #[derive(Debug)]
 pub(super) struct Agent {
     folder: PathBuf,
@@ -438,8 +447,11 @@ impl World<'_> {
     /// The iteration that a job would have alone: its longest pause, then all its bytes at the rate of the link.
     fn uncontended_traffic(&self, said: &Value) -> Option<Traffic> {
         let alone = said["uncontended"].as_object()?;
-        let (period, burst) = (number(&alone["period_ns"]), number(&alone["burst_ns"]));
-        let sends = number(&alone["sends_for_ns"]).clamp(burst, period);
+        let burst = number(&alone["burst_ns"]);
+        let most = number(&alone["period_ns"]);
+        let period = expected_period(most, number(&alone["period_at_least_ns"])).max(burst);
+        let sends =
+            number(&alone["sends_for_ns"]).saturating_sub(most.saturating_sub(period)).clamp(burst, period);
         let rate = self.setup.scale.measured(Bandwidth(number(&alone["rate_bps"])));
         let phases = pulses(sends, burst).map(|(after, length)| Phase {
             offset: Duration(period - sends + after),
@@ -448,6 +460,13 @@ impl World<'_> {
         });
         Traffic::new(Duration(period), phases.collect()).ok()
     }
+}
+
+/// The period that decisions are made with, between its bounds.
+fn expected_period(most: u64, least: u64) -> u64 {
+    let apart = most.saturating_sub(least) as f64;
+    let is_known = apart <= UNKNOWN_PERIOD * most as f64;
+    if is_known { most } else { most - (BELOW_UPPER_BOUND * apart) as u64 }
 }
 
 /// A job that sends for longer than its bytes take exchanges its gradients in buckets, during the backward pass. How many and
@@ -469,6 +488,14 @@ fn pulses(sends: u64, burst: u64) -> impl Iterator<Item = (u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_period_whose_bounds_are_far_apart_is_expected_below_the_upper_one() {
+        assert_eq!(
+            [(205, 205), (205, 190), (308, 168)].map(|(most, least)| expected_period(most, least)),
+            [205, 205, 273]
+        );
+    }
 
     #[test]
     fn a_burst_without_pauses_is_one_part_and_another_ends_with_its_last_bucket() {
