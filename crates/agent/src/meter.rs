@@ -67,9 +67,10 @@ const STILL: f64 = 0.3;
 const NEAR: f64 = 0.1;
 /// What is sent besides is less than this part of an iteration.
 const BESIDES: f64 = 0.02;
-/// So many ends of bursts that were met count for more than one profile that contradicts them, and for less than so many.
-const ENDS_MET: u8 = 3;
-const CONTRADICTED: u8 = 2;
+/// A level at which this many bursts in a row have ended is kept,
+const MIN_ENDS_MET: u8 = 3;
+/// unless this many profiles in a row contradict it.
+const MIN_CONTRADICTIONS: u8 = 2;
 
 impl Known {
     fn new(volume: f64, rate: f64, level: u64, opposite: u64) -> Self {
@@ -92,13 +93,13 @@ impl Known {
         apart.min(1.0 - apart) < NEAR
     }
 
-    /// What is known with a profile that is newer. Pauses are seen as they come and a profile is some iterations old, so a level
-    /// that is followed well is kept unless profiles contradict it again and again.
+    /// Takes over a newer profile. The meter sees pauses as they come and a profile is some iterations old, so a level that bursts have
+    /// confirmed is kept unless profiles contradict it again and again.
     fn with(mut self, newer: Self) -> Self {
         let agrees = self.begins_near(newer.level);
         self.contradicted = if agrees { 0 } else { self.contradicted + 1 };
         let sends_as_much = (newer.volume / self.volume - 1.0).abs() < NEAR;
-        let is_met = self.ends_met >= ENDS_MET && self.contradicted < CONTRADICTED;
+        let is_met = self.ends_met >= MIN_ENDS_MET && self.contradicted < MIN_CONTRADICTIONS;
         let is_kept = sends_as_much && (agrees || is_met);
         if is_kept { Self { volume: newer.volume, rate: newer.rate, ..self } } else { newer }
     }

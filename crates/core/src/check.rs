@@ -75,13 +75,13 @@ pub enum Violation {
     #[error("the generation of the plan would fall")]
     GenerationFalls,
     #[error("job {0:?} would have a traffic policy or a CPU weight and does not run")]
-    DirectiveOfNobody(JobId),
+    DirectiveWithoutRunningJob(JobId),
     #[error("the traffic policy of job {0:?} is out of range: {1:?}")]
     Traffic(JobId, TrafficFault),
     #[error("the CPU weight of job {0:?} is out of range")]
     CpuWeight(JobId),
     #[error("a reservation is for job {0:?}, which does not wait")]
-    ReservationOfNobody(JobId),
+    ReservationWithoutWaitingJob(JobId),
     #[error("the reservation of job {0:?} leaves more of node {1:?} to others than there is")]
     ReservedBeyond(JobId, NodeId),
 }

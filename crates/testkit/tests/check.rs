@@ -207,8 +207,8 @@ fn one_runs_and_one_waits() -> (Engine, JobId, JobId) {
     (driver.engine, runs, waits)
 }
 
-/// What the checker says of directives beside assignments that stay.
-fn said_of(engine: &Engine, directives: Directives<'_>) -> Result<(), Violation> {
+/// The checker's verdict on directives beside assignments that stay.
+fn checked_directives(engine: &Engine, directives: Directives<'_>) -> Result<(), Violation> {
     let stays = Amendment { generation: engine.plan().generation(), ..Amendment::default() };
     engine.check_with(stays, directives).map(drop)
 }
@@ -217,14 +217,16 @@ fn said_of(engine: &Engine, directives: Directives<'_>) -> Result<(), Violation>
 fn a_traffic_policy_is_of_a_job_that_runs() {
     let (engine, runs, waits) = one_runs_and_one_waits();
     let behind = Lane { class: 1, ..Lane::default() };
-    let of = |job, lane| said_of(&engine, Directives { lanes: &[(job, lane)], ..Directives::default() });
+    let of = |job, lane| {
+        checked_directives(&engine, Directives { lanes: &[(job, lane)], ..Directives::default() })
+    };
     assert_eq!(of(runs, behind), Ok(()));
-    assert_eq!(of(waits, behind), Err(Violation::DirectiveOfNobody(waits)));
-    assert_eq!(of(JobId(99), behind), Err(Violation::DirectiveOfNobody(JobId(99))));
+    assert_eq!(of(waits, behind), Err(Violation::DirectiveWithoutRunningJob(waits)));
+    assert_eq!(of(JobId(99), behind), Err(Violation::DirectiveWithoutRunningJob(JobId(99))));
     assert_eq!(of(waits, Lane::default()), Ok(()), "to withdraw one is always right");
     let stopped = Amendment { generation: Generation(9), changes: BTreeMap::from([(runs, None)]) };
     let kept = engine.check_with(stopped, Directives { lanes: &[(runs, behind)], ..Directives::default() });
-    assert_eq!(kept, Err(Violation::DirectiveOfNobody(runs)));
+    assert_eq!(kept, Err(Violation::DirectiveWithoutRunningJob(runs)));
 }
 
 #[test]
@@ -250,7 +252,8 @@ fn a_traffic_policy_has_classes_weights_offsets_and_windows_that_exist() {
         (Lane { turn: Some(without_period), ..fair }, TrafficFault::Offset),
         (Lane { rotation: rotation(0, 7), ..fair }, TrafficFault::Window),
     ];
-    let of = |lane| said_of(&engine, Directives { lanes: &[(runs, lane)], ..Directives::default() });
+    let of =
+        |lane| checked_directives(&engine, Directives { lanes: &[(runs, lane)], ..Directives::default() });
     for (lane, fault) in cases {
         assert_eq!(of(lane), Err(Violation::Traffic(runs, fault)));
     }
@@ -270,12 +273,12 @@ fn a_cpu_weight_is_of_a_job_that_runs_and_in_the_range_of_the_kernel() {
     let (engine, runs, waits) = one_runs_and_one_waits();
     let weight = |number: u32| serde_json::from_value::<CpuWeight>(number.into()).unwrap();
     let of = |job, number| {
-        said_of(&engine, Directives { weights: &[(job, weight(number))], ..Directives::default() })
+        checked_directives(&engine, Directives { weights: &[(job, weight(number))], ..Directives::default() })
     };
     assert_eq!((of(runs, 1), of(runs, 10_000)), (Ok(()), Ok(())));
     assert_eq!(of(runs, 0), Err(Violation::CpuWeight(runs)));
     assert_eq!(of(runs, 10_001), Err(Violation::CpuWeight(runs)));
-    assert_eq!(of(waits, 200), Err(Violation::DirectiveOfNobody(waits)));
+    assert_eq!(of(waits, 200), Err(Violation::DirectiveWithoutRunningJob(waits)));
 }
 
 #[test]
@@ -287,11 +290,11 @@ fn a_reservation_is_of_a_job_that_waits_on_nodes_that_there_are() {
             from: Instant::from_secs(60),
             spare: BTreeMap::from([(NodeId(node), gpus(spare))]),
         };
-        said_of(&engine, Directives { reservations: &[reservation], ..Directives::default() })
+        checked_directives(&engine, Directives { reservations: &[reservation], ..Directives::default() })
     };
     assert_eq!(of(waits, 3, 4), Ok(()));
-    assert_eq!(of(runs, 3, 4), Err(Violation::ReservationOfNobody(runs)));
-    assert_eq!(of(JobId(99), 3, 4), Err(Violation::ReservationOfNobody(JobId(99))));
+    assert_eq!(of(runs, 3, 4), Err(Violation::ReservationWithoutWaitingJob(runs)));
+    assert_eq!(of(JobId(99), 3, 4), Err(Violation::ReservationWithoutWaitingJob(JobId(99))));
     assert_eq!(of(waits, 4, 0), Err(Violation::ReservedBeyond(waits, NodeId(4))), "there is no fifth node");
     assert_eq!(of(waits, 3, 5), Err(Violation::ReservedBeyond(waits, NodeId(3))));
 }

@@ -54,7 +54,7 @@ pub(super) fn keeps_rules_of_directives(
     let directed = directives.lanes.iter().filter(|(_, lane)| !lane.is_default()).map(|(job, _)| *job);
     let weighted = directives.weights.iter().filter(|(_, weight)| !weight.is_default()).map(|(job, _)| *job);
     if let Some(job) = kept.chain(directed).chain(weighted).find(|job| !runs(*job)) {
-        return Err(Violation::DirectiveOfNobody(job));
+        return Err(Violation::DirectiveWithoutRunningJob(job));
     }
     for (job, lane) in directives.lanes {
         lane_makes_sense(lane).map_err(|fault| Violation::Traffic(*job, fault))?;
@@ -66,7 +66,7 @@ pub(super) fn keeps_rules_of_directives(
     directives.reservations.iter().try_for_each(|reservation| {
         let job = reservation.job;
         if snapshot.jobs.get(job).is_none() || runs(job) {
-            return Err(Violation::ReservationOfNobody(job));
+            return Err(Violation::ReservationWithoutWaitingJob(job));
         }
         let capacity = |node| snapshot.cluster.nodes().get(node).map(|described| described.capacity);
         let is_there = |node, spare: &Resources| capacity(node).is_some_and(|all| spare.fits_in(all));

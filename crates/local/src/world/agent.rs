@@ -48,13 +48,12 @@ const SURE_ENOUGH_BESIDE_OTHERS: f64 = 0.45;
 const SAME_PERIOD: f64 = 0.02;
 const SAME_PERIOD_BESIDE_OTHERS: f64 = 0.05;
 
-/// A period that others may have made longer in every iteration is not known where its bounds are further apart than this part
-/// of it.
-const UNKNOWN_PERIOD: f64 = 0.1;
+/// A period whose bounds are further apart than this part of it is unknown: other jobs may have made every iteration longer.
+const UNKNOWN_PERIOD_SPREAD: f64 = 0.1;
 
-/// Decisions are then made with a period that is so far below the upper bound, as a part of the distance between both. Otherwise jobs
-/// that meet in every iteration look as if they lost nothing, and nothing is done for them. A rotation that follows is a probe: it
-/// lets each job go first for some iterations, in which its period is seen.
+/// Decisions then use a period below the upper bound by this part of the distance between both. With the upper bound, jobs that meet in
+/// every iteration look as if they lost nothing and get no directive. A rotation that follows is a probe: each job goes first for
+/// some iterations, in which the agent sees its period.
 const BELOW_UPPER_BOUND: f64 = 0.25;
 
 #[derive(Debug)]
@@ -465,7 +464,7 @@ impl World<'_> {
 /// The period that decisions are made with, between its bounds.
 fn expected_period(most: u64, least: u64) -> u64 {
     let apart = most.saturating_sub(least) as f64;
-    let is_known = apart <= UNKNOWN_PERIOD * most as f64;
+    let is_known = apart <= UNKNOWN_PERIOD_SPREAD * most as f64;
     if is_known { most } else { most - (BELOW_UPPER_BOUND * apart) as u64 }
 }
 
