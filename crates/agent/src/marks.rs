@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use metronome_core::lane::Word;
-use metronome_core::units::Moment;
+use metronome_core::model::units::Moment;
+use metronome_core::traffic::TrafficDirective;
 
 use crate::members::Roster;
 
@@ -34,7 +34,7 @@ impl Mark {
     const OF_CLASSES: [Self; 5] = [Self(0xa0), Self(0x80), Self(0x60), Self(0x40), Self(0x20)];
 
     /// A job without a word shares links with the first class, and is marked so: with no mark it would come after the last.
-    fn of(word: Option<&Word>) -> Self {
+    fn of(word: Option<&TrafficDirective>) -> Self {
         let class = word.map_or(0, |word| usize::from(word.class));
         Self::OF_CLASSES[class.min(Self::OF_CLASSES.len() - 1)]
     }
@@ -162,7 +162,7 @@ impl Marked {
 mod tests {
     use super::*;
 
-    fn word(class: u8) -> Word {
+    fn word(class: u8) -> TrafficDirective {
         let word = serde_json::json!({"generation": 1, "anchor": "2026-11-16T12:00:00Z", "periodNs": 0, "turnNs": 0,
             "class": class, "validUntil": "2026-11-16T12:15:00Z"});
         serde_json::from_value(word).unwrap()

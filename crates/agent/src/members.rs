@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use metronome_core::lane::Word;
+use metronome_core::traffic::TrafficDirective;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -98,8 +98,8 @@ impl Member {
     }
 
     /// What was decided for it; none if that makes no sense.
-    pub fn word(&self) -> Option<Word> {
-        self.turn.as_ref().and_then(|turn| Word::deserialize(turn).ok())
+    pub fn word(&self) -> Option<TrafficDirective> {
+        self.turn.as_ref().and_then(|turn| TrafficDirective::deserialize(turn).ok())
     }
 }
 

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use metronome_core::lane::{Held, Word};
-use metronome_core::units::Moment;
+use metronome_core::model::units::Moment;
+use metronome_core::traffic::{Held, TrafficDirective};
 
 /// How one member is held.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ const GAIN: f64 = 0.3;
 
 impl Pacer {
     /// An iteration has begun to send.
-    pub fn began(&mut self, word: &Word, at: Moment) {
+    pub fn began(&mut self, word: &TrafficDirective, at: Moment) {
         if word.generation != self.generation {
             *self = Self { generation: word.generation, trim: self.trim, ..Self::default() };
         }
@@ -74,7 +74,7 @@ impl Pacer {
     }
 
     /// Whoever is held once is left alone from its place on, until it has drifted too far from it.
-    fn is_to_be_held_once(&mut self, word: &Word, now: Moment) -> bool {
+    fn is_to_be_held_once(&mut self, word: &TrafficDirective, now: Moment) -> bool {
         self.is_there = match self.is_there {
             true => !word.is_held_again(now, self.held),
             false => word.distance(now).0 <= THERE || self.holds >= MAX_HOLDS_ONCE,
@@ -92,7 +92,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn word(held: &str, generation: u64) -> Word {
+    fn word(held: &str, generation: u64) -> TrafficDirective {
         serde_json::from_value(serde_json::json!({
             "generation": generation, "anchor": "1970-01-01T00:00:00Z", "periodNs": 200 * MS, "turnNs": 30 * MS,
             "holdNs": 200 * MS, "validUntil": "2100-01-01T00:00:00Z", "held": held,
@@ -102,7 +102,7 @@ mod tests {
     }
 
     /// Iterations of this length, of which a hold shifts the next by as much as it is longer than what was queued.
-    fn train(pacer: &mut Pacer, word: &Word, natural: u64, queued: u64, from: u64) -> Vec<u64> {
+    fn train(pacer: &mut Pacer, word: &TrafficDirective, natural: u64, queued: u64, from: u64) -> Vec<u64> {
         let mut at = from;
         (0..60)
             .map(|_| {

@@ -8,7 +8,7 @@
 //! small `rate` of its own is the floor that even the last class has. The kernel takes a new `quantum` at once, but a new
 //! `prio` only when the leaf has run empty. A lane that follows what is sent keeps its `prio` and climbs by `quantum`. A lane
 //! whose class depends on other bursts changes its `prio` between bursts, when its leaf is empty
-//! ([`metronome_core::lane::order`]).
+//! ([`metronome_core::traffic::burst_order`]).
 
 mod ladder;
 mod leaf;
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-use metronome_core::units::Moment;
+use metronome_core::model::units::Moment;
 
 use crate::members::{Port, Roster};
 

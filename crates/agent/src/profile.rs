@@ -28,8 +28,8 @@ mod series;
 mod tests;
 mod volume;
 
-use metronome_core::profile::Traffic;
-use metronome_core::units::Duration;
+use metronome_core::model::profile::Traffic;
+use metronome_core::model::units::Duration;
 
 use alone::Lap;
 

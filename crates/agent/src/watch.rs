@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use metronome_core::lane::order::{MIDDLE, class_of_first};
+use metronome_core::traffic::burst_order::{MIDDLE, class_of_first};
 
 use crate::counters::Counters;
 use crate::freezer::Freezer;

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use metronome_core::lane::{Rotation, Slot, Word};
-use metronome_core::units::Moment;
+use metronome_core::model::units::Moment;
+use metronome_core::traffic::{Rotation, Slot, TrafficDirective};
 
 /// Bytes sent in some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -95,7 +95,7 @@ impl WindowCounts {
 
 impl Window {
     /// The window of a directive at a moment.
-    pub(crate) fn at(directive: &Word, now: Moment) -> Self {
+    pub(crate) fn at(directive: &TrafficDirective, now: Moment) -> Self {
         let slot = directive.slot_at(now);
         match directive.window_at(now) {
             Some(Rotation::REFERENCE) => Self::Fair,
@@ -106,7 +106,7 @@ impl Window {
 }
 
 /// The slots of the directed windows of a cycle; without a rotation there is one for ever.
-pub(crate) fn directed_slots(directive: &Word) -> Vec<Slot> {
+pub(crate) fn directed_slots(directive: &TrafficDirective) -> Vec<Slot> {
     match directive.rotation {
         Some(rotation) => rotation.slots[..Rotation::REFERENCE].to_vec(),
         None => vec![Slot { class: directive.class, follows: directive.follows }],
@@ -122,8 +122,8 @@ fn shares(slots: &[Slot]) -> BTreeMap<Slot, f64> {
 
 #[cfg(test)]
 mod tests {
-    use metronome_core::lane::Lane;
-    use metronome_core::units::Duration;
+    use metronome_core::model::units::Duration;
+    use metronome_core::traffic::TrafficPolicy;
 
     use super::*;
 
@@ -168,8 +168,8 @@ mod tests {
         let mut slots = [FIRST; Rotation::WINDOWS];
         slots[1] = LAST;
         let rotation = Rotation { window: Duration(10), slots };
-        let lane = Lane { rotation: Some(rotation), ..Lane::default() };
-        let directive = Word::of(lane, Moment::EPOCH, Moment::EPOCH);
+        let lane = TrafficPolicy { rotation: Some(rotation), ..TrafficPolicy::default() };
+        let directive = TrafficDirective::of(lane, Moment::EPOCH, Moment::EPOCH);
         let window = |at| Window::at(&directive, Moment(at));
         assert_eq!([5, 15, 115].map(window), [Window::Directed(FIRST), Window::Directed(LAST), Window::Fair]);
         assert_eq!(directed_slots(&directive).len(), Rotation::REFERENCE);

@@ -5,12 +5,12 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use metronome_core::cluster::Name;
 use metronome_core::engine::{Engine, State as EngineState};
-use metronome_core::id::JobId;
 use metronome_core::journal::{Journal, JournalError, Polled, Record, Replay};
-use metronome_core::report::{Explanation, State};
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::cluster::Name;
+use metronome_core::model::id::JobId;
+use metronome_core::model::report::{Explanation, State};
+use metronome_core::model::units::{Duration, Instant};
 
 use crate::failure::Failure;
 use crate::input;

@@ -5,11 +5,11 @@ use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use metronome_core::cluster::Keeping;
-use metronome_core::job::{JobSpec, RoleKind};
-use metronome_core::policy::Policy;
-use metronome_core::profile::{Bucket, Iteration, ring_load};
-use metronome_core::units::{Bandwidth, Bytes, Cpu, Duration};
+use metronome_core::model::cluster::Keeping;
+use metronome_core::model::job::{JobSpec, RoleKind};
+use metronome_core::model::policy::Policy;
+use metronome_core::model::profile::{Bucket, Iteration, ring_load};
+use metronome_core::model::units::{Bandwidth, Bytes, Cpu, Duration};
 use metronome_local::links::Scale;
 use metronome_local::names::WorldName;
 use metronome_local::process::Launcher;
@@ -197,7 +197,7 @@ fn iteration(pattern: &Pattern, spec: &JobSpec) -> Iteration {
         Pattern::Phases(traffic) => {
             let has_servers = spec.roles.iter().any(|role| role.kind == RoleKind::Ps);
             let load = if has_servers { 1.0 } else { ring_load(spec.members()).max(1.0) };
-            let bucket = |phase: &metronome_core::profile::Phase| Bucket {
+            let bucket = |phase: &metronome_core::model::profile::Phase| Bucket {
                 ready: phase.offset,
                 bytes: Bytes((phase.rate.0 as f64 / 8e9 * phase.length.0 as f64 / load) as u64),
             };

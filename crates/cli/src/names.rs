@@ -1,7 +1,7 @@
 //! Names for the ids in a reason: `core` thinks in numbers, people do not.
 
-use metronome_core::cluster::{Level, Name};
-use metronome_core::id::{JobId, NodeId, QueueId};
+use metronome_core::model::cluster::{Level, Name};
+use metronome_core::model::id::{JobId, NodeId, QueueId};
 use metronome_sim::scenario::Scenario;
 use metronome_words::Names;
 

@@ -1,6 +1,6 @@
 //! Policies by name: those of the scenario first, then the built-in ones.
 
-use metronome_core::policy::Policy;
+use metronome_core::model::policy::Policy;
 use metronome_sim::scenario::Scenario;
 
 use crate::failure::Failure;

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use metronome_core::policy::Policy;
+use metronome_core::model::policy::Policy;
 use metronome_sim::compare::compare;
 use metronome_sim::outcome::Outcome;
 use metronome_sim::scenario::Scenario;

@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::cluster::{Cluster, NodeState};
-use crate::id::{CounterId, IdVec, JobId, NodeId, QueueId, Window};
-use crate::job::{Capabilities, Exit, Job, JobSpec, Life, RoleKind, Teams, Topology};
-use crate::plan::{Amendment, Assignment};
-use crate::queue::{Queue, lineage};
-use crate::snapshot::Snapshot;
-use crate::units::Resources;
+use crate::decide::snapshot::Snapshot;
+use crate::model::cluster::{Cluster, NodeState};
+use crate::model::id::{CounterId, IdVec, JobId, NodeId, QueueId, Window};
+use crate::model::job::{Capabilities, Exit, Job, JobSpec, Life, RoleKind, Teams, Topology};
+use crate::model::plan::{Amendment, Assignment};
+use crate::model::queue::{Queue, lineage};
+use crate::model::units::Resources;
 
 use amounts::{Counts, add_counts, amounts, counts};
 pub use amounts::{occupied, occupied_counters};

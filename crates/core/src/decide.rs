@@ -1,37 +1,38 @@
 //! The pipeline: from a snapshot to a plan with reasons, in six stages.
 
+mod admission_loop;
 mod admit;
-mod compatible;
-mod counts;
-mod crowd;
+mod burst_compatibility;
+mod cpu_sharing;
+mod cpu_weights;
 mod deadlines;
 mod draft;
 mod fits;
-mod foresee;
-pub(crate) mod hopeless;
+mod group_counts;
+pub(crate) mod infeasible;
 mod interleave;
 mod migrate;
 pub(crate) mod order;
-mod pass;
+mod peak_bandwidth;
 pub(crate) mod place;
+mod placement_cost;
 mod preempt;
-mod reserve;
-mod reserved;
-pub(crate) mod share;
+pub(crate) mod queue_shares;
+mod reservations;
 mod size;
-mod throttle;
+pub mod snapshot;
 
-use crate::cpu::CpuWeight;
-use crate::id::{JobId, NodeId};
-use crate::job::{Job, Standing};
-use crate::lane::Lane;
-use crate::plan::{Amendment, Reservation};
-use crate::policy::Policy;
-use crate::reconfiguration::Ground;
-use crate::report::{Reason, Report};
-use crate::snapshot::Snapshot;
-use crate::timetable::Timetable;
-use crate::units::Instant;
+use crate::deadlines::Timetable;
+use crate::decide::snapshot::Snapshot;
+use crate::model::cpu_weight::CpuWeight;
+use crate::model::id::{JobId, NodeId};
+use crate::model::job::{Job, Standing};
+use crate::model::plan::{Amendment, Reservation};
+use crate::model::policy::Policy;
+use crate::model::report::{Reason, Report};
+use crate::model::units::Instant;
+use crate::traffic::TrafficPolicy;
+use crate::traffic::decision_inputs::DecisionInputs;
 
 pub(crate) use deadlines::{Advice, advise};
 pub use order::Line;
@@ -45,9 +46,9 @@ pub struct Decision {
     /// Places among equals that this pass gives.
     pub standings: Vec<(JobId, Standing)>,
     /// What jobs may do on links from now on, where that changes.
-    pub lanes: Vec<(JobId, Lane)>,
+    pub traffic: Vec<(JobId, TrafficPolicy)>,
     /// What that was decided on.
-    pub grounds: Vec<Ground>,
+    pub decision_inputs: Vec<DecisionInputs>,
     /// How much of their nodes' CPU jobs have beside others from now on, where that changes.
     pub weights: Vec<(JobId, CpuWeight)>,
     /// Who waits for a time at which there is room.
@@ -69,8 +70,8 @@ pub fn decide(snapshot: &Snapshot<'_>, policy: &Policy) -> Decision {
     let schedule = deadlines::schedule(&rules);
     let mut draft = admit::admit(&rules, &ranker, schedule);
     migrate::migrate(&rules, policy, &mut draft);
-    foresee::look_again(&mut draft);
-    throttle::throttle(policy, &mut draft);
+    placement_cost::look_again(&mut draft);
+    cpu_weights::throttle(policy, &mut draft);
     // Last, as it is about the places that everybody has in the end.
     interleave::interleave(policy, &mut draft);
     draft.finish(ranker.wake())

@@ -2,41 +2,42 @@
 //! `poll`, steps go out as its result.
 
 mod adopt;
-mod changes;
 mod deadlines;
 mod event;
 mod explain;
+pub mod forecast;
+mod found_jobs;
 mod groups;
 mod index;
-mod learning;
 mod links;
-mod mishaps;
+mod node_failures;
 mod nodes;
 mod outcomes;
+mod progress;
 mod queues;
 mod settings;
+mod slow_nodes;
 mod state;
 mod steps;
-mod stragglers;
 
 use std::sync::Arc;
 
 use crate::check::{Checked, Directives, Violation};
-use crate::cluster::{Cluster, Name, NodeState};
+use crate::decide::snapshot::Snapshot;
 use crate::decide::{Decision, decide, feasible};
-use crate::groups::Domain;
-use crate::id::{
+use crate::journal::{Decided, Journal, Polled, Record, VERSION};
+use crate::model::cluster::{Cluster, Name, NodeState};
+use crate::model::groups::Domain;
+use crate::model::id::{
     BudgetId, ClassId, CounterId, GroupId, IdVec, JobId, NodeId, NodeSetId, PartitionId, QueueId,
 };
-use crate::job::{Job, JobSpec, Life};
-use crate::journal::{Decided, Journal, Polled, Record, VERSION};
-use crate::lane::Lane;
-use crate::plan::{Amendment, Part, Plan, Step};
-use crate::policy::Policy;
-use crate::queue::Queue;
-use crate::report::{Reason, Report};
-use crate::snapshot::Snapshot;
-use crate::units::Instant;
+use crate::model::job::{Job, JobSpec, Life};
+use crate::model::plan::{Amendment, Part, Plan, Step};
+use crate::model::policy::Policy;
+use crate::model::queue::Queue;
+use crate::model::report::{Reason, Report};
+use crate::model::units::Instant;
+use crate::traffic::TrafficPolicy;
 
 pub use event::{Ending, Event};
 use index::Index;
@@ -222,7 +223,7 @@ impl Engine {
     pub fn next_wake(&self) -> Option<Instant> {
         let due = self.state.dirty.then(|| self.earliest_cycle());
         let woken = self.state.wake.map(|wake| self.not_too_soon(wake));
-        let ends = [self.state.mishaps.next_end(), self.state.stragglers.next_end()];
+        let ends = [self.state.node_failures.next_end(), self.state.slow_nodes.next_end()];
         let timers = [due, woken, self.index.next_timer()].into_iter().chain(ends);
         timers.flatten().min()
     }
@@ -253,13 +254,14 @@ impl Engine {
         self.let_go_of_the_late();
         self.note_usual_learning();
         let decision = decide(&self.snapshot(), &self.state.policy);
-        let Decision { amendment, mut report, standings, lanes, grounds, reservations, .. } = decision;
+        let Decision { amendment, mut report, standings, traffic, decision_inputs, reservations, .. } =
+            decision;
         let Decision { timetable, weights, refused, wake, .. } = decision;
         self.state.cycles += 1;
         self.state.dirty = report.cut_short;
         self.state.wake = wake;
         let blocked_by = report.blocked_by;
-        let directives = Directives { lanes: &lanes, weights: &weights, reservations: &reservations };
+        let directives = Directives { traffic: &traffic, weights: &weights, reservations: &reservations };
         match self.check_with(amendment, directives) {
             Ok(checked) => {
                 let amendment = Checked::clone(&checked).into_inner();
@@ -267,14 +269,14 @@ impl Engine {
                 self.state.reservations = reservations;
                 self.adopt(checked, standings, report);
                 self.state.timetable = timetable;
-                self.keep_to_lanes(&lanes);
-                self.state.grounds = grounds;
+                self.adopt_traffic_policies(&traffic);
+                self.state.decision_inputs = decision_inputs;
                 self.keep_to_weights(&weights);
                 self.state.reconfigured.clone_from(&reconfigured);
                 self.turn_away(refused);
                 self.look_out_for_the_late();
                 self.check_all_at_times();
-                Decided { amendment, lanes, weights, reconfigured, blocked_by, refused: None }
+                Decided { amendment, traffic, weights, reconfigured, blocked_by, refused: None }
             }
             Err(violation) => {
                 self.alarm(violation.to_string());
@@ -302,11 +304,11 @@ impl Engine {
             displaced: &self.state.displaced,
             held: &self.index.held,
             pasts: &self.state.pasts,
-            meetings: &self.index.meetings,
-            lanes: &self.state.lanes,
-            grounds: &self.state.grounds,
+            contention: &self.index.contention,
+            traffic: &self.state.traffic,
+            decision_inputs: &self.state.decision_inputs,
             weights: &self.state.weights,
-            slow: self.state.stragglers.slow(),
+            slow: self.state.slow_nodes.slow(),
             reservations: &self.state.reservations,
             timetable: &self.state.timetable,
             timed: &self.index.timed,
@@ -370,9 +372,9 @@ impl Engine {
     }
 
     /// What a job may do on links, as of the last decision. A world that shapes traffic reads it after each poll and
-    /// makes its links so; lanes take no resources, so nothing waits for that, and nothing is reported back.
-    pub fn lane(&self, job: JobId) -> Lane {
-        self.state.lanes.get(&job).copied().unwrap_or_default()
+    /// makes its links so; traffic policies take no resources, so nothing waits for that, and nothing is reported back.
+    pub fn traffic_policy(&self, job: JobId) -> TrafficPolicy {
+        self.state.traffic.get(&job).copied().unwrap_or_default()
     }
 
     pub fn policy(&self) -> &Policy {

@@ -6,13 +6,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::check::Violation;
-use crate::cpu::CpuWeight;
 use crate::engine::{Engine, Event, State};
-use crate::id::JobId;
-use crate::lane::Lane;
-use crate::plan::{Amendment, Step};
-use crate::reconfiguration::Reconfiguration;
-use crate::units::Instant;
+use crate::model::cpu_weight::CpuWeight;
+use crate::model::id::JobId;
+use crate::model::plan::{Amendment, Step};
+use crate::model::units::Instant;
+use crate::traffic::TrafficPolicy;
+use crate::traffic::decision_inputs::Reconfiguration;
 
 /// The version of the records below. Adding a field with a default keeps it; anything else raises it.
 pub const VERSION: u32 = 2;
@@ -50,10 +50,10 @@ pub struct Polled {
 pub struct Decided {
     pub amendment: Amendment,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lanes: Vec<(JobId, Lane)>,
+    pub traffic: Vec<(JobId, TrafficPolicy)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weights: Vec<(JobId, CpuWeight)>,
-    /// Why lanes of running jobs change, or their places because of links.
+    /// Why traffic policies of running jobs change, or their places because of links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reconfigured: Vec<Reconfiguration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ impl Decided {
     pub(crate) fn refusal(violation: Violation) -> Self {
         Self {
             amendment: Amendment::default(),
-            lanes: Vec::new(),
+            traffic: Vec::new(),
             weights: Vec::new(),
             reconfigured: Vec::new(),
             blocked_by: None,

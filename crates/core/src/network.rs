@@ -6,7 +6,7 @@
 //!
 //! **Model.** An exchange of gradients is one flow: all its hops go on together at one rate, and each byte of
 //! gradient puts so many bytes on each link ([`Route`]). At every moment the flows that have something to send share
-//! the links as [`sharing`] defines, each by its [`Lane`], which may follow what it has sent ([`standing`]). Bytes become ready at given times of an iteration and are sent in order; when
+//! the links as [`sharing`] defines, each by its [`TrafficPolicy`], which may follow what it has sent ([`standing`]). Bytes become ready at given times of an iteration and are sent in order; when
 //! compute is over and everything is sent comes the optimiser's step, and then the next iteration ([`Pattern`]).
 //!
 //! **Time.** Event times are whole nanoseconds; bytes are `f64`. A burst ends at the nearest nanosecond, and then all
@@ -20,26 +20,27 @@
 //!
 //! **Steady states** are skipped: see [`repeat`].
 
+mod class_and_weight;
 mod component;
+mod component_index;
 mod history;
 mod jitter;
-mod ledger;
-mod membership;
-mod memo;
 mod pattern;
-mod repeat;
+mod rate_cache;
 mod route;
+pub mod routing;
 mod running;
 mod sharing;
-mod standing;
+mod steady_state;
+mod totals;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::id::{IdVec, LinkId};
-use crate::lane::Lane;
-use crate::units::{Bandwidth, Duration, Instant};
+use crate::model::id::{IdVec, LinkId};
+use crate::model::units::{Bandwidth, Duration, Instant};
+use crate::traffic::TrafficPolicy;
 
 pub use history::LoadHistory;
 pub use jitter::Jitter;
@@ -49,9 +50,9 @@ pub use sharing::{Contention, Sharing};
 pub use watch::Sent;
 
 use component::Component;
-use ledger::Ledger;
 use pattern::NEVER;
 use running::{Doing, Running, Stretch};
+use totals::Ledger;
 use watch::Watch;
 
 /// A training loop at its place.
@@ -62,7 +63,7 @@ pub struct Training {
     pub iterations: u64,
     /// How its compute varies, if it does.
     pub jitter: Option<Box<dyn Jitter>>,
-    pub lane: Lane,
+    pub traffic: TrafficPolicy,
 }
 
 /// What a loop has done.
@@ -196,8 +197,8 @@ impl Network {
 
     /// From now on a job stands otherwise among those it meets. A turn holds it at the end of its iteration: once, or
     /// whenever it has drifted, if that is watched.
-    pub fn set_lane(&mut self, now: Instant, key: usize, lane: Lane) {
-        self.change(now, key, |job| job.change_lane(lane));
+    pub fn set_lane(&mut self, now: Instant, key: usize, traffic: TrafficPolicy) {
+        self.change(now, key, |job| job.change_lane(traffic));
     }
 
     /// A link is degraded, fails (rate zero: what crosses it waits) or recovers.

@@ -30,7 +30,7 @@ use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Config, ResourceExt};
-use metronome_core::units::Bandwidth;
+use metronome_core::model::units::Bandwidth;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::watch;

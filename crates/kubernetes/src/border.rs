@@ -23,8 +23,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use metronome_core::engine::Engine;
-use metronome_core::id::{JobId, NodeId};
-use metronome_core::units::Instant;
+use metronome_core::model::id::{JobId, NodeId};
+use metronome_core::model::units::Instant;
 
 use crate::objects::{Namespace, Node, Pod};
 use crate::rules::Refusal;

@@ -45,14 +45,14 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use metronome_core::cluster::Cluster;
 use metronome_core::engine::{self, Engine};
-use metronome_core::id::{IdVec, JobId, NodeId};
 use metronome_core::journal::Journal;
-use metronome_core::policy::Policy;
-use metronome_core::profile::Iteration;
-use metronome_core::queue::Queue;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::cluster::Cluster;
+use metronome_core::model::id::{IdVec, JobId, NodeId};
+use metronome_core::model::policy::Policy;
+use metronome_core::model::profile::Iteration;
+use metronome_core::model::queue::Queue;
+use metronome_core::model::units::{Duration, Instant};
 
 use crate::border::{Border, DEFAULT_QUEUE, Queues};
 use crate::deed::{Deed, IntentName, Kind, Ticket};
@@ -76,7 +76,7 @@ use sayings::Asked;
 use steps::Errand;
 use turns::Words;
 
-pub use foreseen::{Foreseen, Foresight};
+pub use foreseen::{Foreseen, SlowdownModel};
 pub(crate) use gangs::GANG_LABEL;
 pub use interleaved::{Interleaved, OnLinks};
 pub use observe::Comparison;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use metronome_core::units::{Cpu, Memory};
+use metronome_core::model::units::{Cpu, Memory};
 use nix::unistd::Pid;
 
 pub use hierarchies::{Hierarchies, Mounted, Version};

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use metronome_core::units::Moment;
+use metronome_core::model::units::Moment;
 
 pub(crate) fn now() -> Moment {
     let passed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -6,9 +6,9 @@ mod plugs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use metronome_core::cluster::{Cluster, Vertex};
-use metronome_core::id::{LinkId, NodeId};
-use metronome_core::units::Bandwidth;
+use metronome_core::model::cluster::{Cluster, Vertex};
+use metronome_core::model::id::{LinkId, NodeId};
+use metronome_core::model::units::Bandwidth;
 
 use crate::error::{LocalError, Result};
 use crate::fault::{self, FaultPoint};

@@ -13,8 +13,8 @@ pub(crate) mod ways;
 
 use std::num::NonZeroU64;
 
-use metronome_core::id::LinkId;
-use metronome_core::units::{Bandwidth, Bytes};
+use metronome_core::model::id::LinkId;
+use metronome_core::model::units::{Bandwidth, Bytes};
 use serde::{Deserialize, Serialize};
 
 use crate::names::Namespace;

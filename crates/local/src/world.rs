@@ -24,9 +24,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use metronome_core::engine::{Engine, Event, Settings};
-use metronome_core::id::JobId;
 use metronome_core::journal::Journal;
-use metronome_core::units::{Duration, Instant, Moment};
+use metronome_core::model::id::JobId;
+use metronome_core::model::units::{Duration, Instant, Moment};
 
 use crate::cgroup::{Groups, Hierarchies};
 use crate::cleanup::clean_but_folder;

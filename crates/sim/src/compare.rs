@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use rayon::prelude::*;
 
-use metronome_core::policy::Policy;
+use metronome_core::model::policy::Policy;
 
 use crate::outcome::Outcome;
 use crate::scenario::Scenario;
@@ -41,9 +41,9 @@ pub fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use metronome_core::cluster::Cluster;
-    use metronome_core::id::IdVec;
-    use metronome_core::units::Duration;
+    use metronome_core::model::cluster::Cluster;
+    use metronome_core::model::id::IdVec;
+    use metronome_core::model::units::Duration;
 
     use crate::scenario::{Costs, Departures};
 
@@ -51,7 +51,7 @@ mod tests {
         Scenario {
             name: "empty".into(),
             cluster: Cluster::new(&[]).unwrap(),
-            queues: IdVec::filled(metronome_core::queue::Queue::open("default"), 1),
+            queues: IdVec::filled(metronome_core::model::queue::Queue::open("default"), 1),
             policies: Vec::new(),
             sources: Vec::new(),
             within_node: None,

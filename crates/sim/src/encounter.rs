@@ -7,11 +7,11 @@
 mod course;
 mod pick;
 
-use metronome_core::foresight::{Watched, rehearse};
-use metronome_core::id::{IdVec, LinkId};
-use metronome_core::lane::Lane;
-use metronome_core::meetings::Flow;
-use metronome_core::units::{Bandwidth, Duration, Instant};
+use metronome_core::model::id::{IdVec, LinkId};
+use metronome_core::model::units::{Bandwidth, Duration, Instant};
+use metronome_core::traffic::TrafficPolicy;
+use metronome_core::traffic::contention_graph::Flow;
+use metronome_core::traffic::slowdown_model::{Watched, rehearse};
 
 pub use course::{Course, JobCourse};
 use course::{Crossing, Lens};
@@ -64,7 +64,7 @@ pub struct Sharer {
     pub duty: f64,
     /// The part of the link that it then takes.
     pub demand: f64,
-    pub lane: Lane,
+    pub lane: TrafficPolicy,
 }
 
 impl Sharer {
@@ -79,7 +79,7 @@ impl Sharer {
 pub(crate) struct Moment {
     pub(crate) at: Instant,
     /// By their place in the scenario.
-    pub(crate) jobs: Vec<(usize, Flow, Lane)>,
+    pub(crate) jobs: Vec<(usize, Flow, TrafficPolicy)>,
 }
 
 /// The links of a cluster.
@@ -97,8 +97,9 @@ pub(crate) fn look(moment: &Moment, links: &Links) -> Option<Encounter> {
     let circle = pick::circle(&crossings);
     let span = pick::span(circle, &crossings);
     let lens = Lens { circle: circle.time(), span, rate: links.rates[link], crossings: &crossings };
-    let run = |lane: &dyn Fn(Lane) -> Lane| {
-        let flows: Vec<(&Flow, Lane)> = moment.jobs.iter().map(|(_, flow, own)| (flow, lane(*own))).collect();
+    let run = |lane: &dyn Fn(TrafficPolicy) -> TrafficPolicy| {
+        let flows: Vec<(&Flow, TrafficPolicy)> =
+            moment.jobs.iter().map(|(_, flow, own)| (flow, lane(*own))).collect();
         Course::of(&rehearse(&flows, |link| links.rates[link], Watched { link, span }), &lens)
     };
     let decides = moment.jobs.iter().any(|(_, _, lane)| !lane.is_default());
@@ -109,7 +110,7 @@ pub(crate) fn look(moment: &Moment, links: &Links) -> Option<Encounter> {
         circle,
         more: crossings.len().saturating_sub(MOST_JOBS),
         beyond: moment.jobs.len() - crossings.len(),
-        fair: run(&|_| Lane::default()),
+        fair: run(&|_| TrafficPolicy::default()),
         decided: decides.then(|| run(&|own| own)),
         sharers: crossings.into_iter().take(MOST_JOBS).map(|Crossing { sharer, .. }| sharer).collect(),
     })

@@ -23,8 +23,8 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use metronome_core::job::Binding;
-use metronome_core::units::{Duration, Gpus};
+use metronome_core::model::job::Binding;
+use metronome_core::model::units::{Duration, Gpus};
 
 use crate::scenario::curve::Curve;
 use crate::scenario::error::{Position, Problem, quoted};

@@ -4,9 +4,9 @@ pub mod alone;
 
 use std::sync::{Arc, LazyLock};
 
+use metronome_core::model::profile::{Bucket, Exchange, Iteration, Traffic};
+use metronome_core::model::units::{Bytes, Duration};
 use metronome_core::network;
-use metronome_core::profile::{Bucket, Exchange, Iteration, Traffic};
-use metronome_core::units::{Bytes, Duration};
 use serde::Deserialize;
 
 use crate::noise::Noise;

@@ -5,8 +5,8 @@
 use std::io::Read;
 use std::sync::Arc;
 
+use metronome_core::model::units::Share;
 use metronome_core::network::Jitter;
-use metronome_core::units::Share;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 

@@ -1,12 +1,12 @@
 //! What happened in one simulation, as facts; `results` makes figures of them.
 
 use crate::encounter::Encounter;
-use metronome_core::cluster::Name;
-use metronome_core::id::NodeId;
-use metronome_core::job::{Binding, Priority};
-use metronome_core::reconfiguration::{What, Why};
-use metronome_core::report::Reason;
-use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Share};
+use metronome_core::model::cluster::Name;
+use metronome_core::model::id::NodeId;
+use metronome_core::model::job::{Binding, Priority};
+use metronome_core::model::report::Reason;
+use metronome_core::model::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Share};
+use metronome_core::traffic::decision_inputs::{What, Why};
 
 /// How a job ended, if it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +171,7 @@ pub struct Change {
     pub saves: Duration,
 }
 
-/// What had become other than it was, by name: see `metronome_core::reconfiguration::Why`.
+/// What had become other than it was, by name: see `metronome_core::traffic::decision_inputs::Why`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Because {
     Arrival(Name),

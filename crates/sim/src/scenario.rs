@@ -21,12 +21,12 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use metronome_core::cluster::{Cluster, Name};
-use metronome_core::id::{IdVec, LinkId, NodeId, QueueId};
-use metronome_core::job::{Capabilities, Checkpointing, JobSpec};
-use metronome_core::policy::Policy;
-use metronome_core::queue::Queue;
-use metronome_core::units::{Bandwidth, Duration, Instant, Share};
+use metronome_core::model::cluster::{Cluster, Name};
+use metronome_core::model::id::{IdVec, LinkId, NodeId, QueueId};
+use metronome_core::model::job::{Capabilities, Checkpointing, JobSpec};
+use metronome_core::model::policy::Policy;
+use metronome_core::model::queue::Queue;
+use metronome_core::model::units::{Bandwidth, Duration, Instant, Share};
 
 use crate::model::TrainingModel;
 use crate::world::Estimates;

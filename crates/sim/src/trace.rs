@@ -9,8 +9,8 @@ pub(crate) mod table;
 use std::path::Path;
 use std::str::FromStr;
 
-use metronome_core::job::{Binding, Priority};
-use metronome_core::units::{Cpu, Duration, Gpus, Iterations, Memory, QuantityError};
+use metronome_core::model::job::{Binding, Priority};
+use metronome_core::model::units::{Cpu, Duration, Gpus, Iterations, Memory, QuantityError};
 
 use crate::scenario::InputError;
 use crate::scenario::error::{Position, Problem, quoted};

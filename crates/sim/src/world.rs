@@ -20,18 +20,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant as WallClock;
 
-use metronome_core::cluster::Name;
+use metronome_core::deadlines::Verdict;
 use metronome_core::engine::{Ending, Engine, Event, Settings, State};
-use metronome_core::id::{IdVec, JobId, LinkId, NodeId};
-use metronome_core::job::{Gang, JobSpec};
 use metronome_core::journal::Journal;
-use metronome_core::plan::StepId;
-use metronome_core::policy::{Deadlines, Gangs, Policy};
-use metronome_core::progress::Sample;
-use metronome_core::reconfiguration::Why;
-use metronome_core::report::{Reason, State as JobState};
-use metronome_core::timetable::Verdict;
-use metronome_core::units::{Bandwidth, Duration, Gpus, Instant};
+use metronome_core::model::cluster::Name;
+use metronome_core::model::id::{IdVec, JobId, LinkId, NodeId};
+use metronome_core::model::job::{Gang, JobSpec};
+use metronome_core::model::plan::StepId;
+use metronome_core::model::policy::{Deadlines, Gangs, Policy};
+use metronome_core::model::report::{Reason, State as JobState};
+use metronome_core::model::units::{Bandwidth, Duration, Gpus, Instant};
+use metronome_core::observe::progress::Sample;
+use metronome_core::traffic::decision_inputs::Why;
 
 use crate::model::TrainingModel;
 use crate::outcome::{Because, Change, Fate, Outcome, Taken};
@@ -397,7 +397,7 @@ impl<'a> World<'a> {
 
     /// Links are shaped before anything that was decided with it happens.
     fn keep_to_lanes(&mut self) {
-        let lanes = self.engine.state().lanes.iter();
+        let lanes = self.engine.state().traffic.iter();
         let of_trainings = lanes.map(|(job, lane)| (self.owners[*job].training, *lane)).collect();
         self.wires.keep_to_lanes(self.now, of_trainings);
     }
@@ -694,7 +694,7 @@ fn members_of(spec: &JobSpec) -> Vec<Arc<JobSpec>> {
         for _ in 0..role.gang.min() {
             let mut member = spec.clone();
             member.name = format!("{}-{}", spec.name, members.len()).into();
-            member.roles = vec![metronome_core::job::Role { gang: one, ..role.clone() }];
+            member.roles = vec![metronome_core::model::job::Role { gang: one, ..role.clone() }];
             members.push(Arc::new(member));
         }
     }

@@ -4,8 +4,8 @@ use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use metronome_core::job::Binding;
-use metronome_core::units::{Duration, Gpus, Instant};
+use metronome_core::model::job::Binding;
+use metronome_core::model::units::{Duration, Gpus, Instant};
 use metronome_sim::import::{self, Batch, ElasticflowOptions, ImportOptions, Imported, PolluxOptions};
 use metronome_sim::scenario::Scenario;
 

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use metronome_core::job::{Binding, Capabilities, Deadline, Gang, OnMiss, Topology};
-use metronome_core::policy::Policy;
-use metronome_core::scaling::Speed;
-use metronome_core::units::{Cpu, Duration, Gpus, Instant, Share};
+use metronome_core::model::job::{Binding, Capabilities, Deadline, Gang, OnMiss, Topology};
+use metronome_core::model::policy::Policy;
+use metronome_core::model::units::{Cpu, Duration, Gpus, Instant, Share};
+use metronome_core::observe::scaling::Speed;
 use metronome_sim::outcome::Outcome;
 use metronome_sim::scenario::{Arrival, Asks, InputError, Scenario};
 use metronome_sim::world::{self, Estimates, RunOptions};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use metronome_core::job::{Priority, RoleKind};
-use metronome_core::policy::Policy;
-use metronome_core::units::{Cpu, Duration, GpuTime, Gpus, Instant, Memory, Share};
+use metronome_core::model::job::{Priority, RoleKind};
+use metronome_core::model::policy::Policy;
+use metronome_core::model::units::{Cpu, Duration, GpuTime, Gpus, Instant, Memory, Share};
 use metronome_sim::compare::compare;
 use metronome_sim::model::Pattern;
 use metronome_sim::noise::Noise;
@@ -201,7 +201,7 @@ fn a_drawn_job_is_a_training_loop_of_members() {
         // A ring over whole nodes of 100 Gbps; it leaves a rack over 150 Gbps, which is no narrower.
         let nodes = size(job).div_ceil(4) as u32;
         let rate = "100Gbps".parse().unwrap();
-        let iteration = model.iteration.alone(metronome_core::profile::ring_load(nodes), rate);
+        let iteration = model.iteration.alone(metronome_core::model::profile::ring_load(nodes), rate);
         assert_eq!(alone(job), iteration.times(training.iterations));
     }
     assert_eq!(&*jobs[0].spec.name, "thirteen-models-0");

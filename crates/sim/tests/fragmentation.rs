@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use metronome_core::policy::{Moving, Policy};
+use metronome_core::model::policy::{Moving, Policy};
 use metronome_sim::outcome::{Fate, JobOutcome, Outcome};
 use metronome_sim::scenario::Scenario;
 use metronome_sim::world::{self, RunOptions};

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use metronome_core::policy::Policy;
-use metronome_core::report::Reason;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::policy::Policy;
+use metronome_core::model::report::Reason;
+use metronome_core::model::units::{Duration, Instant};
 use metronome_sim::outcome::{Fate, Outcome};
 use metronome_sim::scenario::Scenario;
 use metronome_sim::world::{self, RunOptions};

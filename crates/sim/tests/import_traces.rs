@@ -4,8 +4,8 @@ use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use metronome_core::job::Capabilities;
-use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory};
+use metronome_core::model::job::Capabilities;
+use metronome_core::model::units::{Cpu, Duration, Gpus, Instant, Memory};
 use metronome_sim::import::{
     self, Dropped, Fill, ImportOptions, Imported, MuriOptions, Openb, OpenbOptions, TimeFrom, Why,
 };

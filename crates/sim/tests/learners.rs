@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use metronome_core::policy::Policy;
+use metronome_core::model::policy::Policy;
 use metronome_sim::outcome::{Fate, Outcome};
 use metronome_sim::scenario::{InputError, Scenario};
 use metronome_sim::world::{self, RunOptions};

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use metronome_core::policy::Policy;
-use metronome_core::units::Instant;
+use metronome_core::model::policy::Policy;
+use metronome_core::model::units::Instant;
 use metronome_sim::outcome::{Fate, JobOutcome, Outcome};
 use metronome_sim::scenario::Scenario;
 use metronome_sim::world::{self, RunOptions};

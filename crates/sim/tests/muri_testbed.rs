@@ -4,7 +4,7 @@ use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use metronome_core::units::{Duration, Gpus, Instant};
+use metronome_core::model::units::{Duration, Gpus, Instant};
 use metronome_sim::import::{self, ImportOptions, MuriOptions, TimeFrom};
 use metronome_sim::outcome::Outcome;
 use metronome_sim::results::Comparison;

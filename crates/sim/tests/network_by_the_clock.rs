@@ -5,9 +5,9 @@
 
 mod network_common;
 
-use metronome_core::lane::{Follows, Lane};
+use metronome_core::model::units::{Duration, Instant, Share};
 use metronome_core::network::{Network, Training};
-use metronome_core::units::{Duration, Instant, Share};
+use metronome_core::traffic::{Follows, TrafficPolicy};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -99,9 +99,9 @@ fn slowdown_by_events(set: &Set, follows: Follows) -> f64 {
     in_time.sort_by(|one, other| set.starts[*one].total_cmp(&set.starts[*other]));
     for at in in_time {
         let pattern = burst(Duration(nanos(set.computes[at])), Duration(nanos(set.sends[at])));
-        let lane = Lane { follows, ..Lane::default() };
+        let lane = TrafficPolicy { follows, ..TrafficPolicy::default() };
         let start = Instant(nanos(set.starts[at]));
-        network.start(start, at, Training { lane, ..training(&pattern, u64::MAX) });
+        network.start(start, at, Training { traffic: lane, ..training(&pattern, u64::MAX) });
     }
     let ended = |network: &mut Network, at: usize| {
         let done = network.result(at);

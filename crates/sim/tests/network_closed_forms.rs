@@ -2,12 +2,12 @@
 
 mod network_common;
 
-use metronome_core::cluster::{Fabric, Vertex};
-use metronome_core::id::NodeId;
-use metronome_core::lane::Lane;
+use metronome_core::model::cluster::{Fabric, Vertex};
+use metronome_core::model::id::NodeId;
+use metronome_core::model::profile::ring_load;
+use metronome_core::model::units::{Bytes, Duration, Instant, Share};
 use metronome_core::network::{Contention, Network, Pattern, Route, Sharing, Training, alone};
-use metronome_core::profile::ring_load;
-use metronome_core::units::{Bytes, Duration, Instant, Share};
+use metronome_core::traffic::TrafficPolicy;
 use metronome_sim::model;
 
 use network_common::*;
@@ -70,7 +70,11 @@ fn jobs_of_unequal_weight_slide_apart() {
     // In phase the heavier gets two thirds: 60 + 30 and 60 + 40. Then it is 10 ms ahead, sends 10 ms alone and the
     // other half in 15: 85 and 90. Then 15 ms ahead: 82.5 and 85.
     let mut network = network(1);
-    network.start(Instant::START, 0, Training { lane: Lane { weight: 2, ..Lane::default() }, ..job(3) });
+    network.start(
+        Instant::START,
+        0,
+        Training { traffic: TrafficPolicy { weight: 2, ..TrafficPolicy::default() }, ..job(3) },
+    );
     network.start(Instant::START, 1, job(3));
     assert_eq!(ends(&mut network), [(0, 90e3 + 85e3 + 82.5e3), (1, 100e3 + 90e3 + 85e3)]);
 }
@@ -79,7 +83,7 @@ fn jobs_of_unequal_weight_slide_apart() {
 fn a_strict_class_pushes_the_other_out_of_its_way() {
     // The lower class waits for 20 ms once; after that they never meet.
     let mut network = Network::new(&rates(1), sharing(Share::NONE));
-    network.start(Instant::START, 0, Training { lane: in_class(1), ..job(10) });
+    network.start(Instant::START, 0, Training { traffic: in_class(1), ..job(10) });
     network.start(Instant::START, 1, job(10));
     assert_eq!(ends(&mut network), [(1, 800e3), (0, 820e3)]);
 }
@@ -88,7 +92,7 @@ fn a_strict_class_pushes_the_other_out_of_its_way() {
 fn the_floor_is_kept_for_the_lower_class() {
     // 95 % of the link: 20 / 0.95 ms. The lower class has had the rest meanwhile, and ends when both bursts are sent.
     let mut network = Network::new(&rates(1), sharing(Share(50_000)));
-    network.start(Instant::START, 0, Training { lane: in_class(5), ..job(1) });
+    network.start(Instant::START, 0, Training { traffic: in_class(5), ..job(1) });
     network.start(Instant::START, 1, job(1));
     let ends = ends(&mut network);
     assert_eq!((ends[0].0, ends[1]), (1, (0, 100e3)));

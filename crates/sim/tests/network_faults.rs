@@ -4,10 +4,10 @@ mod network_common;
 
 use std::sync::Arc;
 
-use metronome_core::id::LinkId;
-use metronome_core::lane::Lane;
+use metronome_core::model::id::LinkId;
+use metronome_core::model::units::{Bandwidth, Duration, Instant};
 use metronome_core::network::{Network, Pattern, Route, Sharing, Training, alone};
-use metronome_core::units::{Bandwidth, Duration, Instant};
+use metronome_core::traffic::TrafficPolicy;
 use metronome_sim::noise::{Factors, Noise};
 
 use network_common::*;
@@ -62,8 +62,8 @@ fn a_flow_that_can_never_go_on_ends_nothing_and_hangs_nothing() {
 
 #[test]
 fn a_starved_class_goes_on_when_it_can() {
-    let mut network = Network::new(&rates(1), sharing(metronome_core::units::Share::NONE));
-    network.start(Instant::START, 0, Training { lane: in_class(3), ..job(1) });
+    let mut network = Network::new(&rates(1), sharing(metronome_core::model::units::Share::NONE));
+    network.start(Instant::START, 0, Training { traffic: in_class(3), ..job(1) });
     let greedy = training(&burst(ms(1), ms(1000)), 1);
     network.start(at_ms(70), 1, greedy);
     assert_eq!(ends(&mut network), [(1, 1071e3), (0, 1080e3)]);
@@ -85,14 +85,14 @@ fn a_stopped_job_has_done_its_whole_iterations_and_leaves_the_link_to_others() {
 
 #[test]
 fn class_and_weight_can_be_changed_while_flows_are_sending() {
-    let mut network = Network::new(&rates(1), sharing(metronome_core::units::Share::NONE));
+    let mut network = Network::new(&rates(1), sharing(metronome_core::model::units::Share::NONE));
     network.start(Instant::START, 0, job(1));
     network.start(Instant::START, 1, job(1));
     network.run_until(at_ms(70));
-    network.set_lane(at_ms(70), 0, Lane { weight: 3, ..Lane::default() });
+    network.set_lane(at_ms(70), 0, TrafficPolicy { weight: 3, ..TrafficPolicy::default() });
     network.run_until(at_ms(80));
     assert_eq!((network.rate(0), network.rate(1)), (0.75e9, 0.25e9));
-    network.set_lane(at_ms(80), 0, Lane { weight: 3, ..in_class(1) });
+    network.set_lane(at_ms(80), 0, TrafficPolicy { weight: 3, ..in_class(1) });
     // By 80 ms they have sent 12.5 and 7.5 of 20; now the second goes first.
     assert_eq!(ends(&mut network), [(1, 92.5e3), (0, 100e3)]);
 }

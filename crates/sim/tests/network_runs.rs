@@ -5,11 +5,11 @@ mod network_common;
 
 use std::sync::Arc;
 
-use metronome_core::id::LinkId;
-use metronome_core::lane::{Follows, Lane, Pace, Turn, Watch};
+use metronome_core::model::id::LinkId;
+use metronome_core::model::profile::{Bucket, Iteration};
+use metronome_core::model::units::{Bytes, Duration, Instant, Share};
 use metronome_core::network::{Completion, Network, Pattern, Route, Training};
-use metronome_core::profile::{Bucket, Iteration};
-use metronome_core::units::{Bytes, Duration, Instant, Share};
+use metronome_core::traffic::{Follows, Pace, TrafficPolicy, Turn, Watch};
 use metronome_sim::noise::Noise;
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn pattern() -> impl Strategy<Value = Arc<Pattern>> {
     })
 }
 
-fn lane() -> impl Strategy<Value = Lane> {
+fn lane() -> impl Strategy<Value = TrafficPolicy> {
     let rules = vec![Follows::Nothing, Follows::BytesSent, Follows::BytesLeft, Follows::PartLeft];
     let watch = proptest::option::of((0..20_u64, 0..500_u64));
     let turn = proptest::option::of((1..200_u64, 0..200_u64, watch));
@@ -50,7 +50,7 @@ fn lane() -> impl Strategy<Value = Lane> {
             turn: Turn { period: ms(period), offset: ms(offset), watch: None },
             holds_by_itself: None,
         });
-        Lane { class, weight, follows, turn, pace, ..Lane::default() }
+        TrafficPolicy { class, weight, follows, turn, pace, ..TrafficPolicy::default() }
     })
 }
 
@@ -61,7 +61,7 @@ fn job(noise: Share) -> impl Strategy<Value = Job> {
             let links: Vec<(LinkId, f64)> =
                 route.into_iter().map(|(link, load)| (LinkId(link), f64::from(load) / 4.0)).collect();
             let (route, jitter) = (Route::over(&links), Noise::Gaussian(noise).stream(seed));
-            Job { start, training: Training { pattern, route, iterations, jitter, lane } }
+            Job { start, training: Training { pattern, route, iterations, jitter, traffic: lane } }
         },
     )
 }

@@ -3,10 +3,10 @@
 
 mod network_common;
 
-use metronome_core::id::{IdVec, LinkId};
-use metronome_core::lane::Lane;
+use metronome_core::model::id::{IdVec, LinkId};
+use metronome_core::model::units::{Bandwidth, Duration, Instant, Share};
 use metronome_core::network::{Network, Route, Training};
-use metronome_core::units::{Bandwidth, Duration, Instant, Share};
+use metronome_core::traffic::TrafficPolicy;
 use proptest::prelude::*;
 
 use network_common::*;
@@ -37,9 +37,9 @@ fn rates_of(links: &[f64], flows: &[Flow], floor: Share) -> Vec<f64> {
     for (key, flow) in flows.iter().enumerate() {
         let links: Vec<(LinkId, f64)> =
             flow.route.iter().map(|(link, load)| (LinkId(*link as u32), *load)).collect();
-        let lane = Lane { class: flow.class, weight: flow.weight, ..Lane::default() };
+        let lane = TrafficPolicy { class: flow.class, weight: flow.weight, ..TrafficPolicy::default() };
         let route = Route::over(&links);
-        network.start(Instant::START, key, Training { lane, route, ..training(&endless, 1) });
+        network.start(Instant::START, key, Training { traffic: lane, route, ..training(&endless, 1) });
     }
     network.run_until(Instant(2));
     (0..flows.len()).map(|key| network.rate(key)).collect()

@@ -3,11 +3,11 @@
 
 mod network_common;
 
-use metronome_core::lane::{Follows, Lane, Turn};
+use metronome_core::model::units::{Duration, Instant, Share};
 use metronome_core::network::{Network, Training};
-use metronome_core::turns::harmonise::{Rhythm, Terms, harmonise};
-use metronome_core::turns::wheel::{Spoke, Wheel};
-use metronome_core::units::{Duration, Instant, Share};
+use metronome_core::traffic::phase_solver::harmonise::{Rhythm, Terms, harmonise};
+use metronome_core::traffic::phase_solver::wheel::{Spoke, Wheel};
+use metronome_core::traffic::{Follows, TrafficPolicy, Turn};
 use metronome_sim::noise::Noise;
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -33,10 +33,12 @@ enum Way {
 }
 
 impl Way {
-    fn lanes(self, periods: [f64; 3], sends: [f64; 3]) -> [Lane; 3] {
+    fn lanes(self, periods: [f64; 3], sends: [f64; 3]) -> [TrafficPolicy; 3] {
         match self {
-            Self::Follows(follows) => [Lane { follows, ..Lane::default() }; 3],
-            Self::Shift => turns(periods, sends).map(|turn| Lane { turn, ..Lane::default() }),
+            Self::Follows(follows) => [TrafficPolicy { follows, ..TrafficPolicy::default() }; 3],
+            Self::Shift => {
+                turns(periods, sends).map(|turn| TrafficPolicy { turn, ..TrafficPolicy::default() })
+            }
         }
     }
 }
@@ -103,7 +105,7 @@ fn slowdown(kind: Periods, noise: Share, way: Way, set: u64) -> f64 {
         network.start(
             starts[key],
             key,
-            Training { jitter, lane: lanes[key], ..training(&pattern, u64::MAX) },
+            Training { jitter, traffic: lanes[key], ..training(&pattern, u64::MAX) },
         );
     }
     network.run_until(Instant::from_secs(12));

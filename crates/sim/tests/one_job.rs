@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use metronome_core::job::Deadline;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::job::Deadline;
+use metronome_core::model::units::{Duration, Instant};
 use metronome_sim::scenario::{Arrival, InputError, Scenario, Setting};
 
 const WORLD: &str = "apiVersion: metronome.dev/v1alpha1

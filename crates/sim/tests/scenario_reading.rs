@@ -3,14 +3,16 @@
 use std::fs;
 use std::path::Path;
 
-use metronome_core::cluster::{Level, Vertex};
-use metronome_core::id::{NodeId, QueueId};
-use metronome_core::job::{Capabilities, Deadline, Gang, Priority, RoleKind, Topology};
-use metronome_core::policy::{
+use metronome_core::model::cluster::{Level, Vertex};
+use metronome_core::model::id::{NodeId, QueueId};
+use metronome_core::model::job::{Capabilities, Deadline, Gang, Priority, RoleKind, Topology};
+use metronome_core::model::policy::{
     Deadlines, Gangs, Links, Moving, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing,
     Slowdowns, Throttling, Weights,
 };
-use metronome_core::units::{Bandwidth, Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Memory, Share};
+use metronome_core::model::units::{
+    Bandwidth, Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Memory, Share,
+};
 use metronome_sim::model::{self, Pattern};
 use metronome_sim::noise::Noise;
 use metronome_sim::scenario::{Arrival, Costs, Fault, InputError, Scenario};
@@ -251,7 +253,8 @@ fn a_model_says_what_an_iteration_takes_alone_on_the_fewest_nodes() {
         let training = job.training.unwrap();
         assert_eq!(training.pattern, Pattern::Gradients(vgg.clone()));
         assert_eq!((training.iterations, &training.noise), (1000, &Noise::None));
-        let iteration = vgg.iteration.alone(metronome_core::profile::ring_load(nodes), rate.parse().unwrap());
+        let iteration =
+            vgg.iteration.alone(metronome_core::model::profile::ring_load(nodes), rate.parse().unwrap());
         assert_eq!(job.spec.work.alone, Some(iteration.times(1000)), "{members} members");
         assert_eq!(job.spec.work.iterations, Some(Iterations(1000)));
     }

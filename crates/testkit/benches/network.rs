@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Instant as WallClock;
 
-use metronome_core::id::{IdVec, LinkId};
-use metronome_core::lane::Lane;
+use metronome_core::model::id::{IdVec, LinkId};
+use metronome_core::model::units::{Bandwidth, Instant, Share};
 use metronome_core::network::{Network, Pattern, Route, Sharing, Training};
-use metronome_core::units::{Bandwidth, Instant, Share};
+use metronome_core::traffic::TrafficPolicy;
 use metronome_sim::model;
 use metronome_sim::noise::Noise;
 use rand::RngExt;
@@ -64,7 +64,7 @@ fn trainings(case: &Case) -> Vec<Training> {
             route: Route::over(&links),
             iterations: u64::MAX,
             jitter: case.noise.stream(key as u64),
-            lane: Lane { class: dice.random_range(0..case.classes), ..Lane::default() },
+            traffic: TrafficPolicy { class: dice.random_range(0..case.classes), ..TrafficPolicy::default() },
         }
     };
     (0..case.jobs).map(one).collect()

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use metronome_core::policy::Policy;
+use metronome_core::model::policy::Policy;
 use metronome_sim::import::{self, ImportOptions};
 use metronome_sim::outcome::{Fate, Outcome};
 use metronome_sim::scenario::Scenario;

@@ -3,10 +3,10 @@
 
 use std::time::Instant as WallClock;
 
-use metronome_core::id::LinkId;
-use metronome_core::profile::Phase;
-use metronome_core::turns::{Budget, Loop, Problem, Turns, solve};
-use metronome_core::units::{Bandwidth, Duration, Share};
+use metronome_core::model::id::LinkId;
+use metronome_core::model::profile::Phase;
+use metronome_core::model::units::{Bandwidth, Duration, Share};
+use metronome_core::traffic::phase_solver::{Budget, Loop, Problem, Turns, solve};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use serde_json::json;

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use metronome_core::cluster::{Cluster, NodeSpec, Vertex};
 use metronome_core::engine::{Engine, Settings};
-use metronome_core::id::{IdVec, NodeId};
-use metronome_core::job::{Capabilities, Checkpointing, Gang, JobSpec};
-use metronome_core::policy::Policy;
-use metronome_core::profile::{Compute, Profile, ring_load};
-use metronome_core::queue::Queue;
-use metronome_core::units::{Bandwidth, Cpu, Duration, Gpus, Instant, Iterations, Memory, Resources, Share};
+use metronome_core::model::cluster::{Cluster, NodeSpec, Vertex};
+use metronome_core::model::id::{IdVec, NodeId};
+use metronome_core::model::job::{Capabilities, Checkpointing, Gang, JobSpec};
+use metronome_core::model::policy::Policy;
+use metronome_core::model::profile::{Compute, Profile, ring_load};
+use metronome_core::model::queue::Queue;
+use metronome_core::model::units::{
+    Bandwidth, Cpu, Duration, Gpus, Instant, Iterations, Memory, Resources, Share,
+};
 use metronome_sim::model::{self, Pattern, TrainingModel};
 use metronome_sim::noise::Noise;
 use metronome_sim::outcome::Outcome;

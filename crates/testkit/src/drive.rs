@@ -4,18 +4,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use metronome_core::cluster::{Cluster, Name, NodeSpec};
 use metronome_core::engine::{Ending, Engine, Event, Settings};
-use metronome_core::id::{
+use metronome_core::model::cluster::{Cluster, Name, NodeSpec};
+use metronome_core::model::id::{
     BudgetId, DeviceId, GroupId, IdVec, JobId, NodeId, NodeSetId, PartitionId, QueueId,
 };
-use metronome_core::job::{JobSpec, Life};
-use metronome_core::plan::{Part, Step, StepId};
-use metronome_core::policy::Policy;
-use metronome_core::progress::Sample;
-use metronome_core::queue::Queue;
-use metronome_core::report::Failure;
-use metronome_core::units::{Duration, Instant, Iterations};
+use metronome_core::model::job::{JobSpec, Life};
+use metronome_core::model::plan::{Part, Step, StepId};
+use metronome_core::model::policy::Policy;
+use metronome_core::model::queue::Queue;
+use metronome_core::model::report::Failure;
+use metronome_core::model::units::{Duration, Instant, Iterations};
+use metronome_core::observe::progress::Sample;
 
 use crate::build;
 

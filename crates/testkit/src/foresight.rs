@@ -5,11 +5,11 @@ mod draw;
 
 use std::collections::BTreeMap;
 
-use metronome_core::cluster::Name;
-use metronome_core::forecast::{Sought, look_ahead};
-use metronome_core::job::Life;
-use metronome_core::policy::Policy;
-use metronome_core::units::Instant;
+use metronome_core::engine::forecast::{Sought, look_ahead};
+use metronome_core::model::cluster::Name;
+use metronome_core::model::job::Life;
+use metronome_core::model::policy::Policy;
+use metronome_core::model::units::Instant;
 use metronome_sim::scenario::{Arrival, Scenario, Source};
 use metronome_sim::world::{self, Estimates, RunOptions};
 

@@ -8,8 +8,8 @@
 
 use std::fmt::Write;
 
-use metronome_core::job::{Gang, JobSpec, Priority};
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::job::{Gang, JobSpec, Priority};
+use metronome_core::model::units::{Duration, Instant};
 use metronome_sim::outcome::{JobOutcome, Outcome};
 use metronome_sim::scenario::Scenario;
 
@@ -44,7 +44,7 @@ fn parse_arrival(line: &str) -> Option<(u64, JobSpec)> {
         match word {
             "high" => spec.priority = Priority::HIGH,
             "low" => spec.priority = Priority::LOW,
-            "stays" => spec.capabilities = metronome_core::job::Capabilities::START_ONLY,
+            "stays" => spec.capabilities = metronome_core::model::job::Capabilities::START_ONLY,
             _ => return None,
         }
     }

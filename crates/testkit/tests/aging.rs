@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use metronome_core::engine::{Engine, Event};
-use metronome_core::job::{Gang, JobSpec, Priority};
-use metronome_core::policy::{Order, Parts, Policy, Weights};
-use metronome_core::units::{Duration, Instant, Share};
+use metronome_core::model::job::{Gang, JobSpec, Priority};
+use metronome_core::model::policy::{Order, Parts, Policy, Weights};
+use metronome_core::model::units::{Duration, Instant, Share};
 use metronome_testkit::build::{engine, gpus, policy, racks};
 use proptest::prelude::*;
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use metronome_core::decide::decide;
 use metronome_core::engine::Engine;
-use metronome_core::id::{Id, IdVec, JobId, LinkId, NodeId};
-use metronome_core::job::{JobSpec, Life, Priority};
-use metronome_core::lane::{Lane, Turn, Watch};
+use metronome_core::model::id::{Id, IdVec, JobId, LinkId, NodeId};
+use metronome_core::model::job::{JobSpec, Life, Priority};
+use metronome_core::model::report::Reason;
+use metronome_core::model::units::{Bandwidth, Duration, Instant};
 use metronome_core::network::{Jitter, Network, Pattern, Route, Sharing, Training};
-use metronome_core::report::Reason;
-use metronome_core::units::{Bandwidth, Duration, Instant};
+use metronome_core::traffic::{TrafficPolicy, Turn, Watch};
 use metronome_sim::outcome::{Fate, Outcome};
 use metronome_sim::scenario::Scenario;
 use metronome_testkit::build::{gpus, known_job, linked_racks, policy, run, training_scenario};
@@ -51,14 +51,14 @@ fn racks_of(driver: &Driver, job: JobId) -> Vec<usize> {
 }
 
 fn turn(driver: &Driver, job: JobId) -> Turn {
-    driver.engine.state().lanes[&job].turn.expect("a turn")
+    driver.engine.state().traffic[&job].turn.expect("a turn")
 }
 
 /// The links that would not carry all at once if everybody sent at its peak.
 fn overdrawn(engine: &Engine) -> Vec<LinkId> {
     let snapshot = engine.snapshot();
     let links = snapshot.cluster.fabric.links().ids();
-    links.filter(|link| snapshot.meetings.peaks_on(*link, &[]) > 1.0 + 1e-9).collect()
+    links.filter(|link| snapshot.contention.peaks_on(*link, &[]) > 1.0 + 1e-9).collect()
 }
 
 /// Jobs that come and go at random: gangs of whole nodes, and of parts of nodes.
@@ -89,7 +89,7 @@ fn whatever_comes_and_goes_decisions_come_to_rest() {
             history(name, seed, |driver| {
                 let again = decide(&driver.engine.snapshot(), driver.engine.policy());
                 assert!(again.amendment.changes.is_empty(), "{name}: {:?}", again.amendment.changes);
-                assert_eq!(again.lanes, [], "{name}");
+                assert_eq!(again.traffic, [], "{name}");
                 assert_eq!(driver.engine.state().alarms, 0, "{name}");
             });
         }
@@ -227,7 +227,7 @@ fn nobody_is_shifted_for_a_lower_priority() {
         let low = submit(&mut driver, of("low", 0, low_model));
         assert!(turn(&driver, high).is_with(before), "{high_model} beside {low_model}");
         assert!(turn(&driver, high).watch.is_some() && before.watch.is_none());
-        assert!(driver.engine.state().lanes.contains_key(&low));
+        assert!(driver.engine.state().traffic.contains_key(&low));
     }
 }
 
@@ -258,7 +258,7 @@ fn mean(factor: f64, watch: Option<Watch>) -> f64 {
         route: Route::nothing(),
         iterations: 10_000,
         jitter: Some(Box::new(Always(factor))),
-        lane: Lane { turn: Some(turn), ..Lane::default() },
+        traffic: TrafficPolicy { turn: Some(turn), ..TrafficPolicy::default() },
     };
     network.start(Instant::START, 0, training);
     let over = network.run_until(Instant::from_secs(100_000)).expect("it ends");
@@ -287,6 +287,6 @@ fn a_place_on_one_node_needs_no_links() {
         let mut driver = driver(1, name);
         let alone = submit(&mut driver, spec("alone", 1, "vgg16/128"));
         assert!(matches!(driver.engine.life(alone), Some(Life::Running(at)) if at.nodes().eq([NodeId(0)])));
-        assert!(!driver.engine.state().lanes.contains_key(&alone), "{name}");
+        assert!(!driver.engine.state().traffic.contains_key(&alone), "{name}");
     }
 }

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use metronome_core::check::{Directives, TrafficFault, Violation};
-use metronome_core::cluster::Level;
-use metronome_core::cpu::CpuWeight;
 use metronome_core::engine::{Engine, Event, Settings};
-use metronome_core::id::{DeviceId, IdVec, JobId, NodeId, NodeSetId, QueueId};
-use metronome_core::job::{Capabilities, Gang, JobSpec, Topology};
-use metronome_core::lane::{Lane, Pace, Rotation, Slot, Turn, Watch};
-use metronome_core::plan::{Amendment, Assignment, Generation, Part, Reservation};
-use metronome_core::queue::Queue;
-use metronome_core::report::Failure;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::cluster::Level;
+use metronome_core::model::cpu_weight::CpuWeight;
+use metronome_core::model::id::{DeviceId, IdVec, JobId, NodeId, NodeSetId, QueueId};
+use metronome_core::model::job::{Capabilities, Gang, JobSpec, Topology};
+use metronome_core::model::plan::{Amendment, Assignment, Generation, Part, Reservation};
+use metronome_core::model::queue::Queue;
+use metronome_core::model::report::Failure;
+use metronome_core::model::units::{Duration, Instant};
+use metronome_core::traffic::{Pace, Rotation, Slot, TrafficPolicy, Turn, Watch};
 use metronome_testkit::build::{engine, gpus, job, policy, racks, share};
 use metronome_testkit::drive::Driver;
 
@@ -216,16 +216,16 @@ fn checked_directives(engine: &Engine, directives: Directives<'_>) -> Result<(),
 #[test]
 fn a_traffic_policy_is_of_a_job_that_runs() {
     let (engine, runs, waits) = one_runs_and_one_waits();
-    let behind = Lane { class: 1, ..Lane::default() };
+    let behind = TrafficPolicy { class: 1, ..TrafficPolicy::default() };
     let of = |job, lane| {
-        checked_directives(&engine, Directives { lanes: &[(job, lane)], ..Directives::default() })
+        checked_directives(&engine, Directives { traffic: &[(job, lane)], ..Directives::default() })
     };
     assert_eq!(of(runs, behind), Ok(()));
     assert_eq!(of(waits, behind), Err(Violation::DirectiveWithoutRunningJob(waits)));
     assert_eq!(of(JobId(99), behind), Err(Violation::DirectiveWithoutRunningJob(JobId(99))));
-    assert_eq!(of(waits, Lane::default()), Ok(()), "to withdraw one is always right");
+    assert_eq!(of(waits, TrafficPolicy::default()), Ok(()), "to withdraw one is always right");
     let stopped = Amendment { generation: Generation(9), changes: BTreeMap::from([(runs, None)]) };
-    let kept = engine.check_with(stopped, Directives { lanes: &[(runs, behind)], ..Directives::default() });
+    let kept = engine.check_with(stopped, Directives { traffic: &[(runs, behind)], ..Directives::default() });
     assert_eq!(kept, Err(Violation::DirectiveWithoutRunningJob(runs)));
 }
 
@@ -240,24 +240,24 @@ fn a_traffic_policy_has_classes_weights_offsets_and_windows_that_exist() {
         slots[7] = Slot::in_class(class);
         Some(Rotation { window: Duration(window), slots })
     };
-    let fair = Lane::default();
+    let fair = TrafficPolicy::default();
     let pace = |offset| Some(Pace { turn: turn(offset), holds_by_itself: None });
     let cases = [
-        (Lane { class: 8, ..fair }, TrafficFault::Class(8)),
-        (Lane { rotation: rotation(10, 8), ..fair }, TrafficFault::Class(8)),
-        (Lane { weight: 0, ..fair }, TrafficFault::Weight(0)),
-        (Lane { weight: 65_537, ..fair }, TrafficFault::Weight(65_537)),
-        (Lane { turn: Some(turn(100)), ..fair }, TrafficFault::Offset),
-        (Lane { pace: pace(100), ..fair }, TrafficFault::Offset),
-        (Lane { turn: Some(without_period), ..fair }, TrafficFault::Offset),
-        (Lane { rotation: rotation(0, 7), ..fair }, TrafficFault::Window),
+        (TrafficPolicy { class: 8, ..fair }, TrafficFault::Class(8)),
+        (TrafficPolicy { rotation: rotation(10, 8), ..fair }, TrafficFault::Class(8)),
+        (TrafficPolicy { weight: 0, ..fair }, TrafficFault::Weight(0)),
+        (TrafficPolicy { weight: 65_537, ..fair }, TrafficFault::Weight(65_537)),
+        (TrafficPolicy { turn: Some(turn(100)), ..fair }, TrafficFault::Offset),
+        (TrafficPolicy { pace: pace(100), ..fair }, TrafficFault::Offset),
+        (TrafficPolicy { turn: Some(without_period), ..fair }, TrafficFault::Offset),
+        (TrafficPolicy { rotation: rotation(0, 7), ..fair }, TrafficFault::Window),
     ];
     let of =
-        |lane| checked_directives(&engine, Directives { lanes: &[(runs, lane)], ..Directives::default() });
+        |lane| checked_directives(&engine, Directives { traffic: &[(runs, lane)], ..Directives::default() });
     for (lane, fault) in cases {
         assert_eq!(of(lane), Err(Violation::Traffic(runs, fault)));
     }
-    let last = Lane {
+    let last = TrafficPolicy {
         class: 7,
         weight: 65_536,
         turn: Some(turn(99)),

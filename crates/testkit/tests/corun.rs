@@ -7,14 +7,14 @@
 
 use std::sync::Arc;
 
-use metronome_core::foresight::{Care, Foresight};
-use metronome_core::id::{IdVec, LinkId};
-use metronome_core::lane::Lane;
-use metronome_core::lane::choose::{Stake, choose};
-use metronome_core::meetings::Flow;
+use metronome_core::model::id::{IdVec, LinkId};
+use metronome_core::model::profile::ring_load;
+use metronome_core::model::units::{Bandwidth, Instant, Share};
 use metronome_core::network::{Network, Pattern, Route, Sharing, Training, alone};
-use metronome_core::profile::ring_load;
-use metronome_core::units::{Bandwidth, Instant, Share};
+use metronome_core::traffic::TrafficPolicy;
+use metronome_core::traffic::choose::{Stake, choose};
+use metronome_core::traffic::contention_graph::Flow;
+use metronome_core::traffic::slowdown_model::{Care, SlowdownModel};
 use metronome_sim::model;
 use metronome_sim::noise::Noise;
 use rand::RngExt;
@@ -49,7 +49,7 @@ struct Run {
     worst: f64,
 }
 
-fn run(mix: &[&Flow], lanes: &[Lane], seed: u64) -> Run {
+fn run(mix: &[&Flow], lanes: &[TrafficPolicy], seed: u64) -> Run {
     let mut network = Network::new(&rates(), Sharing::default());
     let mut dice = Pcg64::new(u128::from(seed), 31);
     let start = |flow: &&Flow| Instant((flow.alone.0 as f64 * dice.random::<f64>()) as u64);
@@ -58,7 +58,7 @@ fn run(mix: &[&Flow], lanes: &[Lane], seed: u64) -> Run {
     for (start, key) in &starts {
         let (pattern, route) = (mix[*key].pattern.clone(), mix[*key].route.clone());
         let jitter = Noise::Gaussian(Share(10_000)).stream(seed * 8 + *key as u64);
-        let training = Training { pattern, route, iterations: u64::MAX, jitter, lane: lanes[*key] };
+        let training = Training { pattern, route, iterations: u64::MAX, jitter, traffic: lanes[*key] };
         network.start(*start, *key, training);
     }
     network.run_until(WARM);
@@ -88,11 +88,11 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, mix: &[&Flow], foresight: &mut Foresight, seed: u64) {
-        let fair = run(mix, &vec![Lane::default(); mix.len()], seed);
+    fn add(&mut self, mix: &[&Flow], foresight: &mut SlowdownModel, seed: u64) {
+        let fair = run(mix, &vec![TrafficPolicy::default(); mix.len()], seed);
         let stakes = vec![Stake { counts: 1.0, tier: 0, is_first: false }; mix.len()];
         let lanes = choose(&stakes, |lanes| {
-            let flows: Vec<(&Flow, Lane)> = mix.iter().copied().zip(lanes.iter().copied()).collect();
+            let flows: Vec<(&Flow, TrafficPolicy)> = mix.iter().copied().zip(lanes.iter().copied()).collect();
             foresight.slowdowns(&flows, Care::Look, |_| RATE)
         });
         let chosen = run(mix, &lanes, seed);
@@ -120,7 +120,7 @@ impl Sum {
 #[test]
 fn lanes_win_back_what_fair_sharing_wastes() {
     let models = models();
-    let mut foresight = Foresight::default();
+    let mut foresight = SlowdownModel::default();
     let (mut alike, mut different) = (Sum::default(), Sum::default());
     for one in 0..models.len() {
         for other in one..models.len() {

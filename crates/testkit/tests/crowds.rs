@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use metronome_core::foresight::{Care, Foresight};
-use metronome_core::id::{IdVec, LinkId};
-use metronome_core::lane::Lane;
-use metronome_core::lane::choose::{Stake, choose};
-use metronome_core::meetings::Flow;
+use metronome_core::model::id::{IdVec, LinkId};
+use metronome_core::model::profile::{Phase, Traffic, ring_load};
+use metronome_core::model::units::{Bandwidth, Bytes, Duration, Instant, Share};
 use metronome_core::network::{Network, Pattern, Route, Sharing, Training, alone};
-use metronome_core::profile::{Phase, Traffic, ring_load};
-use metronome_core::units::{Bandwidth, Bytes, Duration, Instant, Share};
+use metronome_core::traffic::TrafficPolicy;
+use metronome_core::traffic::choose::{Stake, choose};
+use metronome_core::traffic::contention_graph::Flow;
+use metronome_core::traffic::slowdown_model::{Care, SlowdownModel};
 use metronome_sim::model;
 use metronome_sim::noise::Noise;
 use rand::RngExt;
@@ -37,16 +37,16 @@ fn of_model(index: usize, over: &[u32], rates: &Rates) -> Flow {
 }
 
 /// Lanes as decisions choose them, among equals.
-fn chosen(flows: &[Flow], rates: &Rates) -> Vec<Lane> {
-    let mut foresight = Foresight::default();
+fn chosen(flows: &[Flow], rates: &Rates) -> Vec<TrafficPolicy> {
+    let mut foresight = SlowdownModel::default();
     choose(&vec![ALIKE; flows.len()], |lanes| {
-        let in_lanes: Vec<(&Flow, Lane)> = flows.iter().zip(lanes.iter().copied()).collect();
+        let in_lanes: Vec<(&Flow, TrafficPolicy)> = flows.iter().zip(lanes.iter().copied()).collect();
         foresight.slowdowns(&in_lanes, Care::Look, |link| rates[link])
     })
 }
 
 /// How much slower than alone they are on average, in a network with noise of its own.
-fn mean_slowdown(flows: &[Flow], lanes: &[Lane], rates: &Rates, seed: u64) -> f64 {
+fn mean_slowdown(flows: &[Flow], lanes: &[TrafficPolicy], rates: &Rates, seed: u64) -> f64 {
     let mut network = Network::new(rates, Sharing::default());
     let mut dice = Pcg64::new(u128::from(seed), 7);
     let start = |flow: &Flow| Instant((flow.alone.0 as f64 * dice.random::<f64>()) as u64);
@@ -58,7 +58,7 @@ fn mean_slowdown(flows: &[Flow], lanes: &[Lane], rates: &Rates, seed: u64) -> f6
         network.start(
             start,
             key,
-            Training { pattern, route, iterations: u64::MAX, jitter, lane: lanes[key] },
+            Training { pattern, route, iterations: u64::MAX, jitter, traffic: lanes[key] },
         );
     }
     network.run_until(Instant::from_secs(60));
@@ -86,7 +86,7 @@ fn against_nothing(sets: u64, links_of: &[u64], most_links: usize) -> (f64, f64)
             })
             .collect();
         let lanes = chosen(&flows, &rates);
-        let nothing = vec![Lane::default(); flows.len()];
+        let nothing = vec![TrafficPolicy::default(); flows.len()];
         let one = mean_slowdown(&flows, &nothing, &rates, seed);
         let other = if lanes == nothing { one } else { mean_slowdown(&flows, &lanes, &rates, seed) };
         (ours, fair, worst) = (ours + other, fair + one, worst.max(other / one));
@@ -110,12 +110,13 @@ fn lanes_are_never_worse_than_leaving_links_alone() {
 fn hundreds_on_one_link_share_it_fairly() {
     let rates = links([1000]);
     let flows: Vec<Flow> = (0..300).map(|index| of_model(index % 26, &[0], &rates)).collect();
-    let asked: Vec<(&Flow, Lane)> = flows.iter().map(|flow| (flow, Lane::default())).collect();
-    let slowdowns = Foresight::default().slowdowns(&asked, Care::Look, |link| rates[link]);
+    let asked: Vec<(&Flow, TrafficPolicy)> =
+        flows.iter().map(|flow| (flow, TrafficPolicy::default())).collect();
+    let slowdowns = SlowdownModel::default().slowdowns(&asked, Care::Look, |link| rates[link]);
     let asks = |flow: &Flow| flow.pattern.bytes() * ring_load(8) * 8.0 / flow.alone.as_secs_f64();
     let busy = flows.iter().map(asks).sum::<f64>() / rates[LinkId(0)].0 as f64;
     assert!(busy > 5.0 && slowdowns.iter().all(|slowdown| (slowdown - busy).abs() < 1e-6), "{busy}");
-    assert!(chosen(&flows, &rates).iter().all(Lane::is_default));
+    assert!(chosen(&flows, &rates).iter().all(TrafficPolicy::is_default));
 }
 
 #[test]
@@ -125,8 +126,8 @@ fn what_a_prediction_runs_ahead_is_bounded_whatever_the_periods() {
     let shared = || Route::over(&[(LinkId(0), 1.0)]);
     let quick = flow(once(Duration(1)), shared(), &rates);
     let slow = flow(once(Duration(u64::MAX / 4)), shared(), &rates);
-    let asked = [(&quick, Lane::default()), (&slow, Lane::default())];
-    let slowdowns = Foresight::default().slowdowns(&asked, Care::Look, |link| rates[link]);
+    let asked = [(&quick, TrafficPolicy::default()), (&slow, TrafficPolicy::default())];
+    let slowdowns = SlowdownModel::default().slowdowns(&asked, Care::Look, |link| rates[link]);
     assert_eq!(slowdowns, [1.0, 1.0]);
 }
 
@@ -136,8 +137,8 @@ fn whoever_waits_for_a_link_that_is_down_slows_nobody() {
     let waits = of_model(3, &[0, 1], &rates);
     let goes = of_model(3, &[0], &rates);
     assert!(waits.is_stalled() && !goes.is_stalled());
-    let asked = [(&waits, Lane::default()), (&goes, Lane::default())];
-    assert_eq!(Foresight::default().slowdowns(&asked, Care::Look, |link| rates[link]), [1.0, 1.0]);
+    let asked = [(&waits, TrafficPolicy::default()), (&goes, TrafficPolicy::default())];
+    assert_eq!(SlowdownModel::default().slowdowns(&asked, Care::Look, |link| rates[link]), [1.0, 1.0]);
 }
 
 #[test]
@@ -148,6 +149,6 @@ fn loops_that_make_no_sense_are_refused() {
     assert!(Traffic::new(second, vec![phase(second.times(2))]).is_err());
     let for_ever = Traffic::new(Duration(u64::MAX), vec![phase(Duration(u64::MAX))]).unwrap();
     let endless = flow(Pattern::traffic(&for_ever).unwrap(), Route::over(&[(LinkId(0), 1.0)]), &links([100]));
-    let asked = [(&endless, Lane::default()), (&endless, Lane::default())];
-    assert_eq!(Foresight::default().slowdowns(&asked, Care::Look, |_| Bandwidth(100 * GBPS)).len(), 2);
+    let asked = [(&endless, TrafficPolicy::default()), (&endless, TrafficPolicy::default())];
+    assert_eq!(SlowdownModel::default().slowdowns(&asked, Care::Look, |_| Bandwidth(100 * GBPS)).len(), 2);
 }

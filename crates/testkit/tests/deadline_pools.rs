@@ -1,10 +1,10 @@
 //! Deadlines of jobs that may run on some nodes only: nobody is promised what lies where it may not run.
 
+use metronome_core::deadlines::Verdict;
 use metronome_core::engine::{Engine, Event};
-use metronome_core::id::{JobId, NodeId, NodeSetId};
-use metronome_core::job::{Binding, Deadline, Gang, JobSpec, OnMiss};
-use metronome_core::timetable::Verdict;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::id::{JobId, NodeId, NodeSetId};
+use metronome_core::model::job::{Binding, Deadline, Gang, JobSpec, OnMiss};
+use metronome_core::model::units::{Duration, Instant};
 use metronome_testkit::build::{engine, gpus, policy, preemptible, racks};
 
 const FIRST: NodeSetId = NodeSetId(0);

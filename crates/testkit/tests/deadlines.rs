@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use metronome_core::cluster::Level;
-use metronome_core::id::JobId;
-use metronome_core::job::{Binding, Capabilities, Checkpointing, Deadline, Gang, JobSpec, OnMiss, Topology};
+use metronome_core::deadlines::Verdict;
 use metronome_core::journal::{Record, Replay};
-use metronome_core::policy::Policy;
-use metronome_core::scaling::{Scaling, Speed};
-use metronome_core::timetable::Verdict;
-use metronome_core::units::{Cpu, Duration, Instant, Iterations, Memory, Resources, Share};
+use metronome_core::model::cluster::Level;
+use metronome_core::model::id::JobId;
+use metronome_core::model::job::{
+    Binding, Capabilities, Checkpointing, Deadline, Gang, JobSpec, OnMiss, Topology,
+};
+use metronome_core::model::policy::Policy;
+use metronome_core::model::units::{Cpu, Duration, Instant, Iterations, Memory, Resources, Share};
+use metronome_core::observe::scaling::{Scaling, Speed};
 use metronome_sim::outcome::{Fate, Outcome};
 use metronome_sim::scenario::{Scenario, Source};
 use metronome_sim::world::{self, Estimates, RunOptions};

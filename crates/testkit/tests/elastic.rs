@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use metronome_core::cluster::Level;
 use metronome_core::decide::decide;
-use metronome_core::id::{IdVec, JobId, QueueId};
-use metronome_core::job::{
+use metronome_core::model::cluster::Level;
+use metronome_core::model::id::{IdVec, JobId, QueueId};
+use metronome_core::model::job::{
     Binding, Checkpointing, Deadline, Gang, JobSpec, Life, OnMiss, Priority, Teams, Work,
 };
-use metronome_core::plan::{Action, Assignment};
-use metronome_core::policy::{Policy, Sizing, Slowdowns};
-use metronome_core::profile::{Bucket, Iteration, Profile};
-use metronome_core::queue::Queue;
-use metronome_core::scaling::{Scaling, Speed};
-use metronome_core::units::{Bandwidth, Bytes, Duration, GpuTime, Instant, Iterations, Share};
+use metronome_core::model::plan::{Action, Assignment};
+use metronome_core::model::policy::{Policy, Sizing, Slowdowns};
+use metronome_core::model::profile::{Bucket, Iteration, Profile};
+use metronome_core::model::queue::Queue;
+use metronome_core::model::units::{Bandwidth, Bytes, Duration, GpuTime, Instant, Iterations, Share};
+use metronome_core::observe::scaling::{Scaling, Speed};
 use metronome_sim::model::{Model, Pattern, TrainingModel};
 use metronome_sim::noise::Noise;
 use metronome_sim::outcome::{Fate, Outcome};
@@ -36,7 +36,11 @@ fn elastic(name: &str, min: u64, max: u64, seconds: u64) -> JobSpec {
 
 /// Started and left alone.
 fn stays(spec: JobSpec) -> JobSpec {
-    JobSpec { capabilities: metronome_core::job::Capabilities::START_ONLY, checkpointing: None, ..spec }
+    JobSpec {
+        capabilities: metronome_core::model::job::Capabilities::START_ONLY,
+        checkpointing: None,
+        ..spec
+    }
 }
 
 fn costing(spec: JobSpec, takes: u64, restart: u64) -> JobSpec {

@@ -3,11 +3,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use metronome_core::cluster::Level;
-use metronome_core::id::NodeId;
-use metronome_core::job::Gang;
-use metronome_core::job::{Checkpointing, JobSpec, Priority, Topology};
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::cluster::Level;
+use metronome_core::model::id::NodeId;
+use metronome_core::model::job::Gang;
+use metronome_core::model::job::{Checkpointing, JobSpec, Priority, Topology};
+use metronome_core::model::units::{Duration, Instant};
 use metronome_sim::outcome::{Fate, Outcome};
 use metronome_sim::scenario::{Costs, Fault, Scenario};
 use metronome_testkit::build::{gpus, job, policy, preemptible, racks, run, scenario, share, with_bad_steps};

@@ -1,10 +1,10 @@
 //! Gangs that do not use the cores they have: they give them back, and have them again when they do.
 
 use metronome_core::engine::Event;
-use metronome_core::id::JobId;
-use metronome_core::job::{Binding, Deadline, Gang, JobSpec, OnMiss};
-use metronome_core::progress::Sample;
-use metronome_core::units::{Cpu, Duration, Instant, Iterations, Resources};
+use metronome_core::model::id::JobId;
+use metronome_core::model::job::{Binding, Deadline, Gang, JobSpec, OnMiss};
+use metronome_core::model::units::{Cpu, Duration, Instant, Iterations, Resources};
+use metronome_core::observe::progress::Sample;
 use metronome_testkit::build::{policy, preemptible, racks};
 use metronome_testkit::drive::{Driver, Op};
 

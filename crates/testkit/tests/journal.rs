@@ -1,8 +1,8 @@
 //! The journal: the same bytes for the same seed, every decision made again on replay, readable up to any cut.
 
 use metronome_core::journal::{JournalError, Record, Replay};
-use metronome_core::policy::Policy;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::policy::Policy;
+use metronome_core::model::units::{Duration, Instant};
 use metronome_sim::scenario::{Costs, Fault, Scenario};
 use metronome_sim::world::{self, RunOptions};
 use metronome_testkit::build::{job, policy, racks, scenario, with_bad_steps};
@@ -15,7 +15,7 @@ fn eventful() -> Scenario {
     let mut scenario = scenario(racks(2, 3, 4), jobs);
     scenario.costs = Costs { start: Duration::from_secs(3), stop: Duration::from_secs(1) };
     scenario.faults.push(Fault::Node {
-        node: metronome_core::id::NodeId(1),
+        node: metronome_core::model::id::NodeId(1),
         at: Instant::from_secs(100),
         lasts: Some(Duration::from_secs(120)),
         notice: Duration::ZERO,

@@ -2,11 +2,11 @@
 
 use metronome_core::decide::decide;
 use metronome_core::engine::{Engine, State};
-use metronome_core::id::JobId;
 use metronome_core::journal::{Record, Replay};
-use metronome_core::lane::Lane;
-use metronome_core::policy::{Links, Policy};
-use metronome_core::units::{Bandwidth, Duration, Instant};
+use metronome_core::model::id::JobId;
+use metronome_core::model::policy::{Links, Policy};
+use metronome_core::model::units::{Bandwidth, Duration, Instant};
+use metronome_core::traffic::TrafficPolicy;
 use metronome_sim::outcome::Fate;
 use metronome_sim::scenario::{Costs, Fault, Scenario};
 use metronome_sim::world::{self, RunOptions};
@@ -40,7 +40,7 @@ fn busy() -> Scenario {
     };
     let mut scenario = training_scenario(linked_racks(4, 2, 4, NODE, RACK), (0..8).map(of));
     scenario.costs = Costs { start: Duration::from_secs(3), stop: Duration::from_secs(1) };
-    let node = metronome_core::id::NodeId(1);
+    let node = metronome_core::model::id::NodeId(1);
     let (at, lasts) = (Instant::from_secs(100), Some(Duration::from_secs(60)));
     scenario.faults.push(Fault::Node { node, at, lasts, notice: Duration::ZERO });
     scenario
@@ -87,7 +87,7 @@ fn lanes_are_recorded_and_decided_again_to_the_same_bytes() {
         }
         assert!(replay.mismatches.is_empty(), "{links:?}: {:?}", replay.mismatches[0]);
         assert_eq!(lines.text().contains("\"lanes\""), links != Links::Shared, "{links:?}");
-        let left = &replay.engine().expect("a journal begins with a state").state().lanes;
+        let left = &replay.engine().expect("a journal begins with a state").state().traffic;
         assert!(left.is_empty(), "{links:?}: who is over has no lane: {left:?}");
     }
 }
@@ -98,7 +98,7 @@ fn deciding_again_leaves_every_lane_as_it_is() {
         for seconds in (5..200).step_by(15) {
             let engine = Engine::restore(state_at(links, seconds));
             let again = decide(&engine.snapshot(), engine.policy());
-            assert_eq!(again.lanes, [], "{links:?} after {seconds} s");
+            assert_eq!(again.traffic, [], "{links:?} after {seconds} s");
         }
     }
 }
@@ -109,8 +109,8 @@ fn only_jobs_in_the_plan_have_lanes() {
         for seconds in (5..200).step_by(15) {
             let state = state_at(links, seconds);
             let astray = |job: &&JobId| state.plan.get(**job).is_none() && !state.dirty;
-            assert_eq!(state.lanes.keys().find(astray), None, "{links:?} after {seconds} s");
-            assert!(state.lanes.values().all(|lane| *lane != Lane::default()));
+            assert_eq!(state.traffic.keys().find(astray), None, "{links:?} after {seconds} s");
+            assert!(state.traffic.values().all(|lane| *lane != TrafficPolicy::default()));
         }
     }
 }

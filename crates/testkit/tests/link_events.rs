@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use metronome_core::decide::decide;
 use metronome_core::engine::{Engine, Event};
-use metronome_core::id::{JobId, LinkId};
-use metronome_core::job::JobSpec;
 use metronome_core::journal::{Record, Replay};
-use metronome_core::policy::{Links, Policy};
-use metronome_core::profile::{Compute, Iteration, Profile};
-use metronome_core::reconfiguration::{What, Why};
-use metronome_core::units::{Bandwidth, Duration, Instant};
+use metronome_core::model::id::{JobId, LinkId};
+use metronome_core::model::job::JobSpec;
+use metronome_core::model::policy::{Links, Policy};
+use metronome_core::model::profile::{Compute, Iteration, Profile};
+use metronome_core::model::units::{Bandwidth, Duration, Instant};
+use metronome_core::traffic::decision_inputs::{What, Why};
 use metronome_sim::model::{self, TrainingModel};
 use metronome_sim::outcome::{Fate, Outcome};
 use metronome_sim::scenario::{Fault, Scenario};
@@ -72,14 +72,14 @@ fn engine_at(scenario: &Scenario, policy: Policy, at: u64) -> Engine {
 #[test]
 fn a_link_that_carries_less_is_answered_with_lanes_and_the_reason() {
     let scenario = faulty(two_that_do_not_mind(), seconds(20), seconds(40), Some(NARROW));
-    assert!(engine_at(&scenario, lanes(), 15).state().lanes.is_empty(), "nobody minds at first");
+    assert!(engine_at(&scenario, lanes(), 15).state().traffic.is_empty(), "nobody minds at first");
     let narrow = engine_at(&scenario, lanes(), 21);
-    assert_eq!(narrow.state().lanes.len(), 2);
+    assert_eq!(narrow.state().traffic.len(), 2);
     let [made] = &narrow.state().reconfigured[..] else { panic!("{:?}", narrow.state().reconfigured) };
     assert_eq!((made.what, &made.jobs[..]), (What::Lanes, &[JobId(0), JobId(1)][..]));
     assert!(matches!(made.why, Why::Link { was: WIDE, is: NARROW, .. }), "{made:?}");
     assert!(made.saves > seconds(1), "{made:?}");
-    assert!(engine_at(&scenario, lanes(), 62).state().lanes.is_empty(), "and not when it is over");
+    assert!(engine_at(&scenario, lanes(), 62).state().traffic.is_empty(), "and not when it is over");
     let outcome = run(&scenario, lanes(), 1);
     assert!(all_completed(&outcome));
     assert_eq!((outcome.reconfigured.link, outcome.link_answers.len()), (2, 16));
@@ -114,8 +114,8 @@ fn whoever_crosses_a_link_that_is_down_waits_and_goes_on() {
     let whole = run(&two_that_do_not_mind(), lanes(), 1);
     let scenario = faulty(two_that_do_not_mind(), seconds(20), seconds(100), None);
     let stalled = engine_at(&scenario, lanes(), 60);
-    assert!(stalled.snapshot().meetings.flows().all(|(_, flow)| flow.is_stalled()));
-    assert_eq!(decide(&stalled.snapshot(), stalled.policy()).lanes, []);
+    assert!(stalled.snapshot().contention.flows().all(|(_, flow)| flow.is_stalled()));
+    assert_eq!(decide(&stalled.snapshot(), stalled.policy()).traffic, []);
     let outcome = run(&scenario, lanes(), 1);
     assert!(all_completed(&outcome));
     for (with, without) in outcome.jobs.iter().zip(&whole.jobs) {

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use metronome_core::cluster::{Cluster, NodeSpec, Vertex};
 use metronome_core::decide::decide;
 use metronome_core::engine::{Ending, Engine, Event, Settings};
-use metronome_core::foresight::Care;
-use metronome_core::id::{IdVec, JobId, LinkId, NodeId, QueueId};
-use metronome_core::job::{Capabilities, Checkpointing, Gang, JobSpec, Life};
-use metronome_core::lane::Lane;
-use metronome_core::meetings::Flow;
+use metronome_core::model::cluster::{Cluster, NodeSpec, Vertex};
+use metronome_core::model::id::{IdVec, JobId, LinkId, NodeId, QueueId};
+use metronome_core::model::job::{Capabilities, Checkpointing, Gang, JobSpec, Life};
+use metronome_core::model::plan::{Action, Step};
+use metronome_core::model::policy::{Moving, Policy, Slowdowns};
+use metronome_core::model::profile::{Bucket, Iteration, Profile};
+use metronome_core::model::queue::Queue;
+use metronome_core::model::report::{Failure, Reason};
+use metronome_core::model::units::{Bandwidth, Bytes, Duration, Gpus, Instant, Iterations, Resources, Share};
 use metronome_core::network::{Network, Pattern, Route, Sharing, Training, alone};
-use metronome_core::plan::{Action, Step};
-use metronome_core::policy::{Moving, Policy, Slowdowns};
-use metronome_core::profile::{Bucket, Iteration, Profile};
-use metronome_core::progress::Sample;
-use metronome_core::queue::Queue;
-use metronome_core::report::{Failure, Reason};
-use metronome_core::units::{Bandwidth, Bytes, Duration, Gpus, Instant, Iterations, Resources, Share};
+use metronome_core::observe::progress::Sample;
+use metronome_core::traffic::TrafficPolicy;
+use metronome_core::traffic::contention_graph::Flow;
+use metronome_core::traffic::slowdown_model::Care;
 use metronome_sim::model;
 use metronome_sim::noise::Noise;
 use rand::{RngExt, SeedableRng};
@@ -281,7 +281,7 @@ fn simulated(dice: &mut Pcg64, flows: &[Flow], rates: &IdVec<LinkId, Bandwidth>)
             route: flows[key].route.clone(),
             iterations: u64::MAX,
             jitter: Noise::Gaussian(Share(10_000)).stream(dice.random()),
-            lane: Lane::default(),
+            traffic: TrafficPolicy::default(),
         };
         network.start(Instant(start), key, training);
     }
@@ -294,11 +294,12 @@ fn simulated(dice: &mut Pcg64, flows: &[Flow], rates: &IdVec<LinkId, Bandwidth>)
 fn predicted_slowdowns_are_those_of_the_simulator() {
     let rates: IdVec<LinkId, Bandwidth> = IdVec::filled(RATE, 6);
     let mut dice = Pcg64::seed_from_u64(7);
-    let mut foresight = metronome_core::foresight::Foresight::default();
+    let mut foresight = metronome_core::traffic::slowdown_model::SlowdownModel::default();
     let mut errors: Vec<f64> = Vec::new();
     for _ in 0..200 {
         let flows = flows(&mut dice, &rates);
-        let asked: Vec<(&Flow, Lane)> = flows.iter().map(|flow| (flow, Lane::default())).collect();
+        let asked: Vec<(&Flow, TrafficPolicy)> =
+            flows.iter().map(|flow| (flow, TrafficPolicy::default())).collect();
         let predicted = foresight.slowdowns(&asked, Care::Look, |link| rates[link]);
         let found = simulated(&mut dice, &flows, &rates);
         errors.extend(predicted.iter().zip(&found).map(|(predicted, found)| (predicted / found - 1.0).abs()));
@@ -322,8 +323,13 @@ fn a_prediction_does_not_depend_on_names_or_on_which_links_are_used() {
         };
         let there: Vec<Flow> = here.iter().map(elsewhere).collect();
         let predict = |flows: &[Flow]| {
-            let asked: Vec<(&Flow, Lane)> = flows.iter().map(|flow| (flow, Lane::default())).collect();
-            metronome_core::foresight::Foresight::default().slowdowns(&asked, Care::Look, |link| rates[link])
+            let asked: Vec<(&Flow, TrafficPolicy)> =
+                flows.iter().map(|flow| (flow, TrafficPolicy::default())).collect();
+            metronome_core::traffic::slowdown_model::SlowdownModel::default().slowdowns(
+                &asked,
+                Care::Look,
+                |link| rates[link],
+            )
         };
         assert_eq!(predict(&here), predict(&there));
     }

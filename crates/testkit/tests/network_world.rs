@@ -1,7 +1,7 @@
 //! Trainings on a network, driven by the engine: what contention costs, and what it must not change.
 
-use metronome_core::id::LinkId;
-use metronome_core::units::{Bandwidth, Duration, Instant};
+use metronome_core::model::id::LinkId;
+use metronome_core::model::units::{Bandwidth, Duration, Instant};
 use metronome_sim::outcome::{Fate, Outcome};
 use metronome_sim::scenario::{Fault, Scenario};
 use metronome_testkit::build::{linked_racks, model_job, policy, run, training_scenario};
@@ -27,7 +27,7 @@ fn seconds(outcome: &Outcome, job: usize) -> f64 {
 fn jobs_that_meet_on_a_link_are_slower_than_without_contention() {
     let shared = run(&two_that_meet(), policy("coscheduling"), 1);
     let mut ideal = policy("coscheduling");
-    ideal.links = metronome_core::policy::Links::Ideal;
+    ideal.links = metronome_core::model::policy::Links::Ideal;
     let ideal = run(&two_that_meet(), ideal, 1);
     for outcome in [&shared, &ideal] {
         assert!(outcome.violations.is_empty() && outcome.alarms == 0);

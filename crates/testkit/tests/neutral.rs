@@ -5,15 +5,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use metronome_core::cluster::NodeState;
 use metronome_core::decide::decide;
 use metronome_core::engine::{Engine, State};
-use metronome_core::id::{BudgetId, CounterId, DeviceId, GroupId, JobId, NodeId, NodeSetId, PartitionId};
-use metronome_core::job::{Capabilities, Gang, JobSpec, Priority, Role, RoleKind, Rule, Shape};
 use metronome_core::journal::{Record, Replay};
-use metronome_core::plan::Assignment;
-use metronome_core::policy::{Policy, Preemption};
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::cluster::NodeState;
+use metronome_core::model::id::{
+    BudgetId, CounterId, DeviceId, GroupId, JobId, NodeId, NodeSetId, PartitionId,
+};
+use metronome_core::model::job::{Capabilities, Gang, JobSpec, Priority, Role, RoleKind, Rule, Shape};
+use metronome_core::model::plan::Assignment;
+use metronome_core::model::policy::{Policy, Preemption};
+use metronome_core::model::units::{Duration, Instant};
 use metronome_testkit::build::{gpus, policy, racks, share};
 use metronome_testkit::drive::{Driver, Op};
 use metronome_testkit::lines::Lines;

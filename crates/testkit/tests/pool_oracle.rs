@@ -1,8 +1,8 @@
 //! On a pool of GPUs the engine in its simulated world does what the plainest simulator does, second by second.
 
-use metronome_core::job::{Gang, JobSpec};
-use metronome_core::policy::Order;
-use metronome_core::units::{Duration, GpuTime};
+use metronome_core::model::job::{Gang, JobSpec};
+use metronome_core::model::policy::Order;
+use metronome_core::model::units::{Duration, GpuTime};
 use metronome_sim::outcome::Outcome;
 use metronome_testkit::build::{gpus, policy, pool, preemptible, run, scenario};
 use metronome_testkit::pool::{PoolJob, PoolPolicy, PoolResult, simulate};

@@ -3,16 +3,16 @@
 use std::num::NonZeroU32;
 
 use metronome_core::check::{occupied, occupied_shares};
-use metronome_core::cluster::Level;
 use metronome_core::decide::decide;
 use metronome_core::engine::{Engine, State};
-use metronome_core::id::{IdVec, QueueId};
-use metronome_core::job::{
+use metronome_core::model::cluster::Level;
+use metronome_core::model::id::{IdVec, QueueId};
+use metronome_core::model::job::{
     Binding, Deadline, Gang, JobSpec, Life, OnMiss, Priority, Role, RoleKind, Target, Teams, Topology,
 };
-use metronome_core::policy::{Order, Parts, Policy, Weights};
-use metronome_core::queue::{Queue, QueueUser};
-use metronome_core::units::{Cpu, Duration, Gpus, Instant, Iterations, Resources, Share};
+use metronome_core::model::policy::{Order, Parts, Policy, Weights};
+use metronome_core::model::queue::{Queue, QueueUser};
+use metronome_core::model::units::{Cpu, Duration, Gpus, Instant, Iterations, Resources, Share};
 use metronome_testkit::build::{gpu_member, gpus, policy, preemptible, racks, share};
 use metronome_testkit::drive::{Driver, Op};
 use proptest::prelude::*;
@@ -80,7 +80,7 @@ fn jobs() -> impl Strategy<Value = JobSpec> {
                 server.kind = RoleKind::Ps;
                 server.gang = Gang::rigid(1).unwrap();
                 server.shape.each = gpu_member(0);
-                server.shape.each.cpu = metronome_core::units::Cpu::cores(2);
+                server.shape.each.cpu = metronome_core::model::units::Cpu::cores(2);
                 spec.roles.insert(0, server);
             }
             // Some are to be done by then: a while after the beginning, when others have come.
@@ -248,7 +248,7 @@ proptest! {
             driver.poll();
             let again = decide(&driver.engine.snapshot(), driver.engine.policy());
             prop_assert_eq!(again.amendment.changes.len(), 0, "{:?}", again.amendment);
-            prop_assert_eq!(again.lanes, vec![]);
+            prop_assert_eq!(again.traffic, vec![]);
             // Weights follow reports, which are looked at when the next decision is due.
             if driver.engine.state().cycles > cycles {
                 prop_assert_eq!(again.weights, vec![]);

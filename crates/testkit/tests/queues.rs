@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use metronome_core::decide::decide;
 use metronome_core::engine::{Ending, Engine, Event, Settings};
-use metronome_core::id::{IdVec, JobId, QueueId};
-use metronome_core::job::{JobSpec, Life};
 use metronome_core::journal::{Record, Replay};
-use metronome_core::queue::{Queue, QueueUser};
-use metronome_core::units::{Duration, Gpus, Instant, Resources, Share};
+use metronome_core::model::id::{IdVec, JobId, QueueId};
+use metronome_core::model::job::{JobSpec, Life};
+use metronome_core::model::queue::{Queue, QueueUser};
+use metronome_core::model::units::{Duration, Gpus, Instant, Resources, Share};
 use metronome_testkit::build::{gpu_member, gpu_node, job, policy, preemptible, racks};
 use metronome_testkit::drive::{Driver, Op};
 use metronome_testkit::lines::Lines;

@@ -1,8 +1,8 @@
 //! Room kept for large gangs: under a stream of small jobs they start no later than they were promised.
 
-use metronome_core::id::Id;
-use metronome_core::job::{Gang, JobSpec, Priority};
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::id::Id;
+use metronome_core::model::job::{Gang, JobSpec, Priority};
+use metronome_core::model::units::{Duration, Instant};
 use metronome_sim::scenario::Scenario;
 use metronome_sim::world::{self, RunOptions};
 use metronome_testkit::build::{gpus, job, policy, racks, scenario};

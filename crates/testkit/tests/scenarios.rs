@@ -1,7 +1,7 @@
 //! Small stories with their outcome written beside them.
 
 use insta::assert_snapshot;
-use metronome_core::units::Duration;
+use metronome_core::model::units::Duration;
 use metronome_sim::scenario::Scenario;
 use metronome_testkit::build::{policy, run};
 use metronome_testkit::text::{scenario, timeline};

@@ -1,9 +1,9 @@
 //! Where parameter servers and workers go, against every other place they could have.
 
-use metronome_core::cluster::{Cluster, NodeSpec};
-use metronome_core::job::{Gang, JobSpec, Role, RoleKind, Shape};
-use metronome_core::plan::Assignment;
-use metronome_core::units::{Cpu, Gpus, Memory, Resources};
+use metronome_core::model::cluster::{Cluster, NodeSpec};
+use metronome_core::model::job::{Gang, JobSpec, Role, RoleKind, Shape};
+use metronome_core::model::plan::Assignment;
+use metronome_core::model::units::{Cpu, Gpus, Memory, Resources};
 use metronome_testkit::build::{policy, racks};
 use metronome_testkit::drive::Driver;
 use proptest::prelude::*;

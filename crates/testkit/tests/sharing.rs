@@ -1,9 +1,9 @@
 //! Shares of GPUs: each on one device, nobody waits who would fit, and rests that are of use are left.
 
-use metronome_core::id::{DeviceId, JobId, NodeId};
-use metronome_core::job::{Gang, JobSpec, Life};
-use metronome_core::report::Reason;
-use metronome_core::units::{Cpu, Gpus, Resources};
+use metronome_core::model::id::{DeviceId, JobId, NodeId};
+use metronome_core::model::job::{Gang, JobSpec, Life};
+use metronome_core::model::report::Reason;
+use metronome_core::model::units::{Cpu, Gpus, Resources};
 use metronome_testkit::build::{gpu_node, gpus, policy, racks, share};
 use metronome_testkit::drive::{Driver, Op};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn single(each: Resources) -> JobSpec {
 
 /// The node of each job of one part, and its device where it has a share of one.
 fn places(driver: &Driver) -> Vec<(JobId, u32, Option<u32>)> {
-    let place = |part: &metronome_core::plan::Part| (part.node.0, part.device.map(|device| device.0));
+    let place = |part: &metronome_core::model::plan::Part| (part.node.0, part.device.map(|device| device.0));
     let plan = driver.engine.plan().iter().map(|(id, held)| (id, place(&held.parts()[0])));
     plan.map(|(id, (node, device))| (id, node, device)).collect()
 }

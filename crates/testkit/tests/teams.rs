@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use metronome_core::cluster::Level;
 use metronome_core::engine::{Engine, Event};
-use metronome_core::id::{JobId, NodeId};
-use metronome_core::job::{Gang, JobSpec, Teams};
-use metronome_core::report::Reason;
-use metronome_core::units::Instant;
+use metronome_core::model::cluster::Level;
+use metronome_core::model::id::{JobId, NodeId};
+use metronome_core::model::job::{Gang, JobSpec, Teams};
+use metronome_core::model::report::Reason;
+use metronome_core::model::units::Instant;
 use metronome_testkit::build::{engine, gpus, policy, racks};
 
 const RACK: Level = Level(0);
@@ -26,7 +26,7 @@ fn partly_taken(name: &str, taken: [u64; 6]) -> Engine {
     let mut engine = engine(racks(3, 2, 8), policy(name));
     for (node, count) in taken.into_iter().enumerate() {
         let spec = JobSpec::workers("other", Gang::rigid(count.max(1)).unwrap(), gpus(1));
-        let part = metronome_core::plan::Part::of(0, NodeId(node as u32), count as u32);
+        let part = metronome_core::model::plan::Part::of(0, NodeId(node as u32), count as u32);
         if count > 0 {
             engine.found(Instant::START, Arc::new(spec), vec![part], Instant::START);
         }

@@ -4,8 +4,8 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use metronome_core::policy::Policy;
-use metronome_core::units::Gpus;
+use metronome_core::model::policy::Policy;
+use metronome_core::model::units::Gpus;
 use metronome_sim::import::{self, ImportOptions, Imported, MuriOptions};
 use metronome_sim::outcome::Outcome;
 use metronome_sim::scenario::Scenario;

@@ -1,11 +1,11 @@
 //! Turns against brute force: with edges on whole nanoseconds some optimum has whole turns, so that on small circles
 //! all of them can be tried.
 
-use metronome_core::id::LinkId;
-use metronome_core::profile::Phase;
-use metronome_core::turns::harmonise::{APPEARANCES, Discord, Rhythm, Terms, harmonise};
-use metronome_core::turns::{Budget, Excess, Loop, Problem, solve};
-use metronome_core::units::{Bandwidth, Duration, Share};
+use metronome_core::model::id::LinkId;
+use metronome_core::model::profile::Phase;
+use metronome_core::model::units::{Bandwidth, Duration, Share};
+use metronome_core::traffic::phase_solver::harmonise::{APPEARANCES, Discord, Rhythm, Terms, harmonise};
+use metronome_core::traffic::phase_solver::{Budget, Excess, Loop, Problem, solve};
 use proptest::prelude::*;
 use rand::RngExt;
 use rand_pcg::Pcg64;

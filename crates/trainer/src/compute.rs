@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use metronome_core::profile::Iteration;
+use metronome_core::model::profile::Iteration;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::task::{Compute, Task};

@@ -8,14 +8,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use metronome_core::lane::{Held, Word};
-use metronome_core::units::{Duration as Span, Moment};
+use metronome_core::model::units::{Duration as Span, Moment};
+use metronome_core::traffic::{Held, TrafficDirective};
 
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     file: Option<PathBuf>,
     seen: Option<Seen>,
-    word: Option<Word>,
+    word: Option<TrafficDirective>,
     /// The generation for which it was held, and when.
     held: Option<(u64, Moment)>,
     /// The place that the last iteration had, where each has one.
@@ -56,9 +56,11 @@ impl Gate {
             return;
         }
         self.seen = seen;
-        let read: Option<Word> = fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok());
-        let is_older =
-            |word: &Word| self.word.as_ref().is_some_and(|known| word.generation < known.generation);
+        let read: Option<TrafficDirective> =
+            fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        let is_older = |word: &TrafficDirective| {
+            self.word.as_ref().is_some_and(|known| word.generation < known.generation)
+        };
         if !read.as_ref().is_some_and(is_older) {
             self.word = read;
         }
@@ -66,7 +68,7 @@ impl Gate {
 }
 
 /// The place of an iteration: the one after the last, unless it is late by more than half a period.
-fn slot(word: &Word, now: Moment, last: Option<Moment>) -> Moment {
+fn slot(word: &TrafficDirective, now: Moment, last: Option<Moment>) -> Moment {
     let period = word.period;
     let due = last.map(|last| last + period).filter(|due| now <= *due + Span(period.0 / 2));
     // A place of another word, or of a clock that was set, is none of ours.
@@ -75,7 +77,7 @@ fn slot(word: &Word, now: Moment, last: Option<Moment>) -> Moment {
 }
 
 /// Whoever is held once is held again for a newer word, or when it has drifted and was left alone for long enough.
-fn is_to_be_held_once(word: &Word, now: Moment, held: Option<(u64, Moment)>) -> bool {
+fn is_to_be_held_once(word: &TrafficDirective, now: Moment, held: Option<(u64, Moment)>) -> bool {
     match held.filter(|(generation, _)| *generation >= word.generation) {
         Some((_, at)) => word.is_held_again(now, at),
         None => true,
@@ -88,16 +90,16 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn word(held: Held) -> Word {
-        let lane = metronome_core::lane::Lane::default();
-        Word {
+    fn word(held: Held) -> TrafficDirective {
+        let lane = metronome_core::traffic::TrafficPolicy::default();
+        TrafficDirective {
             period: Span(100 * MS),
             turn: Span(30 * MS),
             hold: Span(100 * MS),
             held: Some(held),
             tolerance: Some(Span(5 * MS)),
             pause: Some(Span::SECOND),
-            ..Word::of(lane, at(0), Moment::EPOCH).said(3, at(0))
+            ..TrafficDirective::of(lane, at(0), Moment::EPOCH).said(3, at(0))
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use metronome_core::units::Moment;
+use metronome_core::model::units::Moment;
 
 /// One iteration as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What a member is to do, as whoever starts it says.
 
-use metronome_core::profile::Iteration;
-use metronome_core::units::Duration;
+use metronome_core::model::profile::Iteration;
+use metronome_core::model::units::Duration;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration as Time;
 
-use metronome_core::profile::{Bucket, Iteration};
-use metronome_core::units::{Bytes, Duration};
+use metronome_core::model::profile::{Bucket, Iteration};
+use metronome_core::model::units::{Bytes, Duration};
 use metronome_trainer::{Checkpoint, Compute, Ended, Notes, Place, Saves, Task, TrainingError, train};
 
 fn task(iterations: u64) -> Task {

@@ -2,11 +2,13 @@
 
 use serde::Serialize;
 
-use metronome_core::progress::Category;
-use metronome_core::report::{Ahead, Best, Condition, Due, Explanation, Learned, NotUsed, Reason, Unwell};
-use metronome_core::scaling::Speed;
-use metronome_core::timetable::Verdict;
-use metronome_core::units::{Duration, Gpus, Instant, Resources, Share};
+use metronome_core::deadlines::Verdict;
+use metronome_core::model::report::{
+    Ahead, Best, Condition, Due, Explanation, Learned, NotUsed, Reason, Unwell,
+};
+use metronome_core::model::units::{Duration, Gpus, Instant, Resources, Share};
+use metronome_core::observe::progress::Category;
+use metronome_core::observe::scaling::Speed;
 
 use super::{gain_for_a_gpu_hour, is_worth_stopping, members_by_node, sentence, state_name};
 use crate::forecast::Foreseen;

@@ -1,8 +1,8 @@
 //! What is foreseen of a job, in words: when it starts and ends, and what that rests on.
 
-use metronome_core::forecast::{Forecast, LEAST_GUESS, Length, MOST_EVENTS, Outlook, Stopped};
-use metronome_core::id::JobId;
-use metronome_core::units::Instant;
+use metronome_core::engine::forecast::{Forecast, LEAST_GUESS, Length, MOST_EVENTS, Outlook, Stopped};
+use metronome_core::model::id::JobId;
+use metronome_core::model::units::Instant;
 
 use crate::document::ForecastDocument;
 use crate::{count, fact, since_a_beginning};

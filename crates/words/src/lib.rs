@@ -10,17 +10,17 @@ mod what_if;
 
 use std::fmt::Write;
 
-use metronome_core::cluster::Name;
-use metronome_core::id::{JobId, NodeId};
-use metronome_core::job::Priority;
-use metronome_core::plan::Assignment;
-use metronome_core::progress::Category;
-use metronome_core::report::{
+use metronome_core::deadlines::Verdict;
+use metronome_core::model::cluster::Name;
+use metronome_core::model::id::{JobId, NodeId};
+use metronome_core::model::job::Priority;
+use metronome_core::model::plan::Assignment;
+use metronome_core::model::report::{
     Ahead, Best, Condition, Due, Explanation, Failure, Learned, NotUsed, Reason, State, Unwell,
 };
-use metronome_core::scaling::Speed;
-use metronome_core::timetable::Verdict;
-use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources, Share};
+use metronome_core::model::units::{Cpu, Duration, Gpus, Instant, Memory, Resources, Share};
+use metronome_core::observe::progress::Category;
+use metronome_core::observe::scaling::Speed;
 
 pub use document::{Document, ForecastDocument, document, document_foreseeing};
 pub use forecast::Foreseen;

@@ -1,8 +1,8 @@
 //! Names for the ids in a reason: `core` thinks in numbers, people do not.
 
-use metronome_core::cluster::{Level, Name};
 use metronome_core::engine::State;
-use metronome_core::id::{JobId, NodeId, QueueId};
+use metronome_core::model::cluster::{Level, Name};
+use metronome_core::model::id::{JobId, NodeId, QueueId};
 
 pub trait Names {
     /// None for a job that is not known any more.

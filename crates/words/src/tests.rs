@@ -4,11 +4,11 @@ mod foreseen;
 
 use std::sync::Arc;
 
-use metronome_core::cluster::{Level, Name};
-use metronome_core::id::{JobId, NodeId, QueueId};
-use metronome_core::job::{Gang, JobSpec, Priority};
-use metronome_core::plan::{Assignment, Part};
-use metronome_core::units::{Cpu, Duration, Gpus, Instant, Memory, Resources, Share};
+use metronome_core::model::cluster::{Level, Name};
+use metronome_core::model::id::{JobId, NodeId, QueueId};
+use metronome_core::model::job::{Gang, JobSpec, Priority};
+use metronome_core::model::plan::{Assignment, Part};
+use metronome_core::model::units::{Cpu, Duration, Gpus, Instant, Memory, Resources, Share};
 
 use super::*;
 

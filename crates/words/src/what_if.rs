@@ -4,8 +4,10 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use metronome_core::forecast::{Change, Forecast, Gives, GivesWay, MOST_EVENTS, Shift, Stopped, WhatIf};
-use metronome_core::units::Instant;
+use metronome_core::engine::forecast::{
+    Change, Forecast, Gives, GivesWay, MOST_EVENTS, Shift, Stopped, WhatIf,
+};
+use metronome_core::model::units::Instant;
 
 use crate::document::{DeadlineText, ForecastDocument, ReasonText, deadline};
 use crate::{Foreseen, Names, count, fact, sentence, since_a_beginning, will_be_in_time};

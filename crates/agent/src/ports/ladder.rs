@@ -1,8 +1,8 @@
 //! How a job stands on links, and how that changes in the course of an iteration: the steps of its lane, said in `prio` and
 //! `quantum`.
 
-use metronome_core::lane::order::MIDDLE;
-use metronome_core::lane::{Follows, Word};
+use metronome_core::traffic::burst_order::MIDDLE;
+use metronome_core::traffic::{Follows, TrafficDirective};
 
 /// How far a job has come in its iteration: so much of so much.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,7 +48,7 @@ const MOST_QUANTUM: u32 = 16 * LEAST_QUANTUM;
 impl Ladder {
     /// Nothing where a word leaves links alone. A job keeps its leaf in the fair windows of a rotation: the packets in a leaf
     /// that is removed are lost.
-    pub(super) fn of(word: &Word) -> Option<Self> {
+    pub(super) fn of(word: &TrafficDirective) -> Option<Self> {
         let (weight, class) = (word.weight.max(1), word.class.min(LAST_CLASS));
         let climbs = if is_ordered(word) { Climbs::Order } else { Climbs::Sending(word.follows) };
         let is_fair = class == 0 && weight == 1 && climbs == Climbs::Sending(Follows::Nothing);
@@ -82,7 +82,7 @@ impl Ladder {
 }
 
 /// Whether the class of a job depends on the bursts under way when its own begins.
-pub fn is_ordered(word: &Word) -> bool {
+pub fn is_ordered(word: &TrafficDirective) -> bool {
     word.rotation.is_some() || word.follows.orders_bursts()
 }
 

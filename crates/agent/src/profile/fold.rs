@@ -4,8 +4,8 @@
 //! hundred iterations make one rising curve, with far more points than samples in an iteration, and nothing is smeared
 //! over the step between two of them. Where the curve is steep, the job sends.
 
-use metronome_core::profile::{Phase, Traffic};
-use metronome_core::units::{Bandwidth, Duration};
+use metronome_core::model::profile::{Phase, Traffic};
+use metronome_core::model::units::{Bandwidth, Duration};
 
 use super::iterations::Course;
 use super::series::Run;

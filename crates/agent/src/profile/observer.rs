@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time;
 
-use metronome_core::profile::Traffic;
+use metronome_core::model::profile::Traffic;
 
 use super::{Learned, Sample, learn};
 
@@ -175,8 +175,8 @@ fn phases_differ(before: &Traffic, after: &Traffic) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use metronome_core::profile::Phase;
-    use metronome_core::units::{Bandwidth, Duration};
+    use metronome_core::model::profile::Phase;
+    use metronome_core::model::units::{Bandwidth, Duration};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 //! Both are bytes over a period. A byte is displaced by as much as it lies earlier or later than it was sent; as nobody sees
 //! from outside where an iteration begins, the two are turned against each other until they fit best.
 
-use metronome_core::profile::Traffic;
+use metronome_core::model::profile::Traffic;
 
 /// What is sent over a period, in equal parts of it.
 #[derive(Clone, Debug)]

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use metronome_core::lane::Word;
-use metronome_core::lane::order::{Burst, MIDDLE, Newcomer};
-use metronome_core::units::Moment;
+use metronome_core::model::units::Moment;
+use metronome_core::traffic::TrafficDirective;
+use metronome_core::traffic::burst_order::{Burst, MIDDLE, Newcomer};
 
 use crate::freezer::{Freezer, Hold};
 use crate::intake::Figures;
@@ -39,7 +39,7 @@ pub(super) struct Watched {
     freezer: Option<Freezer>,
     /// Whether the agent freezes it to keep its turn.
     is_held: bool,
-    word: Option<Word>,
+    word: Option<TrafficDirective>,
     hold: Option<Hold>,
     /// From the first byte of an iteration to the last.
     is_in_burst: bool,
@@ -162,7 +162,7 @@ impl Watched {
     }
 
     /// The directive by which its class depends on the bursts of others.
-    fn ordered_by(&self, now: u64) -> Option<&Word> {
+    fn ordered_by(&self, now: u64) -> Option<&TrafficDirective> {
         self.word.as_ref().filter(|word| word.is_valid(Moment(now)) && is_ordered(word))
     }
 
@@ -273,7 +273,7 @@ impl Watched {
             let nanos = count * learned.traffic.period().0 as f64;
             self.windows.add(Window::Fair, (count * learned.bytes) as u64, nanos as u64);
         }
-        let phase = |phase: &metronome_core::profile::Phase| Phase {
+        let phase = |phase: &metronome_core::model::profile::Phase| Phase {
             offset_ns: phase.offset.0,
             length_ns: phase.length.0,
             rate_bps: phase.rate.0,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use metronome_agent::Options;
-use metronome_core::units::Duration;
+use metronome_core::model::units::Duration;
 
 use super::agent_of_pods::{self, OfPods};
 use crate::failure::Failure;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use metronome_core::units::Bandwidth;
+use metronome_core::model::units::Bandwidth;
 
 use crate::cluster_args::ClusterArgs;
 use crate::failure::Failure;

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use metronome_core::forecast::{Outlook, Sought, look_ahead};
-use metronome_core::id::JobId;
-use metronome_core::report::State;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::engine::forecast::{Outlook, Sought, look_ahead};
+use metronome_core::model::id::JobId;
+use metronome_core::model::report::State;
+use metronome_core::model::units::{Duration, Instant};
 use metronome_sim::near::nearest;
 use metronome_words::{Foreseen, document, document_foreseeing, lines, lines_foreseeing};
 

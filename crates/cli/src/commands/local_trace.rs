@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use metronome_core::journal::Journal;
-use metronome_core::units::Moment;
+use metronome_core::model::units::Moment;
 use metronome_local::rights::Rights;
 use metronome_local::world::{self, Fate, Told};
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use metronome_agent::profile::{Learned, NoProfile, learn};
 use metronome_agent::recording;
-use metronome_core::units::{Bandwidth, Duration};
+use metronome_core::model::units::{Bandwidth, Duration};
 
 use crate::exit::Exit;
 use crate::failure::Failure;

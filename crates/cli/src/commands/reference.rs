@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 
-use metronome_core::policy::{
+use metronome_core::model::policy::{
     Deadlines, Gangs, Links, Moving, Order, Placement, Policy, Preemption, Queueing, Sharing, Sizing,
     Slowdowns,
 };

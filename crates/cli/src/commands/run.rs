@@ -9,8 +9,8 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use metronome_core::profile::Iteration;
-use metronome_core::units::Duration;
+use metronome_core::model::profile::Iteration;
+use metronome_core::model::units::Duration;
 use metronome_kubernetes::run::{MakeJournal, Options};
 use metronome_kubernetes::world::{Mode, Settings};
 use metronome_kubernetes::{act, lead, run as world};

@@ -106,9 +106,9 @@ pub(crate) fn watched(reply: Reply, outcomes: &[Outcome]) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use metronome_core::cluster::Name;
-    use metronome_core::job::Priority;
-    use metronome_core::units::{Duration, GpuTime, Gpus, Instant, Share};
+    use metronome_core::model::cluster::Name;
+    use metronome_core::model::job::Priority;
+    use metronome_core::model::units::{Duration, GpuTime, Gpus, Instant, Share};
     use metronome_sim::outcome::{Fate, JobOutcome};
 
     fn outcome(policy: &str, fate: Fate) -> Outcome {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use metronome_core::job::Binding;
-use metronome_core::units::Duration;
+use metronome_core::model::job::Binding;
+use metronome_core::model::units::Duration;
 use metronome_sim::import::{
     self, Batch, ElasticflowOptions, Fill, ImportOptions, ImportReport, Imported, MuriOptions, OpenbOptions,
     PolluxOptions, TimeFrom,

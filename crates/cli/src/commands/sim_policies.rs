@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use metronome_core::policy::Policy;
+use metronome_core::model::policy::Policy;
 
 use crate::policies;
 use crate::reply::{Format, Reply};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use metronome_core::journal::Journal;
-use metronome_core::policy::Policy;
+use metronome_core::model::policy::Policy;
 use metronome_sim::outcome::{Fate, JobOutcome, Outcome};
 use metronome_sim::scenario::Scenario;
 use metronome_sim::world::{self, RunOptions};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use metronome_core::units::{Bytes, Duration, Share};
+use metronome_core::model::units::{Bytes, Duration, Share};
 use metronome_sim::model;
 use metronome_sim::noise::Noise;
 use metronome_trainer::{Compute, Curve, Ended, Notes, Place, Saves, Task, train};

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use futures::StreamExt;
 use indicatif::ProgressBar;
 
-use metronome_core::units::Duration;
+use metronome_core::model::units::Duration;
 use metronome_kubernetes::objects::{Phase, TrainingJob, TrainingJobStatus};
 
 use crate::cluster::{JobArgs, JobRef, wait_for};

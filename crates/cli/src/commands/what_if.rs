@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use metronome_core::engine::State;
-use metronome_core::forecast::what_if;
-use metronome_core::policy::Gangs;
-use metronome_core::units::{Bandwidth, Duration, Instant};
+use metronome_core::engine::forecast::what_if;
+use metronome_core::model::policy::Gangs;
+use metronome_core::model::units::{Bandwidth, Duration, Instant};
 use metronome_sim::scenario::{Arrival, Scenario, Setting};
 use metronome_sim::world::{self, RunOptions};
 use metronome_words::{what_if_document, what_if_lines};
@@ -150,12 +150,12 @@ mod tests {
     #[test]
     fn answers_for_programs_are_what_the_schema_says() {
         let scenario = Scenario::read_from(PAIR.as_bytes(), "pair.yaml", Path::new("")).unwrap();
-        let options = RunOptions::new(metronome_core::policy::Policy::named("volcano").unwrap());
+        let options = RunOptions::new(metronome_core::model::policy::Policy::named("volcano").unwrap());
         let state = world::state_at(&scenario, options, Instant::START);
         let mut spec = (*scenario.arrivals(1)[0].spec).clone();
-        spec.priority = metronome_core::job::Priority::HIGH;
+        spec.priority = metronome_core::model::job::Priority::HIGH;
         let taken = what_if(&state, Instant::START, spec.clone().into());
-        spec.roles[0].gang = metronome_core::job::Gang::rigid(100).unwrap();
+        spec.roles[0].gang = metronome_core::model::job::Gang::rigid(100).unwrap();
         let refused = what_if(&state, Instant::START, spec.into());
         for answer in [taken, refused] {
             let document = what_if_document("x", Instant::START, &answer, &state);

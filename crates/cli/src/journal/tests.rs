@@ -1,13 +1,13 @@
 //! Journals that were cut, that are none, and that tell of another history.
 
-use metronome_core::cluster::{Cluster, NodeSpec};
+use metronome_core::engine::forecast::{Sought, look_ahead};
 use metronome_core::engine::{Event, Settings};
-use metronome_core::forecast::{Sought, look_ahead};
-use metronome_core::id::IdVec;
-use metronome_core::job::{Gang, JobSpec};
-use metronome_core::policy::Policy;
-use metronome_core::queue::Queue;
-use metronome_core::units::{Gpus, Resources};
+use metronome_core::model::cluster::{Cluster, NodeSpec};
+use metronome_core::model::id::IdVec;
+use metronome_core::model::job::{Gang, JobSpec};
+use metronome_core::model::policy::Policy;
+use metronome_core::model::queue::Queue;
+use metronome_core::model::units::{Gpus, Resources};
 use metronome_words::{Foreseen, document, document_foreseeing};
 
 use super::*;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use metronome_agent::members::Port;
-use metronome_core::id::LinkId;
-use metronome_core::units::{Duration, Instant, Moment};
+use metronome_core::model::id::LinkId;
+use metronome_core::model::units::{Duration, Instant, Moment};
 use metronome_local::world::{JobOutcome, Outcome, Setup};
 use serde_json::Value;
 

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use metronome_core::engine::Event;
-use metronome_core::id::{Id, JobId};
 use metronome_core::journal::{Journal, Record};
-use metronome_core::reconfiguration::Reconfiguration;
-use metronome_core::units::Instant;
+use metronome_core::model::id::{Id, JobId};
+use metronome_core::model::units::Instant;
+use metronome_core::traffic::decision_inputs::Reconfiguration;
 
 /// A journal that is asked after the run. The engine keeps one handle and writes.
 #[derive(Clone, Debug, Default)]
@@ -50,8 +50,8 @@ impl Log {
             Record::Event { at, event: Event::LoopMeasured { job, .. } } => self.profiles.push((*at, *job)),
             Record::Polled(polled) => {
                 let Some(decision) = &polled.decision else { return };
-                if !decision.lanes.is_empty() || !decision.reconfigured.is_empty() {
-                    let jobs = decision.lanes.iter().map(|(job, _)| *job).collect();
+                if !decision.traffic.is_empty() || !decision.reconfigured.is_empty() {
+                    let jobs = decision.traffic.iter().map(|(job, _)| *job).collect();
                     let reconfigured = decision.reconfigured.clone();
                     self.about_links.push(AboutLinks { at: polled.at, jobs, reconfigured });
                 }

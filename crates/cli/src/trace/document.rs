@@ -1,6 +1,6 @@
 //! A trace as data: what `--data` writes, and what the page draws. Times are nanoseconds since the world began.
 
-use metronome_core::units::Moment;
+use metronome_core::model::units::Moment;
 use metronome_local::world::Fate;
 use serde::Serialize;
 use serde_json::Value;

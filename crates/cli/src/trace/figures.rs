@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use metronome_agent::profile::{Sample, learn};
-use metronome_core::units::Moment;
+use metronome_core::model::units::Moment;
 
 use super::document::{Counter, Iteration, Iterations, Job, Link, Part, Trace};
 

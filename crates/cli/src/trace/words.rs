@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use metronome_core::cluster::{Cluster, Vertex};
-use metronome_core::id::LinkId;
-use metronome_core::reconfiguration::Why;
+use metronome_core::model::cluster::{Cluster, Vertex};
+use metronome_core::model::id::LinkId;
+use metronome_core::traffic::decision_inputs::Why;
 use metronome_sim::report::text::short_time;
 use serde::Deserialize;
 use serde_json::Value;

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use metronome_core::report::Reason;
+use metronome_core::model::report::Reason;
 
 use stage::Stage;
 

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use metronome_core::cluster::Level;
 use metronome_core::engine::{Ending, Event, Settings};
-use metronome_core::groups::Domain;
-use metronome_core::id::{GroupId, NodeId};
-use metronome_core::job::{Capabilities, Checkpointing, Deadline, JobSpec, Priority, Rule, Topology};
-use metronome_core::policy::Policy;
-use metronome_core::profile::{Bucket, Iteration, Profile};
-use metronome_core::progress::Sample;
-use metronome_core::report::Failure;
-use metronome_core::units::{Bytes, Duration, Instant, Iterations};
+use metronome_core::model::cluster::Level;
+use metronome_core::model::groups::Domain;
+use metronome_core::model::id::{GroupId, NodeId};
+use metronome_core::model::job::{Capabilities, Checkpointing, Deadline, JobSpec, Priority, Rule, Topology};
+use metronome_core::model::policy::Policy;
+use metronome_core::model::profile::{Bucket, Iteration, Profile};
+use metronome_core::model::report::Failure;
+use metronome_core::model::units::{Bytes, Duration, Instant, Iterations};
+use metronome_core::observe::progress::Sample;
 
 use crate::stage::{SMALL, Stage, gang};
 

@@ -2,16 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
-use metronome_core::cluster::{Cluster, NodeSpec, Vertex};
 use metronome_core::engine::{Engine, Event, Settings};
-use metronome_core::id::{IdVec, JobId, NodeId, QueueId};
-use metronome_core::job::{Gang, JobSpec};
 use metronome_core::journal::{Journal, Record};
-use metronome_core::plan::Step;
-use metronome_core::policy::Policy;
-use metronome_core::queue::Queue;
-use metronome_core::report::Reason;
-use metronome_core::units::{Bandwidth, Duration, Gpus, Instant, Resources};
+use metronome_core::model::cluster::{Cluster, NodeSpec, Vertex};
+use metronome_core::model::id::{IdVec, JobId, NodeId, QueueId};
+use metronome_core::model::job::{Gang, JobSpec};
+use metronome_core::model::plan::Step;
+use metronome_core::model::policy::Policy;
+use metronome_core::model::queue::Queue;
+use metronome_core::model::report::Reason;
+use metronome_core::model::units::{Bandwidth, Duration, Gpus, Instant, Resources};
 
 /// A journal in memory.
 #[derive(Clone, Default)]

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::id::{CounterId, IdVec, NodeId};
-use crate::job::{Job, JobSpec};
-use crate::plan::Assignment;
-use crate::units::Resources;
+use crate::model::id::{CounterId, IdVec, NodeId};
+use crate::model::job::{Job, JobSpec};
+use crate::model::plan::Assignment;
+use crate::model::units::Resources;
 
 /// What is used of counters, where it is not nothing.
 pub(super) type Counts = BTreeMap<(CounterId, NodeId), u64>;

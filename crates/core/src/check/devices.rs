@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use super::{Checker, Violation};
-use crate::cluster::Cluster;
-use crate::id::{DeviceId, JobId, NodeId};
-use crate::job::{Job, JobSpec};
-use crate::plan::{Amendment, Assignment};
-use crate::snapshot::Snapshot;
-use crate::units::Gpus;
+use crate::decide::snapshot::Snapshot;
+use crate::model::cluster::Cluster;
+use crate::model::id::{DeviceId, JobId, NodeId};
+use crate::model::job::{Job, JobSpec};
+use crate::model::plan::{Amendment, Assignment};
+use crate::model::units::Gpus;
 
 /// What is used of devices that are shared, where it is not nothing.
 pub(super) type Shares = BTreeMap<(NodeId, DeviceId), u64>;

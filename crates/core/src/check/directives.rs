@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 
 use super::Violation;
-use crate::cpu::CpuWeight;
-use crate::id::JobId;
-use crate::lane::{Lane, Rotation, Turn};
-use crate::plan::{Amendment, Reservation};
-use crate::snapshot::Snapshot;
-use crate::units::Resources;
+use crate::decide::snapshot::Snapshot;
+use crate::model::cpu_weight::CpuWeight;
+use crate::model::id::JobId;
+use crate::model::plan::{Amendment, Reservation};
+use crate::model::units::Resources;
+use crate::traffic::{Rotation, TrafficPolicy, Turn};
 
 /// A decision without its assignments: changes of traffic policies and CPU weights, and all reservations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Directives<'d> {
-    pub lanes: &'d [(JobId, Lane)],
+    pub traffic: &'d [(JobId, TrafficPolicy)],
     pub weights: &'d [(JobId, CpuWeight)],
     pub reservations: &'d [Reservation],
 }
@@ -49,15 +49,16 @@ pub(super) fn keeps_rules_of_directives(
         Some(change) => change.is_some(),
         None => snapshot.plan.get(job).is_some(),
     };
-    let changed: BTreeSet<JobId> = directives.lanes.iter().map(|(job, _)| *job).collect();
-    let kept = snapshot.lanes.keys().filter(|job| !changed.contains(job)).copied();
-    let directed = directives.lanes.iter().filter(|(_, lane)| !lane.is_default()).map(|(job, _)| *job);
+    let changed: BTreeSet<JobId> = directives.traffic.iter().map(|(job, _)| *job).collect();
+    let kept = snapshot.traffic.keys().filter(|job| !changed.contains(job)).copied();
+    let directed =
+        directives.traffic.iter().filter(|(_, traffic)| !traffic.is_default()).map(|(job, _)| *job);
     let weighted = directives.weights.iter().filter(|(_, weight)| !weight.is_default()).map(|(job, _)| *job);
     if let Some(job) = kept.chain(directed).chain(weighted).find(|job| !runs(*job)) {
         return Err(Violation::DirectiveWithoutRunningJob(job));
     }
-    for (job, lane) in directives.lanes {
-        lane_makes_sense(lane).map_err(|fault| Violation::Traffic(*job, fault))?;
+    for (job, traffic) in directives.traffic {
+        lane_makes_sense(traffic).map_err(|fault| Violation::Traffic(*job, fault))?;
     }
     let is_weight = |weight: CpuWeight| (1..=CpuWeight::MOST.get()).contains(&weight.get());
     if let Some((job, _)) = directives.weights.iter().find(|(_, weight)| !is_weight(*weight)) {
@@ -75,20 +76,20 @@ pub(super) fn keeps_rules_of_directives(
     })
 }
 
-fn lane_makes_sense(lane: &Lane) -> Result<(), TrafficFault> {
-    let rotating = lane.rotation.iter().flat_map(|rotation| rotation.slots.map(|slot| slot.class));
-    if let Some(class) = rotating.chain([lane.class]).find(|class| *class >= CLASSES) {
+fn lane_makes_sense(traffic: &TrafficPolicy) -> Result<(), TrafficFault> {
+    let rotating = traffic.rotation.iter().flat_map(|rotation| rotation.slots.map(|slot| slot.class));
+    if let Some(class) = rotating.chain([traffic.class]).find(|class| *class >= CLASSES) {
         return Err(TrafficFault::Class(class));
     }
-    if !(1..=MAX_TRAFFIC_WEIGHT).contains(&lane.weight) {
-        return Err(TrafficFault::Weight(lane.weight));
+    if !(1..=MAX_TRAFFIC_WEIGHT).contains(&traffic.weight) {
+        return Err(TrafficFault::Weight(traffic.weight));
     }
     // Published baselines place watched turns on a circle that stretches periods, so these may lie beyond their own.
     let is_beyond = |turn: Turn| turn.period.is_zero() || turn.watch.is_none() && turn.offset >= turn.period;
-    if lane.turn.into_iter().chain(lane.pace.map(|pace| pace.turn)).any(is_beyond) {
+    if traffic.turn.into_iter().chain(traffic.pace.map(|pace| pace.turn)).any(is_beyond) {
         return Err(TrafficFault::Offset);
     }
-    match lane.rotation {
+    match traffic.rotation {
         Some(Rotation { window, .. }) if window.is_zero() => Err(TrafficFault::Window),
         _ => Ok(()),
     }

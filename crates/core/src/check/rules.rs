@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Violation;
-use crate::groups::Domain;
-use crate::id::{GroupId, JobId, NodeId};
-use crate::job::{Job, Rule, Shape};
-use crate::plan::{Amendment, Assignment, Part};
-use crate::snapshot::Snapshot;
+use crate::decide::snapshot::Snapshot;
+use crate::model::groups::Domain;
+use crate::model::id::{GroupId, JobId, NodeId};
+use crate::model::job::{Job, Rule, Shape};
+use crate::model::plan::{Amendment, Assignment, Part};
 
 pub(super) fn keeps_rules(snapshot: &Snapshot<'_>, amendment: &Amendment) -> Result<(), Violation> {
     let new = amendment.changes.iter().filter_map(|(id, change)| Some((*id, change.as_ref()?)));

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use super::amounts::{Counts, amounts, counts};
 use super::devices::{self, Shares, lies_on_devices, shares};
 use super::{Checked, Touched, Violation, is_whole};
-use crate::cluster::Cluster;
-use crate::id::{CounterId, DeviceId, IdVec, JobId, NodeId};
-use crate::job::JobSpec;
-use crate::plan::{Action, Step};
-use crate::units::{Gpus, Resources};
+use crate::model::cluster::Cluster;
+use crate::model::id::{CounterId, DeviceId, IdVec, JobId, NodeId};
+use crate::model::job::JobSpec;
+use crate::model::plan::{Action, Step};
+use crate::model::units::{Gpus, Resources};
 
 /// Steps of which one breaks a rule: always a bug of the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,28 +4,28 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use super::admission_loop;
 use super::deadlines::{self, Schedule};
 use super::draft::{Draft, Reach};
-use super::hopeless::hopeless;
+use super::infeasible::hopeless;
 use super::order::{Line, Rank, Ranker};
-use super::pass;
 use super::place::{Placer, too_little_room};
 use super::size::Sizes;
-use super::{compatible, foresee, reserved};
-use crate::cluster::Name;
-use crate::id::{IdVec, JobId, QueueId};
-use crate::job::{Job, JobSpec};
-use crate::plan::Assignment;
-use crate::policy::{Deadlines, Moving, Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns};
-use crate::queue::{Holdings, Queue, lineage};
-use crate::report::Reason;
-use crate::snapshot::Snapshot;
-use crate::units::Resources;
+use super::{burst_compatibility, peak_bandwidth, placement_cost};
+use crate::decide::snapshot::Snapshot;
+use crate::model::cluster::Name;
+use crate::model::id::{IdVec, JobId, QueueId};
+use crate::model::job::{Job, JobSpec};
+use crate::model::plan::Assignment;
+use crate::model::policy::{Deadlines, Moving, Policy, Preemption, Queueing, Sharing, Sizing, Slowdowns};
+use crate::model::queue::{Holdings, Queue, lineage};
+use crate::model::report::Reason;
+use crate::model::units::Resources;
 
 pub(super) fn admit<'a>(rules: &Rules<'a>, ranker: &'a Ranker<'a>, schedule: Schedule<'a>) -> Draft<'a> {
     match rules.preemption {
         Preemption::Never | Preemption::ByPriority | Preemption::ByGain => {
-            pass::fill_what_is_free(rules, ranker, schedule)
+            admission_loop::fill_what_is_free(rules, ranker, schedule)
         }
         Preemption::ByRank => rules.share_out_by_rank(ranker),
     }
@@ -145,18 +145,20 @@ impl<'a> Rules<'a> {
 
     fn choose_by_links(&self, draft: &mut Draft<'a>, id: JobId) -> Result<Assignment, Reason> {
         match self.slowdowns {
-            Slowdowns::Unseen | Slowdowns::Weighed | Slowdowns::WaitedOut => foresee::choose(self, draft, id),
-            Slowdowns::Reserved => reserved::choose(self, draft, id),
-            Slowdowns::Compatible => compatible::most(self, draft, id),
-            Slowdowns::KeptApart => compatible::kept_apart(self, draft, id),
+            Slowdowns::Unseen | Slowdowns::Weighed | Slowdowns::WaitedOut => {
+                placement_cost::choose(self, draft, id)
+            }
+            Slowdowns::Reserved => peak_bandwidth::choose(self, draft, id),
+            Slowdowns::Compatible => burst_compatibility::most(self, draft, id),
+            Slowdowns::KeptApart => burst_compatibility::kept_apart(self, draft, id),
         }
     }
 
     /// Whether it matters what a job would meet on links, and something is known of that.
     pub(super) fn weighs_links(&self, draft: &Draft<'_>, job: &Job) -> bool {
         let sends = || job.spec.profile.as_ref().is_some_and(|profile| profile.exchange().is_some());
-        let looks = self.slowdowns != Slowdowns::Unseen && !draft.meetings.knows_no_links();
-        looks && foresee::may_look(draft) && sends()
+        let looks = self.slowdowns != Slowdowns::Unseen && !draft.contention.knows_no_links();
+        looks && placement_cost::may_look(draft) && sends()
     }
 
     /// Whether a job would be placed where it disturbs nobody; nothing changes.

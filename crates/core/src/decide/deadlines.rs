@@ -9,33 +9,33 @@
 //! changes nothing.
 
 mod advise;
-mod books;
+mod best_effort;
+mod capacity_pools;
 mod earliest;
-mod family;
 mod filled;
 mod grow;
+mod ledger;
 mod memory;
 mod need;
-mod others;
-mod pools;
+mod pool_hierarchy;
 mod promised;
 mod settle;
 
 use super::admit::Rules;
 use super::draft::Draft;
-use crate::id::JobId;
-use crate::job::Job;
-use crate::policy::Deadlines;
-use crate::report::Reason;
-use crate::snapshot::Snapshot;
-use crate::timetable::Timetable;
-use crate::units::Instant;
+use crate::deadlines::Timetable;
+use crate::decide::snapshot::Snapshot;
+use crate::model::id::JobId;
+use crate::model::job::Job;
+use crate::model::policy::Deadlines;
+use crate::model::report::Reason;
+use crate::model::units::Instant;
 
-use books::Books;
+use ledger::Books;
 use need::Timed;
 
 pub(crate) use advise::{Advice, advise};
-pub(super) use pools::Pools;
+pub(super) use capacity_pools::Pools;
 pub(super) use settle::settle;
 
 /// What is decided about deadlines alone.
@@ -106,5 +106,5 @@ pub(super) fn book_start(rules: &Rules<'_>, draft: &mut Draft<'_>, id: JobId) {
 /// Whether a job that is not booked may have more than its least: only who can be stopped makes
 /// room for those who are.
 pub(super) fn may_have_extras(draft: &Draft<'_>, job: &Job) -> bool {
-    draft.pools.is_none() || pools::makes_room(job)
+    draft.pools.is_none() || capacity_pools::makes_room(job)
 }

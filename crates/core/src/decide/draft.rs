@@ -8,38 +8,38 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Decision;
-use super::counts::{Counts, RuleKind};
 use super::deadlines::Pools;
-use crate::cluster::NodeState;
-use crate::cpu::CpuWeight;
-use crate::devices::Devices;
-use crate::id::{GroupId, IdVec, JobId, NodeId, QueueId, ShapeId};
-use crate::job::{JobSpec, Rule, Shape, Standing};
-use crate::lane::Lane;
-use crate::meetings::Meetings;
-use crate::plan::{Amendment, Assignment, Generation, Part, Reservation};
-use crate::queue::{Holdings, Queue};
-use crate::reconfiguration::Ground;
-use crate::report::{Reason, Report};
-use crate::snapshot::{Class, Snapshot};
-use crate::taken::{Taken, fit};
-use crate::timetable::Timetable;
-use crate::units::{Instant, Resources};
+use super::group_counts::{Counts, RuleKind};
+use crate::deadlines::Timetable;
+use crate::decide::snapshot::{Class, Snapshot};
+use crate::model::allocated::{Allocated, fit};
+use crate::model::cluster::NodeState;
+use crate::model::cpu_weight::CpuWeight;
+use crate::model::devices::Devices;
+use crate::model::id::{GroupId, IdVec, JobId, NodeId, QueueId, ShapeId};
+use crate::model::job::{JobSpec, Rule, Shape, Standing};
+use crate::model::plan::{Amendment, Assignment, Generation, Part, Reservation};
+use crate::model::queue::{Holdings, Queue};
+use crate::model::report::{Reason, Report};
+use crate::model::units::{Instant, Resources};
+use crate::traffic::TrafficPolicy;
+use crate::traffic::contention_graph::ContentionGraph;
+use crate::traffic::decision_inputs::DecisionInputs;
 
 #[derive(Debug)]
 pub(super) struct Draft<'a> {
     pub(super) snapshot: &'a Snapshot<'a>,
-    taken: Taken,
+    taken: Allocated,
     /// Free on all nodes together.
     total: Resources,
     /// What jobs hold that have not been looked at yet: theirs unless somebody ahead of them needs it.
-    claims: Option<Taken>,
+    claims: Option<Allocated>,
     /// How many more members of each shape fit, at most. Beside the plan the count is exact; where everything is
     /// handed out anew it is what the last search that failed has found, because room only shrinks from then on.
     fits: IdVec<ShapeId, u64>,
     exact: bool,
     held: Holdings,
-    pub(super) meetings: Cow<'a, Meetings>,
+    pub(super) contention: Cow<'a, ContentionGraph>,
     /// Who waits for a time at which there is room, and what of that whoever is being placed must leave alone.
     pub(super) reservations: Vec<Reservation>,
     spare: BTreeMap<NodeId, Resources>,
@@ -54,8 +54,8 @@ pub(super) struct Draft<'a> {
     /// When to decide again even if nothing happens.
     pub(super) wake: Option<Instant>,
     pub(super) standings: Vec<(JobId, Standing)>,
-    pub(super) lanes: Vec<(JobId, Lane)>,
-    pub(super) grounds: Vec<Ground>,
+    pub(super) traffic: Vec<(JobId, TrafficPolicy)>,
+    pub(super) decision_inputs: Vec<DecisionInputs>,
     pub(super) weights: Vec<(JobId, CpuWeight)>,
     /// What is booked for jobs with deadlines, and what is free beside that.
     pub(super) timetable: Timetable,
@@ -87,7 +87,7 @@ impl<'a> Draft<'a> {
 
     /// Everything is free again, but claimed by who has it now.
     pub(super) fn afresh(snapshot: &'a Snapshot<'a>) -> Self {
-        let taken = Taken::nothing(snapshot.cluster.nodes().len());
+        let taken = Allocated::nothing(snapshot.cluster.nodes().len());
         let claims = snapshot.room.taken().clone();
         let held = Holdings::nothing(snapshot.queues.len());
         let fits = IdVec::filled(u64::MAX, snapshot.room.fits().len());
@@ -96,8 +96,8 @@ impl<'a> Draft<'a> {
 
     fn over(
         snapshot: &'a Snapshot<'a>,
-        taken: Taken,
-        claims: Option<Taken>,
+        taken: Allocated,
+        claims: Option<Allocated>,
         fits: IdVec<ShapeId, u64>,
         held: Holdings,
     ) -> Self {
@@ -110,7 +110,7 @@ impl<'a> Draft<'a> {
             fits,
             exact: false,
             held,
-            meetings: Cow::Borrowed(snapshot.meetings),
+            contention: Cow::Borrowed(snapshot.contention),
             reservations: Vec::new(),
             spare: BTreeMap::new(),
             spares_slow: false,
@@ -121,8 +121,8 @@ impl<'a> Draft<'a> {
             report: Report::default(),
             wake: None,
             standings: Vec::new(),
-            lanes: Vec::new(),
-            grounds: Vec::new(),
+            traffic: Vec::new(),
+            decision_inputs: Vec::new(),
             weights: Vec::new(),
             timetable: Timetable::default(),
             pools: None,
@@ -314,7 +314,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Changes what is taken from a node, and whatever was counted of it.
-    fn change(&mut self, node: NodeId, change: impl FnOnce(&mut Taken)) {
+    fn change(&mut self, node: NodeId, change: impl FnOnce(&mut Allocated)) {
         self.count_out(node);
         change(&mut self.taken);
         self.count_in(node);
@@ -370,8 +370,8 @@ impl<'a> Draft<'a> {
     /// Writes down an assignment whose room placement has taken.
     pub(super) fn assign(&mut self, job: JobId, spec: &JobSpec, assignment: Assignment) {
         self.held.add(self.snapshot.queues, spec, assignment.total());
-        if !self.meetings.knows_no_links() {
-            self.meetings.to_mut().join(job, spec, &assignment);
+        if !self.contention.knows_no_links() {
+            self.contention.to_mut().join(job, spec, &assignment);
         }
         self.changes.insert(job, Some(Arc::new(assignment)));
         self.log.clear();
@@ -441,8 +441,8 @@ impl<'a> Draft<'a> {
             amendment: Amendment { generation, changes: self.changes },
             report: self.report,
             standings: self.standings,
-            lanes: self.lanes,
-            grounds: self.grounds,
+            traffic: self.traffic,
+            decision_inputs: self.decision_inputs,
             weights: self.weights,
             reservations: self.reservations,
             timetable: self.timetable,

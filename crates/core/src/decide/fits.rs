@@ -1,10 +1,10 @@
 //! How many members of a job fit, for whom that number alone decides whether it does.
 
 use super::draft::{Draft, Reach};
-use crate::id::NodeId;
-use crate::job::{Job, Shape, Topology};
-use crate::plan::Assignment;
-use crate::units::Resources;
+use crate::model::id::NodeId;
+use crate::model::job::{Job, Shape, Topology};
+use crate::model::plan::Assignment;
+use crate::model::units::Resources;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fits<'a> {

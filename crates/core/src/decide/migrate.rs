@@ -6,27 +6,27 @@
 //! as the move takes. So nobody is moved to and fro: each move makes things better by more than it costs. Who has rules
 //! about others, or others about it, stays where it is.
 
-mod crowded;
+mod cpu_contention;
+mod defragmentation;
 mod drained;
-mod fragmented;
-mod slow;
+mod slow_nodes;
 mod speculative;
 
 use std::cmp::Reverse;
 
 use super::admit::Rules;
 use super::draft::{Draft, Reach};
-use super::foresee::{counts, may_look, outlook};
 use super::interleave::why_moved;
-use crate::id::{JobId, NodeId};
-use crate::job::{Job, Life};
-use crate::plan::{Assignment, Part};
-use crate::policy::{Moving, Policy};
-use crate::progress::CHECKED_EVERY;
-use crate::reconfiguration::{Reconfiguration, What, Why};
-use crate::units::{Duration, Instant};
+use super::placement_cost::{counts, may_look, outlook};
+use crate::model::id::{JobId, NodeId};
+use crate::model::job::{Job, Life};
+use crate::model::plan::{Assignment, Part};
+use crate::model::policy::{Moving, Policy};
+use crate::model::units::{Duration, Instant};
+use crate::observe::progress::CHECKED_EVERY;
+use crate::traffic::decision_inputs::{Reconfiguration, What, Why};
 
-pub(super) use fragmented::{Gathering, Least};
+pub(super) use defragmentation::{Gathering, Least};
 
 /// So many jobs are looked at in one decision, those with the most left to do first.
 const MOST_LOOKED_AT: usize = 16;
@@ -43,7 +43,7 @@ pub(super) fn migrate<'a>(rules: &Rules<'a>, policy: &Policy, draft: &mut Draft<
         Moving::Speculative => speculative::speculate(rules, draft),
         Moving::ForGain => {
             drained::leave_drained(rules, draft);
-            slow::leave_slow(rules, draft);
+            slow_nodes::leave_slow(rules, draft);
             move_for_links(rules, draft);
             move_for_cores(rules, draft);
         }
@@ -57,7 +57,7 @@ fn move_for_cores<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>) {
     }
     // Whoever waits for room that is kept has waited long enough.
     draft.heed(|_| true);
-    let best = crowded::best_move(rules, draft);
+    let best = cpu_contention::best_move(rules, draft);
     draft.heed(|_| false);
     if let Some((id, place, saves)) = best {
         let (why, what, jobs) = (Why::Room, What::Place, vec![id]);
@@ -68,7 +68,7 @@ fn move_for_cores<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>) {
 }
 
 fn move_for_links<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>) {
-    if draft.meetings.knows_no_links() || !may_look(draft) || draft.report.cut_short {
+    if draft.contention.knows_no_links() || !may_look(draft) || draft.report.cut_short {
         return;
     }
     let movable = longest_first(rules, draft);
@@ -85,7 +85,8 @@ fn move_for_links<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>) {
 /// Those that could be moved and may have a reason to be, the longest first.
 fn longest_first<'a>(rules: &Rules<'a>, draft: &Draft<'a>) -> Vec<JobId> {
     let (jobs, now) = (rules.snapshot.jobs, rules.snapshot.now);
-    let flows = draft.meetings.flows().filter(|(id, flow)| draft.assigned(*id).is_none() && !flow.is_local());
+    let flows =
+        draft.contention.flows().filter(|(id, flow)| draft.assigned(*id).is_none() && !flow.is_local());
     let mut movable: Vec<(Reverse<Duration>, JobId)> = flows
         .filter(|(id, _)| !draft.is_leaving(*id) && !draft.timetable.governs(*id) && is_movable(rules, *id))
         .filter_map(|(id, _)| Some((Reverse(jobs[id].remaining(now).filter(|left| !left.is_zero())?), id)))

@@ -10,12 +10,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Bound;
 
-use super::share::{Burden, Crowd, Shares};
-use crate::id::{ClassId, Id, IdVec, JobId, QueueId};
-use crate::job::{Job, Priority, Standing};
-use crate::policy::{Claim, Order, Policy, Preemption, Sharing, Wait, Weights};
-use crate::snapshot::{Class, ClassKey, Place, Snapshot};
-use crate::units::{Duration, GpuTime, Instant, Resources, Share};
+use super::queue_shares::{Burden, Crowd, Shares};
+use crate::decide::snapshot::{Class, ClassKey, Place, Snapshot};
+use crate::model::id::{ClassId, Id, IdVec, JobId, QueueId};
+use crate::model::job::{Job, Priority, Standing};
+use crate::model::policy::{Claim, Order, Policy, Preemption, Sharing, Wait, Weights};
+use crate::model::units::{Duration, GpuTime, Instant, Resources, Share};
 
 /// Least goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,32 +12,32 @@ mod buckets;
 mod fragments;
 mod near;
 mod nearest;
+mod parts;
+mod refusal;
 mod ruled;
 mod score;
-mod seats;
 mod servers;
 mod teams;
-mod why;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::crowd::{Crowds, cores};
+use super::cpu_sharing::{Crowds, cores};
 use super::draft::{Draft, Reach};
 use super::size::Sizes;
-use crate::cluster::Level;
-use crate::groups::Domain;
-use crate::id::{DomainId, IdVec, NodeId, PartitionId, ShapeId};
-use crate::job::{Job, Role, Shape, Topology};
-use crate::plan::{Assignment, Part};
-use crate::policy::Placement;
-use crate::report::Reason;
-use crate::snapshot::Snapshot;
-use crate::units::Resources;
+use crate::decide::snapshot::Snapshot;
+use crate::model::cluster::Level;
+use crate::model::groups::Domain;
+use crate::model::id::{DomainId, IdVec, NodeId, PartitionId, ShapeId};
+use crate::model::job::{Job, Role, Shape, Topology};
+use crate::model::plan::{Assignment, Part};
+use crate::model::policy::Placement;
+use crate::model::report::Reason;
+use crate::model::units::Resources;
 
 use fragments::{Loss, Requests};
+use parts::Numbered;
 use score::{fullness, kube_score};
-use seats::Numbered;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placer {

@@ -12,7 +12,7 @@
 //! do: with any one of them back, the job would not fit. None of the three relations has a circle, so two jobs never
 //! take each other's place in turn.
 
-mod field;
+mod victim_index;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,18 +22,18 @@ use super::admit::Rules;
 use super::deadlines::leaves_what_is_booked;
 use super::draft::{Draft, Reach};
 use super::fits::Fits;
-use super::foresee::is_not_worth_taking;
 use super::order::Ranker;
 use super::place::too_little_room;
-use super::share::Rights;
-use crate::id::{BudgetId, IdVec, JobId, NodeId, QueueId, ShapeId};
-use crate::job::{Job, Life, Priority, Rule};
-use crate::plan::Assignment;
-use crate::policy::Preemption;
-use crate::queue::{Queue, lineage};
-use crate::snapshot::Snapshot;
-use crate::units::{Duration, GpuTime, Instant, Resources, Share};
-use field::Field;
+use super::placement_cost::is_not_worth_taking;
+use super::queue_shares::Rights;
+use crate::decide::snapshot::Snapshot;
+use crate::model::id::{BudgetId, IdVec, JobId, NodeId, QueueId, ShapeId};
+use crate::model::job::{Job, Life, Priority, Rule};
+use crate::model::plan::Assignment;
+use crate::model::policy::Preemption;
+use crate::model::queue::{Queue, lineage};
+use crate::model::units::{Duration, GpuTime, Instant, Resources, Share};
+use victim_index::Field;
 
 /// A cycle gives up after so many searches that found nobody: each looks at every node.
 const MOST_SEARCHES_IN_VAIN: usize = 100;
@@ -173,11 +173,11 @@ impl<'a> Victims<'a> {
     /// none any more; nothing if nobody can be told.
     pub(super) fn make_room(
         &mut self,
-        grounds: &Grounds<'_, 'a>,
+        decision_inputs: &Grounds<'_, 'a>,
         draft: &mut Draft<'a>,
         id: JobId,
     ) -> Option<Vec<JobId>> {
-        let Grounds { rules, starting, .. } = grounds;
+        let Grounds { rules, starting, .. } = decision_inputs;
         let job = &rules.snapshot.jobs[id];
         // Those who left for it already may yet be enough.
         let awaited = rules.snapshot.displaced.values().any(|beneficiary| *beneficiary == id);
@@ -185,7 +185,7 @@ impl<'a> Victims<'a> {
         if !job.spec.preempts || awaited || is_booked || rules.quota_allows(draft, job).is_err() {
             return None;
         }
-        let (victims, assignment) = self.choose(grounds, draft, job)?;
+        let (victims, assignment) = self.choose(decision_inputs, draft, job)?;
         let gone: Vec<JobId> = victims.iter().map(|victim| victim.id).collect();
         if is_not_worth_taking(rules, draft, id, &assignment, &gone) {
             self.refused += 1;
@@ -209,16 +209,16 @@ impl<'a> Victims<'a> {
 
     fn choose(
         &mut self,
-        grounds: &Grounds<'_, 'a>,
+        decision_inputs: &Grounds<'_, 'a>,
         draft: &Draft<'a>,
         job: &'a Job,
     ) -> Option<(Vec<Victim<'a>>, Assignment)> {
-        let rules = grounds.rules;
-        let few = self.few_of_many(grounds, draft, job);
+        let rules = decision_inputs.rules;
+        let few = self.few_of_many(decision_inputs, draft, job);
         if let Some(found) = few.and_then(|few| self.choose_among(&few, rules, draft, job)) {
             return Some(found);
         }
-        let all = self.candidates(grounds, draft, job);
+        let all = self.candidates(decision_inputs, draft, job);
         if !self.would_all_do(rules, draft, job, &all) {
             let alone = all.iter().all(|victim| victim.job.spec.queue == job.spec.queue);
             self.failures.extend(Failure::of(job, rules.snapshot.now).filter(|_| alone));
@@ -253,13 +253,13 @@ impl<'a> Victims<'a> {
     /// thinking all away would cost more than a somewhat better choice is worth.
     fn few_of_many(
         &self,
-        grounds: &Grounds<'_, 'a>,
+        decision_inputs: &Grounds<'_, 'a>,
         draft: &Draft<'a>,
         job: &Job,
     ) -> Option<Vec<Victim<'a>>> {
-        let (ranker, now) = (grounds.ranker, grounds.rules.snapshot.now);
+        let (ranker, now) = (decision_inputs.ranker, decision_inputs.rules.snapshot.now);
         let wanted = job.spec.least().times(ENOUGH_TO_CHOOSE_FROM);
-        let mut surplus = self.surplus(grounds, draft, job);
+        let mut surplus = self.surplus(decision_inputs, draft, job);
         let all = surplus.is_some().then(|| self.field.all().iter()).into_iter().flatten();
         let below = surplus.is_none().then(|| self.field.below(job)).into_iter().flatten();
         let (mut few, mut theirs) = (Vec::new(), Resources::NONE);
@@ -282,13 +282,13 @@ impl<'a> Victims<'a> {
     /// What other queues hold beyond their own, if the job's may take any of it back.
     fn surplus<'s>(
         &self,
-        grounds: &Grounds<'s, 'a>,
+        decision_inputs: &Grounds<'s, 'a>,
         draft: &Draft<'a>,
         job: &Job,
     ) -> Option<Surplus<'s, 'a>> {
         let held = draft.held().by_queue();
         let takes_back = |rights: &&Rights<'a>| rights.may_take_back(held, job.spec.queue, job.spec.least());
-        grounds.rights.filter(takes_back).map(|rights| Surplus::of(rights, draft, job))
+        decision_inputs.rights.filter(takes_back).map(|rights| Surplus::of(rights, draft, job))
     }
 
     /// Whether nothing was decided about a victim yet, and no budget protects it.
@@ -330,11 +330,11 @@ impl<'a> Victims<'a> {
     }
 
     /// Those whose place the job may take and whom no budget protects.
-    fn candidates(&self, grounds: &Grounds<'_, 'a>, draft: &Draft<'a>, job: &Job) -> Vec<Victim<'a>> {
-        let Grounds { rules, ranker, starting, .. } = *grounds;
+    fn candidates(&self, decision_inputs: &Grounds<'_, 'a>, draft: &Draft<'a>, job: &Job) -> Vec<Victim<'a>> {
+        let Grounds { rules, ranker, starting, .. } = *decision_inputs;
         let Snapshot { jobs, now, .. } = *rules.snapshot;
         let queue = job.spec.queue;
-        let mut surplus = self.surplus(grounds, draft, job);
+        let mut surplus = self.surplus(decision_inputs, draft, job);
         let running: Vec<&Victim<'a>> = match surplus {
             Some(_) => self.field.all().iter().collect(),
             None => self.field.may_yield(job, self.looks_for_gain(), now),

@@ -12,19 +12,19 @@
 
 mod extras;
 mod grow;
-mod idle;
+mod marginal_gain;
 mod on_links;
-mod share_out;
 mod shrink;
+mod unused_cores;
 
 pub(super) use extras::Extras;
 pub(super) use grow::grow;
-pub(super) use idle::give_back_what_is_idle;
 pub(super) use on_links::{looks_at, pays};
 pub(super) use shrink::Giving;
+pub(super) use unused_cores::give_back_what_is_idle;
 
-use crate::job::Gang;
-use crate::units::Duration;
+use crate::model::job::Gang;
+use crate::model::units::Duration;
 
 /// A gang is given another size at most once in such a time.
 const PAUSE: Duration = Duration(2 * Duration::MINUTE.0);

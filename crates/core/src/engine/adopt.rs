@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::Engine;
 use crate::check::{Checked, occupied, occupied_counters, occupied_shares};
-use crate::id::{JobId, NodeId};
-use crate::job::{Life, Standing};
-use crate::lane::Lane;
-use crate::plan::{Amendment, Assignment};
-use crate::report::Report;
+use crate::model::id::{JobId, NodeId};
+use crate::model::job::{Life, Standing};
+use crate::model::plan::{Amendment, Assignment};
+use crate::model::report::Report;
+use crate::traffic::TrafficPolicy;
 
 impl Engine {
     pub(super) fn adopt(
@@ -41,12 +41,12 @@ impl Engine {
     }
 
     /// Changes what jobs may do on links.
-    pub(super) fn keep_to_lanes(&mut self, changes: &[(JobId, Lane)]) {
-        for (id, lane) in changes {
-            if lane.is_default() {
-                self.state.lanes.remove(id);
+    pub(super) fn adopt_traffic_policies(&mut self, changes: &[(JobId, TrafficPolicy)]) {
+        for (id, traffic) in changes {
+            if traffic.is_default() {
+                self.state.traffic.remove(id);
             } else {
-                self.state.lanes.insert(*id, *lane);
+                self.state.traffic.insert(*id, *traffic);
             }
         }
     }

@@ -3,13 +3,13 @@
 use super::state::State;
 use super::{Ending, Engine};
 use crate::decide::{Advice, advise};
-use crate::id::JobId;
-use crate::job::{Deadline, Exit, Job, Life, OnMiss};
-use crate::policy::Deadlines;
-use crate::progress::Pace;
-use crate::report::{Due, Reason};
-use crate::scaling::{Speed, useful};
-use crate::units::{Duration, Instant, Share};
+use crate::model::id::JobId;
+use crate::model::job::{Deadline, Exit, Job, Life, OnMiss};
+use crate::model::policy::Deadlines;
+use crate::model::report::{Due, Reason};
+use crate::model::units::{Duration, Instant, Share};
+use crate::observe::progress::Pace;
+use crate::observe::scaling::{Speed, useful};
 
 impl Engine {
     /// Those were refused in a decision who came since the last.

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::{Name, NodeSpec};
-use crate::groups::Domain;
-use crate::id::{BudgetId, DeviceId, GroupId, JobId, LinkId, NodeId, NodeSetId, PartitionId, QueueId};
-use crate::job::JobSpec;
-use crate::plan::{Part, StepId};
-use crate::policy::Policy;
-use crate::profile::Profile;
-use crate::progress::Sample;
-use crate::queue::Queue;
-use crate::report::Failure;
-use crate::units::{Bandwidth, Duration, Instant, Share};
+use crate::model::cluster::{Name, NodeSpec};
+use crate::model::groups::Domain;
+use crate::model::id::{BudgetId, DeviceId, GroupId, JobId, LinkId, NodeId, NodeSetId, PartitionId, QueueId};
+use crate::model::job::JobSpec;
+use crate::model::plan::{Part, StepId};
+use crate::model::policy::Policy;
+use crate::model::profile::Profile;
+use crate::model::queue::Queue;
+use crate::model::report::Failure;
+use crate::model::units::{Bandwidth, Duration, Instant, Share};
+use crate::observe::progress::Sample;
 
 /// Something that happened in a world. Where an event puts something under an id, the next id adds it, an older one
 /// replaces it, and one beyond the next is ignored.

@@ -6,15 +6,15 @@ use super::Engine;
 use super::deadlines::{booked, late};
 use super::index::Index;
 use super::state::State;
-use crate::cluster::{Level, Name, NodeState};
 use crate::decide::Line;
 use crate::decide::order;
-use crate::id::{CounterId, JobId, NodeId};
-use crate::job::{Eligibility, Exit, Job, Life, Priority, Role, Topology};
-use crate::policy::Order;
-use crate::report::{Ahead, Best, Explanation, Reason};
-use crate::taken::is_eligible;
-use crate::units::{Duration, Instant, Resources};
+use crate::model::allocated::is_eligible;
+use crate::model::cluster::{Level, Name, NodeState};
+use crate::model::id::{CounterId, JobId, NodeId};
+use crate::model::job::{Eligibility, Exit, Job, Life, Priority, Role, Topology};
+use crate::model::policy::Order;
+use crate::model::report::{Ahead, Best, Explanation, Reason};
+use crate::model::units::{Duration, Instant, Resources};
 
 /// How many of those ahead, or in the way, are named.
 const NAMED: usize = 5;

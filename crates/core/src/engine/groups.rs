@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::index::belongs;
-use crate::groups::{Domain, Group, Partition, Tallies};
-use crate::id::{BudgetId, GroupId, JobId, NodeId, PartitionId};
+use crate::model::groups::{Domain, Group, Partition, Tallies};
+use crate::model::id::{BudgetId, GroupId, JobId, NodeId, PartitionId};
 
 impl Engine {
     pub(super) fn partition(&mut self, id: PartitionId, domains: Vec<(NodeId, Domain)>) {

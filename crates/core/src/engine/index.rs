@@ -5,33 +5,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::state::State;
 use crate::check::Checker;
 use crate::decide::order::place_in_class;
-use crate::groups::{Belonging, Tallies};
-use crate::id::{GroupId, JobId};
-use crate::job::{Binding, Job, Life, Priority};
-use crate::meetings::{Meetings, pattern_of};
-use crate::plan::Assignment;
-use crate::policy::{Deadlines, Policy};
-use crate::queue::Holdings;
-use crate::room::Room;
-use crate::snapshot::{ClassKey, Waiting};
-use crate::taken::Taken;
-use crate::units::Instant;
+use crate::decide::snapshot::{ClassKey, Waiting};
+use crate::model::allocated::Allocated;
+use crate::model::free_capacity::FreeCapacity;
+use crate::model::groups::{Belonging, Tallies};
+use crate::model::id::{GroupId, JobId};
+use crate::model::job::{Binding, Job, Life, Priority};
+use crate::model::plan::Assignment;
+use crate::model::policy::{Deadlines, Policy};
+use crate::model::queue::Holdings;
+use crate::model::units::Instant;
+use crate::traffic::contention_graph::{ContentionGraph, pattern_of};
 
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// Room beside the plan.
-    pub(super) room: Room,
+    /// FreeCapacity beside the plan.
+    pub(super) room: FreeCapacity,
     pub(super) waiting: Waiting,
     pub(super) tallies: Tallies,
     pub(super) held: Holdings,
-    pub(super) meetings: Meetings,
+    pub(super) contention: ContentionGraph,
     /// Those in the plan whose number of members is not fixed.
     pub(super) elastic: BTreeSet<JobId>,
     /// Those whose deadline counts.
     pub(super) timed: BTreeSet<JobId>,
     pub(super) priorities: BTreeMap<Priority, usize>,
     /// What jobs hold in fact.
-    pub(super) occupied: Taken,
+    pub(super) occupied: Allocated,
     pub(super) checker: Checker,
     pub(super) deadlines: BTreeSet<(Instant, JobId)>,
     /// Jobs that wait to be let into the line again.
@@ -49,11 +49,11 @@ impl Index {
     pub(super) fn of(state: &mut State) -> Self {
         let nodes = state.cluster.nodes().len();
         let mut index = Self {
-            room: Room::of(&state.cluster),
+            room: FreeCapacity::of(&state.cluster),
             tallies: Tallies::of(&state.groups),
             held: Holdings::nothing(state.queues.len()),
-            meetings: Meetings::of(&state.cluster),
-            occupied: Taken::nothing(nodes),
+            contention: ContentionGraph::of(&state.cluster),
+            occupied: Allocated::nothing(nodes),
             checker: Checker::new(nodes, state.queues.len()),
             deadlines: state.under_way.iter().map(|(job, step)| (step.deadline, *job)).collect(),
             ..Self::default()
@@ -197,7 +197,7 @@ impl Index {
     pub(super) fn hold(&mut self, state: &State, id: JobId, assignment: &Assignment) {
         self.room.take(&state.cluster, assignment);
         self.held.add(&state.queues, &state.jobs[id].spec, assignment.total());
-        self.meetings.join(id, &state.jobs[id].spec, assignment);
+        self.contention.join(id, &state.jobs[id].spec, assignment);
         if state.jobs[id].spec.roles.iter().any(|role| role.gang.is_elastic()) {
             self.elastic.insert(id);
         }
@@ -207,7 +207,7 @@ impl Index {
     pub(super) fn let_go(&mut self, state: &State, id: JobId, assignment: &Assignment) {
         self.room.give(&state.cluster, assignment);
         self.held.remove(&state.queues, &state.jobs[id].spec, assignment.total());
-        self.meetings.leave(id);
+        self.contention.leave(id);
         self.elastic.remove(&id);
     }
 

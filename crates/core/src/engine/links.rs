@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::Engine;
-use crate::id::{JobId, LinkId};
-use crate::job::JobSpec;
+use crate::model::id::{JobId, LinkId};
+use crate::model::job::JobSpec;
+use crate::model::profile::Profile;
+use crate::model::units::{Bandwidth, Share};
 use crate::network::Pattern;
-use crate::profile::Profile;
-use crate::units::{Bandwidth, Share};
 
 /// Iterations of a job of equal priority take at most so much longer with a traffic directive than without.
 const MAX_SLOWDOWN_BY_DIRECTIVE: Share = Share(20_000);
@@ -16,7 +16,7 @@ impl Engine {
     /// A link carries more or less than before. Whoever waits for a better place may find one.
     pub(super) fn link_changed(&mut self, link: LinkId, rate: Bandwidth) {
         if self.state.cluster.fabric.set_rate(link, rate) {
-            self.index.meetings.set_rate(link, rate);
+            self.index.contention.set_rate(link, rate);
             self.index.room.grow();
             self.state.dirty = true;
         }
@@ -39,8 +39,8 @@ impl Engine {
         let spec = JobSpec { profile: Some(profile), ..(*job.spec).clone() };
         self.asks_for(id, spec);
         if let Some(planned) = self.state.plan.get(id) {
-            self.index.meetings.leave(id);
-            self.index.meetings.join(id, &self.state.jobs[id].spec, planned);
+            self.index.contention.leave(id);
+            self.index.contention.join(id, &self.state.jobs[id].spec, planned);
         }
         self.index.line_up(&mut self.state, id);
         self.state.dirty = true;

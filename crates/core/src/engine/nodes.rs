@@ -1,11 +1,11 @@
 //! What becomes of nodes: they come, change and go, and so do counters and sets of them.
 
 use super::Engine;
-use crate::cluster::{Name, NodeSet, NodeSpec, NodeState};
-use crate::id::{JobId, NodeId, NodeSetId};
-use crate::job::{Exit, Job, Life};
-use crate::plan::{Assignment, Part};
-use crate::report::{Condition, Failure, Unwell};
+use crate::model::cluster::{Name, NodeSet, NodeSpec, NodeState};
+use crate::model::id::{JobId, NodeId, NodeSetId};
+use crate::model::job::{Exit, Job, Life};
+use crate::model::plan::{Assignment, Part};
+use crate::model::report::{Condition, Failure, Unwell};
 
 impl Engine {
     pub(super) fn node_added(&mut self, spec: &NodeSpec) {
@@ -13,7 +13,7 @@ impl Engine {
             self.index.room.add(&self.state.cluster, node);
             self.index.occupied.add_node();
             self.index.checker.add_node();
-            self.index.meetings.catch_up(&self.state.cluster, node);
+            self.index.contention.catch_up(&self.state.cluster, node);
             self.state.dirty = true;
         }
     }
@@ -45,10 +45,10 @@ impl Engine {
 
     /// What is sent from a node and to it takes other links than before.
     fn route_anew(&mut self, node: NodeId) {
-        self.index.meetings.catch_up(&self.state.cluster, node);
+        self.index.contention.catch_up(&self.state.cluster, node);
         for (id, planned) in self.state.plan.iter().filter(|(_, planned)| planned.touches(node)) {
-            self.index.meetings.leave(id);
-            self.index.meetings.join(id, &self.state.jobs[id].spec, planned);
+            self.index.contention.leave(id);
+            self.index.contention.join(id, &self.state.jobs[id].spec, planned);
         }
     }
 
@@ -62,15 +62,15 @@ impl Engine {
 
     /// A node that comes back begins anew: what failed there or was slow before does not count.
     pub(super) fn node_back(&mut self, node: NodeId) {
-        self.state.mishaps.forget(node);
-        self.state.dirty |= self.state.stragglers.forget(node);
+        self.state.node_failures.forget(node);
+        self.state.dirty |= self.state.slow_nodes.forget(node);
         self.node_turned(node, NodeState::Ready);
     }
 
     /// What is not well with the nodes on which a job is, or shall be.
     pub(super) fn unwell_under(&self, id: JobId) -> Vec<Unwell> {
         let Some(planned) = self.state.plan.get(id) else { return Vec::new() };
-        let slow = |node| self.state.stragglers.slow().get(&node).map(|slow| slow.speed);
+        let slow = |node| self.state.slow_nodes.slow().get(&node).map(|slow| slow.speed);
         let conditions = |node| {
             let draining = match self.state.cluster.node(node).state {
                 NodeState::Draining { until } => {

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use super::deadlines::late;
 use super::state::{Ended, State, UnderWay};
 use super::{Ending, Engine};
-use crate::decide::hopeless::hopeless;
+use crate::decide::infeasible::hopeless;
 use crate::decide::order::next_level_at;
-use crate::id::JobId;
-use crate::job::{Exit, Idle, Job, JobSpec, Life, Standing};
-use crate::plan::{Action, Assignment, StepId};
-use crate::policy::{Policy, Preemption, Sizing};
-use crate::progress::Progress;
-use crate::queue::lineage;
-use crate::report::{Failure, Reason};
-use crate::scaling::Measured;
-use crate::units::{Duration, Instant};
+use crate::model::id::JobId;
+use crate::model::job::{Exit, Idle, Job, JobSpec, Life, Standing};
+use crate::model::plan::{Action, Assignment, StepId};
+use crate::model::policy::{Policy, Preemption, Sizing};
+use crate::model::queue::lineage;
+use crate::model::report::{Failure, Reason};
+use crate::model::units::{Duration, Instant};
+use crate::observe::progress::Progress;
+use crate::observe::scaling::Measured;
 
 /// How many jobs that are over are remembered.
 const REMEMBERED: usize = 1000;
@@ -139,7 +139,7 @@ impl Engine {
         }
         self.has_made_room(id);
         self.index.dismiss(&mut self.state, id);
-        self.state.lanes.remove(&id);
+        self.state.traffic.remove(&id);
         self.state.weights.remove(&id);
         let state = life.state();
         let reason = match life {

@@ -3,8 +3,8 @@
 use super::Engine;
 use super::index::Index;
 use super::state::State;
-use crate::id::QueueId;
-use crate::queue::{Holdings, Queue, has_its_place};
+use crate::model::id::QueueId;
+use crate::model::queue::{Holdings, Queue, has_its_place};
 
 impl Engine {
     pub(super) fn queue(&mut self, id: QueueId, described: Queue) {

@@ -5,21 +5,21 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::Settings;
-use crate::cluster::{Cluster, Name};
-use crate::cpu::CpuWeight;
-use crate::groups::Groups;
-use crate::id::{BudgetId, IdVec, JobId, QueueId, Window};
-use crate::job::Job;
-use crate::lane::Lane;
-use crate::mishaps::Mishaps;
-use crate::plan::{Action, Plan, Reservation, StepId};
-use crate::policy::Policy;
-use crate::queue::{Pasts, Queue};
-use crate::reconfiguration::{Ground, Reconfiguration};
-use crate::report::{Reason, State as JobState};
-use crate::stragglers::Stragglers;
-use crate::timetable::Timetable;
-use crate::units::Instant;
+use crate::deadlines::Timetable;
+use crate::model::cluster::{Cluster, Name};
+use crate::model::cpu_weight::CpuWeight;
+use crate::model::groups::Groups;
+use crate::model::id::{BudgetId, IdVec, JobId, QueueId, Window};
+use crate::model::job::Job;
+use crate::model::plan::{Action, Plan, Reservation, StepId};
+use crate::model::policy::Policy;
+use crate::model::queue::{Pasts, Queue};
+use crate::model::report::{Reason, State as JobState};
+use crate::model::units::Instant;
+use crate::observe::node_failures::NodeFailures;
+use crate::observe::slow_nodes::SlowNodes;
+use crate::traffic::TrafficPolicy;
+use crate::traffic::decision_inputs::{DecisionInputs, Reconfiguration};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -54,10 +54,10 @@ pub struct State {
     pub timetable: Timetable,
     /// What jobs may do on links, where that is not the default.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub lanes: BTreeMap<JobId, Lane>,
+    pub traffic: BTreeMap<JobId, TrafficPolicy>,
     /// What that was decided on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub grounds: Vec<Ground>,
+    pub decision_inputs: Vec<DecisionInputs>,
     /// How much of their nodes' CPU jobs have beside others, where that is not the usual.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<JobId, CpuWeight>,
@@ -65,11 +65,11 @@ pub struct State {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usual_learning: Option<f64>,
     /// Where members failed of late, and the nodes that are avoided for it.
-    #[serde(default, skip_serializing_if = "Mishaps::is_nothing")]
-    pub mishaps: Mishaps,
+    #[serde(default, skip_serializing_if = "NodeFailures::is_nothing")]
+    pub node_failures: NodeFailures,
     /// Nodes on which members of jobs fall behind their peers.
-    #[serde(default, skip_serializing_if = "Stragglers::is_nothing")]
-    pub stragglers: Stragglers,
+    #[serde(default, skip_serializing_if = "SlowNodes::is_nothing")]
+    pub slow_nodes: SlowNodes,
     /// What the last decision changed for running jobs because of links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reconfigured: Vec<Reconfiguration>,
@@ -132,12 +132,12 @@ impl State {
             displaced: BTreeMap::new(),
             reservations: Vec::new(),
             timetable: Timetable::default(),
-            lanes: BTreeMap::new(),
-            grounds: Vec::new(),
+            traffic: BTreeMap::new(),
+            decision_inputs: Vec::new(),
             weights: BTreeMap::new(),
             usual_learning: None,
-            mishaps: Mishaps::default(),
-            stragglers: Stragglers::default(),
+            node_failures: NodeFailures::default(),
+            slow_nodes: SlowNodes::default(),
             reconfigured: Vec::new(),
             pass: 1,
             last_pass: None,

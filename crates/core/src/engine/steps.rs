@@ -6,11 +6,11 @@ use std::sync::Arc;
 use super::Engine;
 use super::state::UnderWay;
 use crate::check::{Checked, check_steps};
-use crate::cluster::NodeState;
-use crate::id::JobId;
-use crate::job::{Exit, Life};
-use crate::plan::{Action, Assignment, Step, StepId, action_towards};
-use crate::report::Failure;
+use crate::model::cluster::NodeState;
+use crate::model::id::JobId;
+use crate::model::job::{Exit, Life};
+use crate::model::plan::{Action, Assignment, Step, StepId, action_towards};
+use crate::model::report::Failure;
 
 impl Engine {
     /// The steps that can be carried out now, assumed from here on to be under way.

@@ -1,21 +1,21 @@
 //! Jobs that share links, directly or by way of others: what one does concerns them all, and nobody else.
 //!
 //! A component keeps its own clock and is moved on only when somebody needs to know. Inside, only four things
-//! happen: a flow opens, runs dry, passes a mark of its lane, or a job is over. With each change of the flows that are sending come new
+//! happen: a flow opens, runs dry, passes a mark of its traffic policy, or a job is over. With each change of the flows that are sending come new
 //! rates, but a flow whose rate stays as it was is not touched: its end is worked out once, from its beginning, and
 //! does not depend on how often somebody looked. A job that is alone is its own little loop.
 
-use crate::id::LinkId;
-use crate::units::Share;
+use crate::model::id::LinkId;
+use crate::model::units::Share;
 
-use crate::lane::order::class_of_first;
+use crate::traffic::burst_order::class_of_first;
 
-use super::ledger::Ledger;
-use super::memo::{Marks, Meeting, Memo};
 use super::pattern::NEVER;
-use super::repeat::Repeat;
+use super::rate_cache::{Marks, Meeting, Memo};
 use super::running::{Change, Doing, Running};
 use super::sharing::Sharer;
+use super::steady_state::Repeat;
+use super::totals::Ledger;
 
 #[derive(Debug)]
 pub(super) struct Component {
@@ -23,7 +23,7 @@ pub(super) struct Component {
     pub(super) jobs: Vec<Running>,
     /// When each does something next.
     next: Vec<u64>,
-    /// When each passes a mark of its lane; empty where nobody has any.
+    /// When each passes a mark of its traffic policy; empty where nobody has any.
     passes: Vec<u64>,
     /// The flows that are sending, one bit each.
     sending: Vec<u64>,

@@ -3,8 +3,8 @@
 //! Bytes are counted in equal bins of time. When there would be too many, pairs of bins are merged and bins are twice
 //! as wide, so the memory does not depend on how long a run lasts.
 
-use crate::id::{IdVec, LinkId};
-use crate::units::Duration;
+use crate::model::id::{IdVec, LinkId};
+use crate::model::units::Duration;
 
 use super::running::Stretch;
 

@@ -1,7 +1,7 @@
 //! What one iteration computes and sends, in the form the network runs.
 
-use crate::profile::{Exchange, Iteration, Traffic};
-use crate::units::{Bytes, Duration};
+use crate::model::profile::{Exchange, Iteration, Traffic};
+use crate::model::units::{Bytes, Duration};
 
 /// One iteration of a training loop: compute, during which bytes become ready and are sent in order; when compute is
 /// over and everything is sent, the optimiser's step.
@@ -193,7 +193,7 @@ pub(super) fn after(base: u64, bytes: f64, rate: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::Bucket;
+    use crate::model::profile::Bucket;
 
     fn ms(count: u64) -> Duration {
         Duration::from_millis(count)

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cluster::Fabric;
-use crate::id::{LinkId, NodeId};
+use crate::model::cluster::Fabric;
+use crate::model::id::{LinkId, NodeId};
 
-use crate::profile::ring_load;
+use crate::model::profile::ring_load;
 
 /// The links a job's exchange crosses, in the order of their ids, each with the bytes it carries for every byte of
 /// gradient. All parts of an exchange go on together, so one number says how fast it goes.
@@ -98,8 +98,8 @@ impl Loads<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::cluster::Vertex;
-    use crate::units::Bandwidth;
+    use crate::model::cluster::Vertex;
+    use crate::model::units::Bandwidth;
 
     use super::*;
 

@@ -7,16 +7,16 @@
 
 use std::sync::Arc;
 
-use crate::cluster::Keeping;
-use crate::id::LinkId;
-use crate::lane::order::{Burst, Newcomer};
-use crate::lane::{Lane, Turn};
-use crate::units::{Duration, Instant};
+use crate::model::cluster::Keeping;
+use crate::model::id::LinkId;
+use crate::model::units::{Duration, Instant};
+use crate::traffic::burst_order::{Burst, Newcomer};
+use crate::traffic::{TrafficPolicy, Turn};
 
+use super::class_and_weight::{Ladder, Standing};
 use super::jitter::Jitter;
 use super::pattern::{NEVER, Pattern, after, scaled};
 use super::route::Route;
-use super::standing::{Ladder, Standing};
 use super::{Done, Training};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) enum Change {
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     pub(super) key: usize,
-    pub(super) lane: Lane,
+    pub(super) traffic: TrafficPolicy,
     ladder: Ladder,
     keeping: Keeping,
     /// Until when it is to be held before its next iteration, and when it was held last.
@@ -94,13 +94,13 @@ pub(super) struct Stretch {
 
 impl Running {
     pub(super) fn new(now: u64, key: usize, training: Training, keeping: Keeping) -> Self {
-        let Training { pattern, route, iterations, jitter, lane } = training;
+        let Training { pattern, route, iterations, jitter, traffic } = training;
         let mut running = Self {
             key,
-            lane,
-            ladder: Ladder::of(lane, pattern.bytes(), None, keeping),
+            traffic,
+            ladder: Ladder::of(traffic, pattern.bytes(), None, keeping),
             keeping,
-            turn: lane.turn,
+            turn: traffic.turn,
             held: now,
             slot: None,
             pattern,
@@ -173,7 +173,7 @@ impl Running {
 
     fn begin(&mut self, ended: u64) {
         let at = self.hold(ended);
-        let at = self.lane.pace.map_or(at, |pace| self.keep(pace.turn, at));
+        let at = self.traffic.pace.map_or(at, |pace| self.keep(pace.turn, at));
         self.previous = self.start;
         self.start = at;
         self.sent_now = 0.0;
@@ -196,7 +196,7 @@ impl Running {
 
     /// The turn that it has drifted away from, if that is watched and it was not held a moment ago.
     fn missed(&self, now: u64) -> Option<Turn> {
-        let turn = self.lane.turn?;
+        let turn = self.traffic.turn?;
         let watch = turn.watch?;
         let rested = now.saturating_sub(self.held) >= watch.pause.0;
         (rested && turn.distance(Instant(now)) > watch.tolerance).then_some(turn)
@@ -204,7 +204,7 @@ impl Running {
 
     /// Whether what it does next depends on more than where it is in its iteration.
     pub(super) fn is_watched(&self) -> bool {
-        self.lane.turn.is_some_and(|turn| turn.watch.is_some()) || self.lane.rotation.is_some()
+        self.traffic.turn.is_some_and(|turn| turn.watch.is_some()) || self.traffic.rotation.is_some()
     }
 
     /// Does what is due at `next`. A flow that opens has no rate yet: see [`Self::flow`].
@@ -293,21 +293,21 @@ impl Running {
         }
     }
 
-    pub(super) fn change_lane(&mut self, lane: Lane) {
-        let is_new = |turn: &Turn| !self.lane.turn.is_some_and(|before| before.is_with(*turn));
-        self.turn = lane.turn.filter(is_new).or(self.turn);
-        self.slot = self.slot.filter(|_| lane.pace == self.lane.pace);
-        self.lane = lane;
+    pub(super) fn change_lane(&mut self, traffic: TrafficPolicy) {
+        let is_new = |turn: &Turn| !self.traffic.turn.is_some_and(|before| before.is_with(*turn));
+        self.turn = traffic.turn.filter(is_new).or(self.turn);
+        self.slot = self.slot.filter(|_| traffic.pace == self.traffic.pace);
+        self.traffic = traffic;
     }
 
-    /// How many marks of its lane it has passed, or its class, where that is given to each burst.
+    /// How many marks of its traffic policy it has passed, or its class, where that is given to each burst.
     pub(super) fn rung(&self, now: u64) -> u8 {
         self.class.unwrap_or_else(|| self.ladder.rung(self.sent_now + self.moved(now)))
     }
 
     pub(super) fn standing(&self, rung: u8) -> Standing {
         match self.class {
-            Some(class) => Standing { class, weight: self.lane.weight.max(1) },
+            Some(class) => Standing { class, weight: self.traffic.weight.max(1) },
             None => self.ladder.standing(rung),
         }
     }
@@ -319,7 +319,7 @@ impl Running {
 
     /// Whether its class depends on the bursts under way when its own begins.
     fn is_ordered(&self) -> bool {
-        self.lane.rotation.is_some() || self.lane.follows.orders_bursts()
+        self.traffic.rotation.is_some() || self.traffic.follows.orders_bursts()
     }
 
     /// Whether its burst has begun and has no class yet.
@@ -328,13 +328,18 @@ impl Running {
     }
 
     pub(super) fn newcomer(&self, now: u64) -> Newcomer {
-        Newcomer { slot: self.lane.slot_at(Instant(now)), length: self.takes(self.pattern.bytes()) }
+        Newcomer { slot: self.traffic.slot_at(Instant(now)), length: self.takes(self.pattern.bytes()) }
     }
 
     /// Its burst, if that is under way and has a class.
     pub(super) fn burst(&self, now: u64) -> Option<Burst> {
         let left = self.takes(self.pattern.bytes() - self.sent_now - self.moved(now));
-        self.class.map(|class| Burst { class, at_most: class, slot: self.lane.slot_at(Instant(now)), left })
+        self.class.map(|class| Burst {
+            class,
+            at_most: class,
+            slot: self.traffic.slot_at(Instant(now)),
+            left,
+        })
     }
 
     /// Nanoseconds for so many bytes with its links to itself.
@@ -349,9 +354,9 @@ impl Running {
         self.base.saturating_add(takes as u64).max(now + 1)
     }
 
-    /// Tells it the best rate it can ever get, from which follow the marks of its lane and how soon it can be over.
+    /// Tells it the best rate it can ever get, from which follow the marks of its traffic policy and how soon it can be over.
     pub(super) fn expect(&mut self, best: Option<f64>) {
-        self.ladder = Ladder::of(self.lane, self.pattern.bytes(), best, self.keeping);
+        self.ladder = Ladder::of(self.traffic, self.pattern.bytes(), best, self.keeping);
         // Each stretch of a burst is rounded to a nanosecond by itself, so a real iteration may be a little shorter.
         let rounding = self.pattern.bursts.len() as u64 + 2;
         let best = best.filter(|rate| *rate > 0.0);

@@ -18,12 +18,12 @@
 //! A class that is alone on its links gets all of them, a class that is starved by those above gets its floor, and
 //! capacity is never exceeded: what is kept for a class always fits into what is left when its turn comes.
 
-use crate::cluster::Keeping;
-use crate::id::LinkId;
-use crate::units::Share;
+use crate::model::cluster::Keeping;
+use crate::model::id::LinkId;
+use crate::model::units::Share;
 
+use super::class_and_weight::Standing;
 use super::running::Running;
-use super::standing::Standing;
 
 /// How flows share links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

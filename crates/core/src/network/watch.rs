@@ -1,7 +1,7 @@
 //! What each job put on one link, stretch by stretch: for those who want to see how jobs share it.
 
-use crate::id::LinkId;
-use crate::units::Instant;
+use crate::model::id::LinkId;
+use crate::model::units::Instant;
 
 use super::running::{Running, Stretch};
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use metronome_core::profile::Traffic;
-use metronome_core::units;
+use metronome_core::model::profile::Traffic;
+use metronome_core::model::units;
 
 use super::members::Member;
 use super::observed::{Company, Measured, Progress};

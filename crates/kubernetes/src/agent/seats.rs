@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use metronome_core::units::Bandwidth;
+use metronome_core::model::units::Bandwidth;
 
 use super::Roots;
 use super::handed::{Counters, Handed, HandedMember, Port};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use metronome_core::id::CounterId;
+use metronome_core::model::id::CounterId;
 
 use super::wire::Wire;
 use crate::rules::Refusal;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use metronome_core::engine::Event;
-use metronome_core::groups::Domain;
-use metronome_core::id::{NodeId, PartitionId};
+use metronome_core::model::groups::Domain;
+use metronome_core::model::id::{NodeId, PartitionId};
 
 use super::Border;
 use super::pool::{Hold, Pool};

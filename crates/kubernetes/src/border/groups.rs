@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use metronome_core::engine::Event;
-use metronome_core::id::{GroupId, NodeId, PartitionId};
+use metronome_core::model::id::{GroupId, NodeId, PartitionId};
 
 use super::Border;
 use super::anchored::Anchored;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use metronome_core::id::{GroupId, JobId};
-use metronome_core::job::Shape;
+use metronome_core::model::id::{GroupId, JobId};
+use metronome_core::model::job::Shape;
 
 use super::Border;
 use super::kinds::{KindId, RoleOf};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use metronome_core::id::{GroupId, JobId};
+use metronome_core::model::id::{GroupId, JobId};
 
 use super::anchored::Anchored;
 use super::pool::{Hold, Pool};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use metronome_core::cluster::NodeSpec;
 use metronome_core::engine::Event;
-use metronome_core::id::{IdVec, NodeId};
+use metronome_core::model::cluster::NodeSpec;
+use metronome_core::model::id::{IdVec, NodeId};
 
 use super::Border;
 use super::wire::Wire;

@@ -8,11 +8,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use metronome_core::cluster::Name;
 use metronome_core::engine::{Engine, Event};
-use metronome_core::id::QueueId;
-use metronome_core::queue;
-use metronome_core::units::{Instant, Share};
+use metronome_core::model::cluster::Name;
+use metronome_core::model::id::QueueId;
+use metronome_core::model::queue;
+use metronome_core::model::units::{Instant, Share};
 
 use crate::deed::ObjectRef;
 use crate::objects::{Described, Doors, Queue, QueueKind, ROOT};

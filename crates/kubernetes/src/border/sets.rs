@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use metronome_core::engine::Event;
-use metronome_core::id::{NodeId, NodeSetId};
+use metronome_core::model::id::{NodeId, NodeSetId};
 
 use super::Border;
 use super::pool::{Hold, Pool};

@@ -1,8 +1,8 @@
 //! A pod's needs, told in the core's terms.
 
-use metronome_core::id::{CounterId, GroupId, NodeSetId};
-use metronome_core::job::{Eligibility, Rule, Shape};
-use metronome_core::units::Resources;
+use metronome_core::model::id::{CounterId, GroupId, NodeSetId};
+use metronome_core::model::job::{Eligibility, Rule, Shape};
+use metronome_core::model::units::Resources;
 
 use super::Border;
 use super::groups::Group;

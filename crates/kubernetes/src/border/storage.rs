@@ -1,7 +1,7 @@
 //! What becomes of storage, and the sets of nodes that depend on it.
 
 use metronome_core::engine::Engine;
-use metronome_core::units::Instant;
+use metronome_core::model::units::Instant;
 
 use super::Border;
 use super::wire::Wire;

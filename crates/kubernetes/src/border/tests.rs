@@ -7,13 +7,13 @@ mod nodes;
 
 use std::sync::Arc;
 
-use metronome_core::cluster::Cluster;
 use metronome_core::engine::{Engine, Settings};
-use metronome_core::id::{IdVec, JobId};
-use metronome_core::job::{Gang, JobSpec, Role, RoleKind};
-use metronome_core::policy::Policy;
-use metronome_core::queue::Queue;
-use metronome_core::units::{Instant, Resources};
+use metronome_core::model::cluster::Cluster;
+use metronome_core::model::id::{IdVec, JobId};
+use metronome_core::model::job::{Gang, JobSpec, Role, RoleKind};
+use metronome_core::model::policy::Policy;
+use metronome_core::model::queue::Queue;
+use metronome_core::model::units::{Instant, Resources};
 use serde_json::{Value, json};
 
 use super::*;

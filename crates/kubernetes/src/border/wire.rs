@@ -1,7 +1,7 @@
 //! The way to the engine.
 
 use metronome_core::engine::{Engine, Event};
-use metronome_core::units::Instant;
+use metronome_core::model::units::Instant;
 
 /// An engine, and the time at which it is told something.
 #[derive(Debug)]

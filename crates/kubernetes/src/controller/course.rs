@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::units::{Duration, Instant};
 
 use super::failure::{Whose, blame};
 use super::places::Place;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::units::{Duration, Instant};
 
 use super::places::Place;
 use super::{Asked, Controller, JobKey, SEEN_WITHIN, pods};

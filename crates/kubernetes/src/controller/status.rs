@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use metronome_core::units::Instant;
+use metronome_core::model::units::Instant;
 
 use crate::objects::{Condition, Member, Phase, RoleStatus, TrainingJob, TrainingJobSpec, TrainingJobStatus};
 use crate::world::{Foreseen, OnLinks};

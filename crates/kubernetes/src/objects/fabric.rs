@@ -5,7 +5,7 @@ use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use metronome_core::units::Bandwidth;
+use metronome_core::model::units::Bandwidth;
 
 use super::meta::reference;
 use super::training::Condition;

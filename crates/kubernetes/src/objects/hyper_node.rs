@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::DynamicObject;
-use metronome_core::cluster::Name;
+use metronome_core::model::cluster::Name;
 use serde_json::Value;
 
 use crate::rules::selector::Selector;

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use kube::api::{ApiResource, DynamicObject};
 
-use metronome_core::cluster::Name;
-use metronome_core::queue;
-use metronome_core::units::{Cpu, Gpus, Memory, Resources};
+use metronome_core::model::cluster::Name;
+use metronome_core::model::queue;
+use metronome_core::model::units::{Cpu, Gpus, Memory, Resources};
 
 use super::fields::{Complaint, Fields};
 use super::meta::reference;

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kube::api::DynamicObject;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::units::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use metronome_core::units::{Cpu, Gpus, Memory, Resources};
+use metronome_core::model::units::{Cpu, Gpus, Memory, Resources};
 
 use crate::rules::quantity::Amount;
 

@@ -168,7 +168,7 @@ fn raise<'a>(most: &mut Amounts<'a>, other: Amounts<'a>) {
 mod tests {
     use super::*;
     use crate::rules::load::Counter;
-    use metronome_core::units::{Cpu, Memory};
+    use metronome_core::model::units::{Cpu, Memory};
 
     fn pod(spec: serde_json::Value) -> Pod {
         serde_json::from_value(serde_json::json!({"metadata": {}, "spec": spec})).unwrap()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use metronome_core::forecast::{Outlook, Sought, look_ahead};
+use metronome_core::engine::forecast::{Outlook, Sought, look_ahead};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 

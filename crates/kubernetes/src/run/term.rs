@@ -7,7 +7,7 @@ use kube::Client;
 use tokio::sync::{mpsc, watch as channel};
 use tokio::task::JoinHandle;
 
-use metronome_core::units::Instant;
+use metronome_core::model::units::Instant;
 
 use super::Options;
 use super::outlook::Lookout;

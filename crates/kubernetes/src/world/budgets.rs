@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use metronome_core::engine::{Engine, Event};
-use metronome_core::id::BudgetId;
-use metronome_core::units::Instant;
+use metronome_core::model::id::BudgetId;
+use metronome_core::model::units::Instant;
 
 use super::World;
 use crate::objects::{Budget, Pod};

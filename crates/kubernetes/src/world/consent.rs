@@ -8,8 +8,8 @@
 //! The object that declares a gang is asked first, then the first of its pods. What makes no sense is told to the pod,
 //! which is scheduled as if nothing had been said.
 
-use metronome_core::job::Checkpointing;
-use metronome_core::units::{Cpu, Duration};
+use metronome_core::model::job::Checkpointing;
+use metronome_core::model::units::{Cpu, Duration};
 
 use super::World;
 use super::gangs::{GangKey, is_owned};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use metronome_core::engine::{Ending, Event};
-use metronome_core::id::{JobId, NodeId};
-use metronome_core::plan::{Assignment, Part};
-use metronome_core::units::Instant;
+use metronome_core::model::id::{JobId, NodeId};
+use metronome_core::model::plan::{Assignment, Part};
+use metronome_core::model::units::Instant;
 
 use super::World;
 use super::gangs::GangKey;

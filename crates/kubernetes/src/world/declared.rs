@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use metronome_core::id::JobId;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::id::JobId;
+use metronome_core::model::units::{Duration, Instant};
 
 use super::World;
 use super::crew::Stage;

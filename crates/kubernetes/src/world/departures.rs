@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use metronome_core::id::JobId;
-use metronome_core::job::RoleKind;
-use metronome_core::plan::Generation;
-use metronome_core::units::Instant;
+use metronome_core::model::id::JobId;
+use metronome_core::model::job::RoleKind;
+use metronome_core::model::plan::Generation;
+use metronome_core::model::units::Instant;
 
 use super::World;
 use super::gangs::{self, GangKey};

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use metronome_core::job::{Capabilities, Gang as Size, JobSpec, Priority, Role, RoleKind, Shape, Topology};
-use metronome_core::units::{Instant, Iterations};
+use metronome_core::model::job::{
+    Capabilities, Gang as Size, JobSpec, Priority, Role, RoleKind, Shape, Topology,
+};
+use metronome_core::model::units::{Instant, Iterations};
 
 use super::World;
 use super::consent::{Consent, Saving, shared_cores};

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use metronome_core::cluster::Name;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::cluster::Name;
+use metronome_core::model::units::{Duration, Instant};
 
 use super::hyper_nodes::HyperNodes;
 use super::words::time;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use metronome_core::forecast::{Forecast, Length, Outlook};
-use metronome_core::id::JobId;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::engine::forecast::{Forecast, Length, Outlook};
+use metronome_core::model::id::JobId;
+use metronome_core::model::units::{Duration, Instant};
 
 use super::World;
 use super::gangs::GangKey;
@@ -22,14 +22,14 @@ pub struct Foreseen {
 }
 
 /// By namespace and name.
-pub type Foresight = BTreeMap<(Arc<str>, Arc<str>), Foreseen>;
+pub type SlowdownModel = BTreeMap<(Arc<str>, Arc<str>), Foreseen>;
 
 impl World {
     pub fn has_training_jobs(&self) -> bool {
         self.training_jobs().next().is_some()
     }
 
-    pub fn foreseen(&self, outlook: &Outlook) -> Foresight {
+    pub fn foreseen(&self, outlook: &Outlook) -> SlowdownModel {
         let line = self.engine.line();
         let places: BTreeMap<JobId, usize> =
             line.iter().enumerate().map(|(at, job)| (*job, at + 1)).collect();

@@ -1,9 +1,9 @@
 //! Says of jobs with deadlines whether they will be in time, on the first pod of each.
 
-use metronome_core::id::JobId;
-use metronome_core::report::Due;
-use metronome_core::timetable::Verdict;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::deadlines::Verdict;
+use metronome_core::model::id::JobId;
+use metronome_core::model::report::Due;
+use metronome_core::model::units::{Duration, Instant};
 use metronome_words::will_be_in_time;
 
 use super::World;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use metronome_core::id::JobId;
-use metronome_core::job::RoleKind;
-use metronome_core::units::Instant;
+use metronome_core::model::id::JobId;
+use metronome_core::model::job::RoleKind;
+use metronome_core::model::units::Instant;
 
 use super::pods::Uid;
 use super::verdicts::Said;

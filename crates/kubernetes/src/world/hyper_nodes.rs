@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use metronome_core::cluster::Name;
-use metronome_core::units::Instant;
+use metronome_core::model::cluster::Name;
+use metronome_core::model::units::Instant;
 
 use super::World;
 use crate::objects::{HyperMember, HyperNode, Node};

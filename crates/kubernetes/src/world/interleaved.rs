@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use metronome_core::id::JobId;
-use metronome_core::units::Duration;
+use metronome_core::model::id::JobId;
+use metronome_core::model::units::Duration;
 
 use super::World;
 
@@ -42,12 +42,12 @@ impl World {
 
     fn on_links(&self, job: JobId) -> OnLinks {
         let snapshot = self.engine.snapshot();
-        if snapshot.meetings.knows_no_links() {
+        if snapshot.contention.knows_no_links() {
             return OnLinks::NoFabric;
         }
-        let Some(flow) = snapshot.meetings.flow(job) else { return OnLinks::NoTraffic };
-        let others = snapshot.meetings.met_nearby(&flow.route, |other| other == job).len();
-        let lane = self.engine.lane(job);
+        let Some(flow) = snapshot.contention.flow(job) else { return OnLinks::NoTraffic };
+        let others = snapshot.contention.met_nearby(&flow.route, |other| other == job).len();
+        let lane = self.engine.traffic_policy(job);
         let turn = lane.pace.map(|pace| pace.turn).or(lane.turn);
         match turn {
             Some(turn) => OnLinks::TakesTurns { period: turn.period, among: others + 1 },

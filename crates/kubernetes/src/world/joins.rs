@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use metronome_core::id::{JobId, NodeId};
-use metronome_core::job::RoleKind;
-use metronome_core::plan::Assignment;
-use metronome_core::units::Instant;
+use metronome_core::model::id::{JobId, NodeId};
+use metronome_core::model::job::RoleKind;
+use metronome_core::model::plan::Assignment;
+use metronome_core::model::units::Instant;
 
 use super::World;
 use super::describe::Urgency;

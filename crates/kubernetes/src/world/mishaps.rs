@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use metronome_core::cluster::Name;
 use metronome_core::engine::Event;
-use metronome_core::id::NodeId;
-use metronome_core::report::NotUsed;
-use metronome_core::units::Instant;
+use metronome_core::model::cluster::Name;
+use metronome_core::model::id::NodeId;
+use metronome_core::model::report::NotUsed;
+use metronome_core::model::units::Instant;
 use metronome_words::is_avoided;
 
 use super::World;
@@ -31,7 +31,7 @@ impl World {
     /// Says of each node that is avoided that it is, once.
     pub(super) fn say_what_is_avoided(&mut self) {
         let state = self.engine.state();
-        let all = state.mishaps.avoided().iter().map(|(node, avoided)| NotUsed {
+        let all = state.node_failures.avoided().iter().map(|(node, avoided)| NotUsed {
             node: *node,
             failed: avoided.failed.iter().cloned().collect(),
             lasts: avoided.until.since(state.now),

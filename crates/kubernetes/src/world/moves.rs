@@ -9,10 +9,10 @@
 use std::sync::Arc;
 
 use metronome_core::engine::Event;
-use metronome_core::id::JobId;
-use metronome_core::plan::{Assignment, Generation, StepId};
-use metronome_core::report::Failure;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::id::JobId;
+use metronome_core::model::plan::{Assignment, Generation, StepId};
+use metronome_core::model::report::Failure;
+use metronome_core::model::units::{Duration, Instant};
 
 use super::consent::{How, Saving};
 use super::crew::{Crew, Stage};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use metronome_core::engine::Event;
-use metronome_core::id::JobId;
-use metronome_core::job::RoleKind;
-use metronome_core::units::Instant;
+use metronome_core::model::id::JobId;
+use metronome_core::model::job::RoleKind;
+use metronome_core::model::units::Instant;
 
 use super::World;
 use super::crew::{Crew, Stage};
@@ -103,7 +103,7 @@ impl World {
         }
     }
 
-    pub(super) fn seat_of(&self, uid: &Uid) -> Option<metronome_core::id::NodeId> {
+    pub(super) fn seat_of(&self, uid: &Uid) -> Option<metronome_core::model::id::NodeId> {
         self.border.node_id(self.pods[uid].node()?)
     }
 

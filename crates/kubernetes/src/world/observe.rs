@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 
-use metronome_core::id::JobId;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::id::JobId;
+use metronome_core::model::units::{Duration, Instant};
 
 use super::World;
 use super::crew::Stage;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use metronome_core::id::JobId;
-use metronome_core::units::Instant;
+use metronome_core::model::id::JobId;
+use metronome_core::model::units::Instant;
 
 use super::World;
 use super::gangs::{Gang, GangKey};

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
-use metronome_core::cluster::Name;
-use metronome_core::id::{JobId, QueueId};
-use metronome_core::job::Job;
-use metronome_core::queue::lineage;
-use metronome_core::units::{Duration, Instant, Resources, Share};
+use metronome_core::model::cluster::Name;
+use metronome_core::model::id::{JobId, QueueId};
+use metronome_core::model::job::Job;
+use metronome_core::model::queue::lineage;
+use metronome_core::model::units::{Duration, Instant, Resources, Share};
 
 use super::World;
 use super::describe::Urgency;

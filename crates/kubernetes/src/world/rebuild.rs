@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use metronome_core::plan::Action;
-use metronome_core::units::Instant;
+use metronome_core::model::plan::Action;
+use metronome_core::model::units::Instant;
 
 use super::crew::Stage;
 use super::fabrics::Fabrics;

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use metronome_core::engine::Event;
-use metronome_core::id::JobId;
-use metronome_core::progress::Sample;
-use metronome_core::units::{Instant, Iterations};
+use metronome_core::model::id::JobId;
+use metronome_core::model::units::{Instant, Iterations};
+use metronome_core::observe::progress::Sample;
 
 use super::World;
 use super::gangs::{JOB_SET_LABEL, annotation, label};

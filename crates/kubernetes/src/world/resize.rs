@@ -1,10 +1,10 @@
 //! More cores or fewer for a pod that runs: asked for at the API server, and done once its kubelet says so.
 
 use metronome_core::engine::Event;
-use metronome_core::id::JobId;
-use metronome_core::plan::{Assignment, StepId};
-use metronome_core::report::Failure;
-use metronome_core::units::Instant;
+use metronome_core::model::id::JobId;
+use metronome_core::model::plan::{Assignment, StepId};
+use metronome_core::model::report::Failure;
+use metronome_core::model::units::Instant;
 
 use super::crew::{Given, Stage};
 use super::pods::{Known, Uid};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kube::{Resource, ResourceExt};
 
-use metronome_core::units::Instant;
+use metronome_core::model::units::Instant;
 
 use super::World;
 use crate::objects::{

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::units::{Duration, Instant};
 
 use super::World;
 use super::gangs::annotation;

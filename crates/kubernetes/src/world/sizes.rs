@@ -9,9 +9,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use metronome_core::id::JobId;
-use metronome_core::job::{Gang as Size, Role};
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::id::JobId;
+use metronome_core::model::job::{Gang as Size, Role};
+use metronome_core::model::units::{Duration, Instant};
 
 use super::World;
 use super::crew::Stage;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use metronome_core::id::JobId;
-use metronome_core::units::Instant;
+use metronome_core::model::id::JobId;
+use metronome_core::model::units::Instant;
 use metronome_words::sentence;
 
 use super::World;

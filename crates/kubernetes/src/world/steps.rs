@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use metronome_core::engine::Event;
-use metronome_core::id::JobId;
-use metronome_core::plan::{Action, Assignment, Generation, Step, StepId};
-use metronome_core::report::Failure;
-use metronome_core::units::Instant;
+use metronome_core::model::id::JobId;
+use metronome_core::model::plan::{Action, Assignment, Generation, Step, StepId};
+use metronome_core::model::report::Failure;
+use metronome_core::model::units::Instant;
 
 use super::crew::Stage;
 use super::gangs::GangKey;

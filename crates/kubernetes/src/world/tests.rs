@@ -11,7 +11,7 @@ mod weights;
 
 use serde_json::{Value, json};
 
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::units::{Duration, Instant};
 
 use super::*;
 use crate::deed::{Bound, Intent, Outcome, Seat};

@@ -11,12 +11,12 @@
 
 use std::sync::Arc;
 
-use metronome_core::cluster::Level;
 use metronome_core::engine::Event;
-use metronome_core::id::JobId;
-use metronome_core::job::Topology;
-use metronome_core::profile::{Profile, Traffic};
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::cluster::Level;
+use metronome_core::model::id::JobId;
+use metronome_core::model::job::Topology;
+use metronome_core::model::profile::{Profile, Traffic};
+use metronome_core::model::units::{Duration, Instant};
 
 use super::World;
 use super::gangs::{GangKey, HeldUp, annotation};
@@ -134,8 +134,8 @@ pub(crate) fn has_drifted(before: &Traffic, after: &Traffic) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use metronome_core::profile::Phase;
-    use metronome_core::units::Bandwidth;
+    use metronome_core::model::profile::Phase;
+    use metronome_core::model::units::Bandwidth;
 
     use super::*;
 

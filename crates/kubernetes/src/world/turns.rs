@@ -1,15 +1,15 @@
 //! What jobs may do on links, said on their pods for the agents on the nodes to carry out.
 //!
-//! Each pod of a job that has a lane of its own carries `metronome.dev/turn`, a [`Word`].
+//! Each pod of a job that has a lane of its own carries `metronome.dev/turn`, a [`TrafficDirective`].
 //!
 //! A word is taken back as soon as it is no longer meant: an agent that went on holding a job until it lapses would cost
 //! training time. It lapses all the same, should whoever said it be gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use metronome_core::id::JobId;
-use metronome_core::lane::{Lane, Word};
-use metronome_core::units::{Instant, Moment};
+use metronome_core::model::id::JobId;
+use metronome_core::model::units::{Instant, Moment};
+use metronome_core::traffic::{TrafficDirective, TrafficPolicy};
 
 use super::World;
 use super::gangs::annotation;
@@ -31,13 +31,13 @@ const WORDS_OF_A_LEADER: u32 = 32;
 /// What was said of all jobs on links.
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    of: BTreeMap<JobId, (Word, String)>,
+    of: BTreeMap<JobId, (TrafficDirective, String)>,
     /// The number of the last word.
     pub(super) generation: u64,
     /// The first number of the next leader: nobody can have come so far.
     end: u64,
     /// What they rest on.
-    lanes: BTreeMap<JobId, Lane>,
+    lanes: BTreeMap<JobId, TrafficPolicy>,
 }
 
 impl Words {
@@ -47,15 +47,15 @@ impl Words {
     }
 
     /// A word of ours or of an earlier leader; anybody may have written something else.
-    fn read(&self, text: &str) -> Option<Word> {
-        serde_json::from_str::<Word>(text).ok().filter(|word| word.generation < self.end)
+    fn read(&self, text: &str) -> Option<TrafficDirective> {
+        serde_json::from_str::<TrafficDirective>(text).ok().filter(|word| word.generation < self.end)
     }
 }
 
 impl World {
     /// Says of all who have a lane of their own what it is, and takes it back from all others.
     pub(super) fn say_turns(&mut self, now: Instant) {
-        self.turns.lanes.clone_from(&self.engine.state().lanes);
+        self.turns.lanes.clone_from(&self.engine.state().traffic);
         self.find_words(moment(now));
         let crews = self.turns.of.keys().filter_map(|job| self.crews.get(job));
         let pods: BTreeSet<Uid> =
@@ -65,7 +65,7 @@ impl World {
 
     /// The same, where lanes are other than they were.
     pub(super) fn say_turns_that_changed(&mut self, now: Instant) {
-        if self.engine.state().lanes != self.turns.lanes {
+        if self.engine.state().traffic != self.turns.lanes {
             self.say_turns(now);
             self.look_at_links();
         }
@@ -95,7 +95,7 @@ impl World {
                     renewed += members;
                     word
                 }
-                _ => Word::of(lane, now, EPOCH),
+                _ => TrafficDirective::of(lane, now, EPOCH),
             };
             self.turns.generation += 1;
             let word = word.said(self.turns.generation, now);
@@ -104,11 +104,12 @@ impl World {
         }
     }
 
-    fn word_on_pods(&self, now: Moment, job: JobId) -> Option<(Word, String)> {
+    fn word_on_pods(&self, now: Moment, job: JobId) -> Option<(TrafficDirective, String)> {
         let members = self.crews.get(&job)?.members();
         let mut said = members.filter_map(|member| annotation(&self.pods.get(&member.uid)?.pod, TURN));
         said.find_map(|text| {
-            let word = self.turns.read(text).filter(|word| word.valid_until <= now + Word::GOOD_FOR)?;
+            let word =
+                self.turns.read(text).filter(|word| word.valid_until <= now + TrafficDirective::GOOD_FOR)?;
             Some((word, text.to_owned()))
         })
     }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use metronome_core::id::JobId;
-use metronome_core::report::Reason;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::id::JobId;
+use metronome_core::model::report::Reason;
+use metronome_core::model::units::{Duration, Instant};
 use metronome_words::{document, lines_now, one_line, sentence, state_name};
 
 use super::gangs::{self, GangKey, HeldUp};
@@ -143,7 +143,7 @@ impl World {
     pub fn jobs(&self) -> Vec<serde_json::Value> {
         let names = self.engine.state();
         let jobs = self.engine.state().jobs.iter();
-        let one = |(id, job): (JobId, &metronome_core::job::Job)| {
+        let one = |(id, job): (JobId, &metronome_core::model::job::Job)| {
             let reason = self.engine.verdict(id);
             json!({
                 "job": &*job.spec.name,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use metronome_core::units::Instant;
+use metronome_core::model::units::Instant;
 
 use super::World;
 use super::pods::{Known, Uid};

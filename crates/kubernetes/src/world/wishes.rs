@@ -19,9 +19,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use metronome_core::job::{Binding, Deadline, Gang, Role, RoleKind, Shape, Target, Work};
-use metronome_core::scaling::Scaling;
-use metronome_core::units::{Cpu, Duration, Instant, Iterations, Resources, Share, parse_share};
+use metronome_core::model::job::{Binding, Deadline, Gang, Role, RoleKind, Shape, Target, Work};
+use metronome_core::model::units::{Cpu, Duration, Instant, Iterations, Resources, Share, parse_share};
+use metronome_core::observe::scaling::Scaling;
 
 use super::gangs::annotation;
 use super::pods::created;

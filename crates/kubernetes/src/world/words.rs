@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use metronome_core::units::Instant;
+use metronome_core::model::units::Instant;
 
 use super::gangs::HeldUp;
 use crate::deed::Why;

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use metronome_core::cluster::Cluster;
 use metronome_core::engine::{Engine, Event, Settings};
-use metronome_core::id::{IdVec, JobId};
-use metronome_core::job::{Gang, JobSpec, Role, RoleKind};
-use metronome_core::policy::Policy;
-use metronome_core::queue::Queue;
-use metronome_core::units::{Instant, Resources};
+use metronome_core::model::cluster::Cluster;
+use metronome_core::model::id::{IdVec, JobId};
+use metronome_core::model::job::{Gang, JobSpec, Role, RoleKind};
+use metronome_core::model::policy::Policy;
+use metronome_core::model::queue::Queue;
+use metronome_core::model::units::{Instant, Resources};
 use metronome_kubernetes::border::{Border, Cast, Facts};
 use metronome_kubernetes::objects::Pod;
 use metronome_kubernetes::rules::Refusal;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use metronome_core::units::{Cpu, Memory};
+use metronome_core::model::units::{Cpu, Memory};
 
 use super::*;
 

@@ -1,9 +1,9 @@
 //! Where everything is: which device of which namespace sends on which link. All of it follows from the names of the
 //! world and its nodes and from the fabric, so a scheduler that comes later finds it without being told.
 
-use metronome_core::cluster::{Cluster, Fabric, Vertex};
-use metronome_core::id::{IdVec, LinkId, NodeId};
-use metronome_core::units::Bandwidth;
+use metronome_core::model::cluster::{Cluster, Fabric, Vertex};
+use metronome_core::model::id::{IdVec, LinkId, NodeId};
+use metronome_core::model::units::Bandwidth;
 
 use crate::error::{LocalError, Result};
 use crate::links::batch::Batch;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use metronome_core::cluster::Vertex;
-use metronome_core::id::{LinkId, NodeId};
-use metronome_core::units::Bandwidth;
+use metronome_core::model::cluster::Vertex;
+use metronome_core::model::id::{LinkId, NodeId};
+use metronome_core::model::units::Bandwidth;
 
 use super::layout::{plug_into, quiet};
 use super::{Hosts, Plug};

@@ -1,7 +1,7 @@
 //! How a link is shaped: what its queue and its packets are like, so that a rate that is set is a rate that is had, and
 //! members that share it have equal parts within tenths of a second.
 
-use metronome_core::units::Bandwidth;
+use metronome_core::model::units::Bandwidth;
 
 use crate::names::MemberNumber;
 

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use metronome_core::cluster::{Cluster, Fabric, Vertex};
-use metronome_core::id::{LinkId, NodeId};
+use metronome_core::model::cluster::{Cluster, Fabric, Vertex};
+use metronome_core::model::id::{LinkId, NodeId};
 
 use crate::names::MemberNumber;
 
@@ -114,7 +114,7 @@ pub(crate) fn joined(cluster: &Cluster) -> Fabric {
     let mut fabric = Fabric::default();
     let all = fabric.add_switch("all");
     for node in cluster.nodes().ids() {
-        let free = metronome_core::units::Bandwidth(u64::MAX);
+        let free = metronome_core::model::units::Bandwidth(u64::MAX);
         let laid = fabric.connect(Vertex::Node(node), all, free, |vertex| format!("{vertex:?}"));
         laid.expect("every node is joined once");
     }
@@ -123,8 +123,8 @@ pub(crate) fn joined(cluster: &Cluster) -> Fabric {
 
 #[cfg(test)]
 mod tests {
-    use metronome_core::cluster::NodeSpec;
-    use metronome_core::units::Bandwidth;
+    use metronome_core::model::cluster::NodeSpec;
+    use metronome_core::model::units::Bandwidth;
 
     use super::*;
 

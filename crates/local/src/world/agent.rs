@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::{Duration as Time, Instant as Moment};
 
 use metronome_core::engine::Event;
-use metronome_core::id::NodeId;
-use metronome_core::lane::Lane;
-use metronome_core::profile::{Exchange, Phase, Profile, Traffic, ring_load};
-use metronome_core::progress::Sample;
-use metronome_core::units::{Bandwidth, Duration, Iterations, Share};
+use metronome_core::model::id::NodeId;
+use metronome_core::model::profile::{Exchange, Phase, Profile, Traffic, ring_load};
+use metronome_core::model::units::{Bandwidth, Duration, Iterations, Share};
+use metronome_core::observe::progress::Sample;
+use metronome_core::traffic::TrafficPolicy;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -212,7 +212,7 @@ impl World<'_> {
         for (index, course) in self.courses.iter().enumerate() {
             let (Some(up), Some(id)) = (course.up(), course.id) else { continue };
             let job = self.setup.jobs[index].key();
-            let lane = self.engine.state().lanes.get(&id).copied().unwrap_or_default();
+            let lane = self.engine.state().traffic.get(&id).copied().unwrap_or_default();
             let turn = agent.said.say(index, lane, now, self.epoch);
             given.push((index, lane));
             let program = &self.setup.jobs[index].programs[usize::from(up.seats[0].role)];
@@ -255,7 +255,7 @@ impl World<'_> {
     }
 
     /// Keeps what each job was told when it differs from what it was told before.
-    fn record_directives(&mut self, given: &[(usize, Lane)]) {
+    fn record_directives(&mut self, given: &[(usize, TrafficPolicy)]) {
         let now = self.now();
         for (index, lane) in given {
             let directive = (!lane.is_default()).then(|| json!(lane));
@@ -290,7 +290,7 @@ impl World<'_> {
 
     fn is_server(&self, index: usize, role: u8) -> bool {
         let kind = self.setup.jobs[index].spec.roles[usize::from(role)].kind;
-        kind == metronome_core::job::RoleKind::Ps
+        kind == metronome_core::model::job::RoleKind::Ps
     }
 
     fn name_of(&self, index: usize, seat: &Seat) -> String {

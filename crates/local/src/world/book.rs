@@ -1,8 +1,8 @@
 //! What is written down of a world, before it is done: all that a later scheduler must know and cannot see.
 
-use metronome_core::id::NodeId;
-use metronome_core::plan::Part;
-use metronome_core::units::Moment;
+use metronome_core::model::id::NodeId;
+use metronome_core::model::plan::Part;
+use metronome_core::model::units::Moment;
 use serde::{Deserialize, Serialize};
 
 use super::course::{Doing, Seat, Tally, Then};

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use metronome_core::id::{JobId, NodeId};
-use metronome_core::plan::{Assignment, StepId};
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::id::{JobId, NodeId};
+use metronome_core::model::plan::{Assignment, StepId};
+use metronome_core::model::units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::outcome::Fate;

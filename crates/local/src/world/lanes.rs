@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use metronome_core::lane::{Lane, Word};
-use metronome_core::units::Moment;
+use metronome_core::model::units::Moment;
+use metronome_core::traffic::{TrafficDirective, TrafficPolicy};
 
 /// The last word to each job.
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    of: BTreeMap<usize, Word>,
+    of: BTreeMap<usize, TrafficDirective>,
     /// The number of the last word.
     generation: u64,
 }
@@ -21,7 +21,13 @@ impl Words {
 
     /// What a job is told now, in a world that began at `epoch`. A word stays while it says what is meant; it is said anew,
     /// of the same places, before it lapses.
-    pub(super) fn say(&mut self, job: usize, lane: Lane, now: Moment, epoch: Moment) -> Option<Word> {
+    pub(super) fn say(
+        &mut self,
+        job: usize,
+        lane: TrafficPolicy,
+        now: Moment,
+        epoch: Moment,
+    ) -> Option<TrafficDirective> {
         let known = self.of.remove(&job).filter(|word| word.means(lane, epoch));
         if lane.is_default() {
             return None;
@@ -30,7 +36,7 @@ impl Words {
             Some(word) if word.lasts(now) => word,
             known => {
                 self.generation += 1;
-                known.unwrap_or_else(|| Word::of(lane, now, epoch)).said(self.generation, now)
+                known.unwrap_or_else(|| TrafficDirective::of(lane, now, epoch)).said(self.generation, now)
             }
         };
         self.of.insert(job, word.clone());
@@ -50,8 +56,8 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use metronome_core::lane::Turn;
-    use metronome_core::units::Duration;
+    use metronome_core::model::units::Duration;
+    use metronome_core::traffic::Turn;
 
     const EPOCH: Moment = Moment(1_794_830_400_000_000_000);
 
@@ -59,9 +65,9 @@ mod tests {
         EPOCH + Duration::MINUTE.times(minutes)
     }
 
-    fn lane(class: u8) -> Lane {
+    fn lane(class: u8) -> TrafficPolicy {
         let turn = Turn { period: Duration(700_000_000), offset: Duration(300_000_000), watch: None };
-        Lane { class, turn: Some(turn), ..Lane::default() }
+        TrafficPolicy { class, turn: Some(turn), ..TrafficPolicy::default() }
     }
 
     #[test]
@@ -81,10 +87,10 @@ mod tests {
     #[test]
     fn who_shares_fairly_is_told_nothing_and_who_has_gone_is_forgotten() {
         let mut words = Words::after(0);
-        assert_eq!(words.say(0, Lane::default(), after(0), EPOCH), None);
+        assert_eq!(words.say(0, TrafficPolicy::default(), after(0), EPOCH), None);
         words.say(1, lane(1), after(0), EPOCH);
         words.say(2, lane(1), after(0), EPOCH);
-        assert_eq!(words.say(1, Lane::default(), after(1), EPOCH), None);
+        assert_eq!(words.say(1, TrafficPolicy::default(), after(1), EPOCH), None);
         words.forget_all_but(|job| job == 0);
         assert!(words.last(after(60)), "nobody is left to be told: {words:?}");
     }

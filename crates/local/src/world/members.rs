@@ -2,13 +2,13 @@
 
 use std::fs;
 
-use metronome_core::cluster::NodeState;
-use metronome_core::cpu::CpuWeight;
 use metronome_core::engine::{Ending, Event};
-use metronome_core::id::NodeId;
-use metronome_core::plan::{Assignment, StepId};
-use metronome_core::report::Failure;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::cluster::NodeState;
+use metronome_core::model::cpu_weight::CpuWeight;
+use metronome_core::model::id::NodeId;
+use metronome_core::model::plan::{Assignment, StepId};
+use metronome_core::model::report::Failure;
+use metronome_core::model::units::{Duration, Instant};
 
 use super::course::{Doing, Then, Up};
 use super::failures::first_to_fail;

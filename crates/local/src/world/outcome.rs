@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use metronome_core::engine::Ended;
-use metronome_core::report::State;
-use metronome_core::units::{Duration, Instant, Moment};
+use metronome_core::model::report::State;
+use metronome_core::model::units::{Duration, Instant, Moment};
 use serde::{Deserialize, Serialize};
 
 use super::World;

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use metronome_core::plan::Assignment;
+use metronome_core::model::plan::Assignment;
 
 use super::book::{Book, Entry, Seated};
 use super::course::{Course, Doing, Seat, Then, Up};

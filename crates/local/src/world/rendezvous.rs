@@ -19,8 +19,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use metronome_core::id::NodeId;
-use metronome_core::job::RoleKind;
+use metronome_core::model::id::NodeId;
+use metronome_core::model::job::RoleKind;
 use serde_json::json;
 
 use super::setup::Job;

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use metronome_core::cluster::Cluster;
-use metronome_core::id::{IdVec, LinkId, NodeId, QueueId};
-use metronome_core::job::JobSpec;
-use metronome_core::policy::Policy;
-use metronome_core::queue::Queue;
-use metronome_core::units::{Bandwidth, Duration};
+use metronome_core::model::cluster::Cluster;
+use metronome_core::model::id::{IdVec, LinkId, NodeId, QueueId};
+use metronome_core::model::job::JobSpec;
+use metronome_core::model::policy::Policy;
+use metronome_core::model::queue::Queue;
+use metronome_core::model::units::{Bandwidth, Duration};
 
 use crate::links::Scale;
 use crate::names::WorldName;

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use metronome_core::engine::Event;
-use metronome_core::id::NodeId;
-use metronome_core::job::RoleKind;
-use metronome_core::plan::{Assignment, StepId};
-use metronome_core::report::Failure;
-use metronome_core::units::{Cpu, Memory};
+use metronome_core::model::id::NodeId;
+use metronome_core::model::job::RoleKind;
+use metronome_core::model::plan::{Assignment, StepId};
+use metronome_core::model::report::Failure;
+use metronome_core::model::units::{Cpu, Memory};
 use serde_json::json;
 
 use super::course::{Doing, Seat, Then, Up};

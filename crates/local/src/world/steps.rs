@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use metronome_core::engine::Event;
-use metronome_core::plan::{Action, Assignment, Step};
-use metronome_core::report::Failure;
+use metronome_core::model::plan::{Action, Assignment, Step};
+use metronome_core::model::report::Failure;
 
 use super::course::{Doing, Then};
 use super::{Told, World};

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use metronome_core::cluster::{Cluster, NodeSpec};
-use metronome_core::id::NodeId;
-use metronome_core::units::Bandwidth;
+use metronome_core::model::cluster::{Cluster, NodeSpec};
+use metronome_core::model::id::NodeId;
+use metronome_core::model::units::Bandwidth;
 use metronome_local::cgroup::{Groups, Hierarchies};
 use metronome_local::hosts::Hosts;
 use metronome_local::links::Scale;

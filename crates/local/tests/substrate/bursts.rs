@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use metronome_core::id::NodeId;
+use metronome_core::model::id::NodeId;
 use metronome_local::hosts::{Hosts, Plug};
 use metronome_local::links::Scale;
 use metronome_local::links::shaping::LARGEST_PACKET;

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use metronome_core::id::NodeId;
+use metronome_core::model::id::NodeId;
 use metronome_local::hosts::{Hosts, Plug};
 use metronome_local::links::shaping::LARGEST_PACKET;
 use metronome_local::links::{Port, Scale};

@@ -4,9 +4,9 @@ use std::net::TcpStream;
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-use metronome_core::cluster::{Cluster, Fabric, NodeSpec, Vertex};
-use metronome_core::id::{LinkId, NodeId};
-use metronome_core::units::Bandwidth;
+use metronome_core::model::cluster::{Cluster, Fabric, NodeSpec, Vertex};
+use metronome_core::model::id::{LinkId, NodeId};
+use metronome_core::model::units::Bandwidth;
 use metronome_local::LocalError;
 use metronome_local::cleanup::leftovers;
 use metronome_local::hosts::{Hosts, Plug};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use metronome_core::units::{Cpu, Memory};
+use metronome_core::model::units::{Cpu, Memory};
 use metronome_local::cgroup::{Group, Groups, Hierarchies};
 use metronome_local::names::MemberNumber;
 use metronome_local::process::{Ended, How, Launcher, Member, Spec, Status};

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use metronome_core::cluster::{Cluster, NodeSpec};
-use metronome_core::units::Bandwidth;
+use metronome_core::model::cluster::{Cluster, NodeSpec};
+use metronome_core::model::units::Bandwidth;
 use metronome_local::cleanup;
 use metronome_local::names::WorldName;
 use metronome_local::rights::Rights;

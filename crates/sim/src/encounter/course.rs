@@ -1,8 +1,8 @@
 //! What is kept of a run ahead: how long iterations took, the load of the link over time, and one round of the circle.
 
-use metronome_core::foresight::Rehearsal;
+use metronome_core::model::units::{Bandwidth, Duration};
 use metronome_core::network::Sent;
-use metronome_core::units::{Bandwidth, Duration};
+use metronome_core::traffic::slowdown_model::Rehearsal;
 
 use super::{MOST_JOBS, Sharer};
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use metronome_core::id::{Id, IdVec, LinkId};
-use metronome_core::meetings::Flow;
-use metronome_core::turns::harmonise::{APPEARANCES, Harmony, Rhythm, Terms, harmonise};
-use metronome_core::units::{Bandwidth, Duration, Share};
+use metronome_core::model::id::{Id, IdVec, LinkId};
+use metronome_core::model::units::{Bandwidth, Duration, Share};
+use metronome_core::traffic::contention_graph::Flow;
+use metronome_core::traffic::phase_solver::harmonise::{APPEARANCES, Harmony, Rhythm, Terms, harmonise};
 
 use super::course::Crossing;
 use super::{Circle, Links, Moment, Sharer};

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
-use metronome_core::lane::Follows;
+use metronome_core::model::units::Bytes;
 use metronome_core::network::{Pattern, Route};
-use metronome_core::units::Bytes;
+use metronome_core::traffic::Follows;
 
 use super::*;
 
@@ -23,18 +23,24 @@ fn flow(computes: u64, sends: u64) -> Flow {
     Flow { fingerprint: pattern.fingerprint(), pattern, route: Route::over(&[(LINK, 1.0)]), alone }
 }
 
-fn met(flows: Vec<Flow>, lane: Lane) -> Option<Encounter> {
+fn met(flows: Vec<Flow>, lane: TrafficPolicy) -> Option<Encounter> {
     let jobs = flows.into_iter().enumerate().map(|(job, flow)| (job, flow, lane)).collect();
     let moment = Moment { at: Instant::from_secs(60), jobs };
     look(&moment, &Links { named: 2, rates: &rates(), name: &|link| format!("link {}", link.0) })
 }
 
-const CLASSES: Lane =
-    Lane { class: 2, weight: 1, follows: Follows::BytesLeft, turn: None, pace: None, rotation: None };
+const CLASSES: TrafficPolicy = TrafficPolicy {
+    class: 2,
+    weight: 1,
+    follows: Follows::BytesLeft,
+    turn: None,
+    pace: None,
+    rotation: None,
+};
 
 #[test]
 fn whoever_asks_most_comes_first_and_the_circle_is_what_they_have_in_common() {
-    let encounter = met(vec![flow(60, 40), flow(100, 100)], Lane::default()).unwrap();
+    let encounter = met(vec![flow(60, 40), flow(100, 100)], TrafficPolicy::default()).unwrap();
     let jobs: Vec<usize> = encounter.sharers.iter().map(|sharer| sharer.job).collect();
     assert_eq!((jobs, encounter.link.as_str()), (vec![1, 0], "link 1"));
     assert!((encounter.sharers[0].duty - 0.5).abs() < 1e-6 && encounter.sharers[0].demand == 1.0);

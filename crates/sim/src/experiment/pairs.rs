@@ -109,7 +109,7 @@ type Times = BTreeMap<(u64, usize), f64>;
 fn times(outcomes: &[Outcome], policy: &str) -> Times {
     let of = outcomes.iter().filter(|outcome| outcome.policy == policy);
     of.flat_map(|outcome| {
-        let time = |end: metronome_core::units::Instant, submit| end.since(submit).as_secs_f64();
+        let time = |end: metronome_core::model::units::Instant, submit| end.since(submit).as_secs_f64();
         let jobs = outcome.jobs.iter().enumerate();
         jobs.map(move |(place, job)| {
             ((outcome.seed, place), time(job.end.unwrap_or(outcome.ended), job.submit))

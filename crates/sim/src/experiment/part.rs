@@ -5,8 +5,8 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use metronome_core::job::Binding;
-use metronome_core::units::{Duration, QuantityError, Share, parse_share};
+use metronome_core::model::job::Binding;
+use metronome_core::model::units::{Duration, QuantityError, Share, parse_share};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};

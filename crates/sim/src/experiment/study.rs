@@ -11,7 +11,7 @@ mod shared_link;
 
 use std::path::Path;
 
-use metronome_core::policy::{Links, Policy};
+use metronome_core::model::policy::{Links, Policy};
 use serde::Deserialize;
 
 use super::{Bar, Chart, DefinitionError};

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use metronome_core::cluster::Name;
-use metronome_core::job::Priority;
-use metronome_core::units::{Duration, Gpus, Instant, Share};
+use metronome_core::model::cluster::Name;
+use metronome_core::model::job::Priority;
+use metronome_core::model::units::{Duration, Gpus, Instant, Share};
 
 use super::*;
 use crate::import::TimeFrom;

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use metronome_core::job::Priority;
-use metronome_core::units::Share;
+use metronome_core::model::job::Priority;
+use metronome_core::model::units::Share;
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::{Fate, JobOutcome, Outcome};

@@ -8,8 +8,8 @@
 use std::num::NonZeroU32;
 use std::path::Path;
 
-use metronome_core::job::Binding;
-use metronome_core::units::Duration;
+use metronome_core::model::job::Binding;
+use metronome_core::model::units::Duration;
 
 use super::{ImportOptions, Imported, ImportedJob, Rules, Why, gpus, named_jobs};
 use crate::scenario::InputError;

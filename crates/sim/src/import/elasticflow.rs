@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use metronome_core::job::Binding;
-use metronome_core::units::{Duration, Gpus};
+use metronome_core::model::job::Binding;
+use metronome_core::model::units::{Duration, Gpus};
 use serde::Deserialize;
 
 use super::throughputs::Throughputs;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use metronome_core::units::Bandwidth;
+use metronome_core::model::units::Bandwidth;
 
 use super::at_line;
 use super::write::{WriteError, write_one};

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use metronome_core::units::Duration;
+use metronome_core::model::units::Duration;
 use serde::Deserialize;
 
 use super::{ImportOptions, Imported, ImportedJob, Rules, Why, gpus, named_jobs};

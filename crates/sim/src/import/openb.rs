@@ -13,7 +13,7 @@ mod write;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use metronome_core::units::{Cpu, Duration, Gpus, Memory};
+use metronome_core::model::units::{Cpu, Duration, Gpus, Memory};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use jiff::civil::DateTime;
-use metronome_core::units::Duration;
+use metronome_core::model::units::Duration;
 
 use super::{Dropped, ImportOptions, ImportReport, Imported, ImportedJob, Why, at_line, gpus};
 use crate::scenario::InputError;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use metronome_core::units::{Duration, Gpus};
+use metronome_core::model::units::{Duration, Gpus};
 use serde::Deserialize;
 
 use super::{ImportOptions, Imported, ImportedJob, Kind, Rules, Why, named_jobs, nanoseconds};

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use metronome_core::job::Binding;
-use metronome_core::units::Duration;
+use metronome_core::model::job::Binding;
+use metronome_core::model::units::Duration;
 
 use super::{Imported, ImportedJob, Kind, Rules};
 use crate::scenario::Rounds;

@@ -2,20 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use metronome_core::cluster::{Cluster, Level};
-use metronome_core::id::{Id, NodeId};
-use metronome_core::job::{JobSpec, Role, Topology};
-use metronome_core::units::{Bandwidth, Duration, Resources};
+use metronome_core::model::cluster::{Cluster, Level};
+use metronome_core::model::id::{Id, NodeId};
+use metronome_core::model::job::{JobSpec, Role, Topology};
+use metronome_core::model::units::{Bandwidth, Duration, Resources};
 
 use metronome_core::network::Route;
-use metronome_core::wiring::{Placed, Wiring};
+use metronome_core::network::routing::{Placed, Routing};
 
 use super::Pattern;
 
 /// An empty cluster, as a job sees it that is alone.
 #[derive(Debug)]
 pub struct Alone {
-    wiring: Wiring,
+    wiring: Routing,
     /// Single nodes first, the whole cluster last; of equal places the first.
     places: Vec<Place>,
 }
@@ -32,7 +32,7 @@ impl Alone {
     pub fn new(cluster: &Cluster, within_node: Option<Bandwidth>) -> Self {
         let levels = (0..=cluster.depth().0).rev().map(Some).chain([None]);
         let places = levels.flat_map(|level| places(cluster, level.map(Level))).collect();
-        Self { wiring: Wiring::of(cluster, within_node), places }
+        Self { wiring: Routing::of(cluster, within_node), places }
     }
 
     /// How long an iteration takes alone on the fewest nodes.
@@ -124,10 +124,10 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    use metronome_core::cluster::{NodeSpec, Vertex};
-    use metronome_core::job::{Gang, RoleKind};
-    use metronome_core::profile::{Bucket, Iteration, Phase, Traffic};
-    use metronome_core::units::{Bytes, Gpus};
+    use metronome_core::model::cluster::{NodeSpec, Vertex};
+    use metronome_core::model::job::{Gang, RoleKind};
+    use metronome_core::model::profile::{Bucket, Iteration, Phase, Traffic};
+    use metronome_core::model::units::{Bytes, Gpus};
 
     use crate::model::Model;
 

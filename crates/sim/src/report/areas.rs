@@ -1,6 +1,6 @@
 //! The load of a link over time, job upon job: what each takes of it, up to all there is.
 
-use metronome_core::units::Duration;
+use metronome_core::model::units::Duration;
 
 use super::axis::{self, Axis};
 use super::sharing::Part;

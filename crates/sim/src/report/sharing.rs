@@ -4,7 +4,7 @@
 mod changes;
 mod table;
 
-use metronome_core::job::Priority;
+use metronome_core::model::job::Priority;
 
 use super::areas;
 use super::circle;

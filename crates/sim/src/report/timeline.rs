@@ -2,7 +2,7 @@
 //! while it holds nodes for nothing. The same job has the same row, and the same time the same place, under every
 //! policy.
 
-use metronome_core::units::Instant;
+use metronome_core::model::units::Instant;
 
 use super::axis::{self, Axis};
 use super::svg::{Anchor, Frame, Path, Svg};

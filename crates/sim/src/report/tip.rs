@@ -1,8 +1,8 @@
 //! What is said about one job while the pointer is on it.
 
-use metronome_core::job::Priority;
-use metronome_core::report::Reason;
-use metronome_core::units::Instant;
+use metronome_core::model::job::Priority;
+use metronome_core::model::report::Reason;
+use metronome_core::model::units::Instant;
 
 use super::text::{tidy, time};
 use crate::outcome::{Fate, JobOutcome};

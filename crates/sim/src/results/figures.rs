@@ -157,7 +157,7 @@ pub struct Class {
     pub slowdown_p99: Option<f64>,
 }
 
-/// By what had become other than it was: see `metronome_core::reconfiguration`.
+/// By what had become other than it was: see `metronome_core::traffic::decision_inputs`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reconfigurations<C> {
     pub arrival: C,

@@ -1,7 +1,7 @@
 //! The figures of one run.
 
-use metronome_core::job::{Binding, Priority};
-use metronome_core::units::{Duration, Instant, Share};
+use metronome_core::model::job::{Binding, Priority};
+use metronome_core::model::units::{Duration, Instant, Share};
 
 use super::figures::{
     Allocated, BestEffort, Bound, ByPriority, Class, CpuUtilisation, Deadlines, Decisions, ExchangeSeconds,

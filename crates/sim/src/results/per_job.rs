@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use metronome_core::job::Binding;
-use metronome_core::report::Reason;
-use metronome_core::units::Instant;
+use metronome_core::model::job::Binding;
+use metronome_core::model::report::Reason;
+use metronome_core::model::units::Instant;
 
 use super::measure::is_in_time;
 use crate::outcome::{Fate, JobOutcome, Outcome, Taken};

@@ -1,7 +1,7 @@
 //! Mean and percentiles. Sums are kept in integers where the values are times, so that a mean does not depend on
 //! the order of its parts.
 
-use metronome_core::units::Duration;
+use metronome_core::model::units::Duration;
 
 /// Values in ascending order, of which percentiles are read.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! Hand-made outcomes with figures worked out by hand.
 
-use metronome_core::cluster::Name;
-use metronome_core::job::{Binding, Priority};
-use metronome_core::report::Reason;
-use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Resources, Share};
+use metronome_core::model::cluster::Name;
+use metronome_core::model::job::{Binding, Priority};
+use metronome_core::model::report::Reason;
+use metronome_core::model::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Resources, Share};
 
 use super::*;
 use crate::outcome::{CpuUse, Fate, JobOutcome, LinkLoad};

@@ -1,8 +1,8 @@
 //! A job of one process on one node, whose cores may be changed while it runs.
 
-use metronome_core::cluster::Cluster;
-use metronome_core::job::{Gang, Role, RoleKind, Shape, Topology};
-use metronome_core::units::{Cpu, Resources, Share};
+use metronome_core::model::cluster::Cluster;
+use metronome_core::model::job::{Gang, Role, RoleKind, Shape, Topology};
+use metronome_core::model::units::{Cpu, Resources, Share};
 
 use super::Asks;
 use super::curve::Curve;

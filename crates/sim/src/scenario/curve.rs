@@ -1,7 +1,7 @@
 //! How fast a job is at each size it may have, in whatever unit speed was measured.
 
-use metronome_core::scaling::{Scaling, Speed};
-use metronome_core::units::Share;
+use metronome_core::model::units::Share;
+use metronome_core::observe::scaling::{Scaling, Speed};
 
 /// Sizes in members, the least first, and a speed for each. A size that is not there cannot be had.
 #[derive(Clone, Debug, PartialEq)]

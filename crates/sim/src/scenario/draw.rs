@@ -8,9 +8,9 @@ mod takes;
 
 use std::sync::Arc;
 
-use metronome_core::cluster::{Cluster, Name};
-use metronome_core::job::{Checkpointing, JobSpec, Role, Topology, Work};
-use metronome_core::units::{Bandwidth, Duration, Instant};
+use metronome_core::model::cluster::{Cluster, Name};
+use metronome_core::model::job::{Checkpointing, JobSpec, Role, Topology, Work};
+use metronome_core::model::units::{Bandwidth, Duration, Instant};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use metronome_core::cluster::Name;
-use metronome_core::job::{
+use metronome_core::model::cluster::Name;
+use metronome_core::model::job::{
     Capabilities, Checkpointing, Gang, JobSpec, Role, RoleKind, Shape, Target, Topology, Work,
 };
-use metronome_core::units::{Cpu, Duration, Instant, Iterations, Resources, Share};
+use metronome_core::model::units::{Cpu, Duration, Instant, Iterations, Resources, Share};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 

@@ -1,7 +1,7 @@
 //! From a size in GPUs to members.
 
-use metronome_core::job::{Gang, GangError, Role, RoleKind, Shape};
-use metronome_core::units::{Cpu, Gpus, Memory, Resources};
+use metronome_core::model::job::{Gang, GangError, Role, RoleKind, Shape};
+use metronome_core::model::units::{Cpu, Gpus, Memory, Resources};
 
 /// How a size in GPUs is divided, and what members take beside their GPUs.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,10 @@
 use std::io::Read;
 use std::path::Path;
 
-use metronome_core::cluster::Cluster;
-use metronome_core::id::{IdVec, QueueId};
-use metronome_core::queue::Queue;
-use metronome_core::units::{Bandwidth, Instant};
+use metronome_core::model::cluster::Cluster;
+use metronome_core::model::id::{IdVec, QueueId};
+use metronome_core::model::queue::Queue;
+use metronome_core::model::units::{Bandwidth, Instant};
 
 use super::{Arrival, InputError, documents, source, translate};
 

@@ -1,7 +1,7 @@
 //! How jobs that name no priority get one.
 
-use metronome_core::job::Priority;
-use metronome_core::units::Share;
+use metronome_core::model::job::Priority;
+use metronome_core::model::units::Share;
 use rand::Rng;
 
 /// Shares of the priorities; the rest is low.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use metronome_core::job::{JobSpec, Work};
-use metronome_core::profile::{Compute, Profile};
-use metronome_core::units::{Duration, Iterations};
+use metronome_core::model::job::{JobSpec, Work};
+use metronome_core::model::profile::{Compute, Profile};
+use metronome_core::model::units::{Duration, Iterations};
 
 use crate::model::alone::Alone;
 use crate::model::{Pattern, TrainingModel};
@@ -74,6 +74,6 @@ pub(crate) fn profile(pattern: &Pattern, members: u32) -> Profile {
 }
 
 /// The profile of a job of which nothing but its traffic is known.
-pub(crate) fn declared(traffic: metronome_core::profile::Traffic) -> Profile {
+pub(crate) fn declared(traffic: metronome_core::model::profile::Traffic) -> Profile {
     Profile::new(Vec::new(), Some(traffic)).expect("no compute to be wrong")
 }

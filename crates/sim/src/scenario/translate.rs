@@ -28,8 +28,8 @@ mod workload;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use metronome_core::cluster::Name;
-use metronome_core::units::Instant;
+use metronome_core::model::cluster::Name;
+use metronome_core::model::units::Instant;
 use serde_saphyr::Spanned;
 
 use super::documents::{
@@ -144,7 +144,7 @@ pub(super) fn one_job(
 /// What jobs refer to.
 #[derive(Debug)]
 struct World<'a> {
-    cluster: &'a metronome_core::cluster::Cluster,
+    cluster: &'a metronome_core::model::cluster::Cluster,
     queues: &'a queues::Queues,
     scalings: scalings::Scalings,
     fit: fit::Fit,

@@ -1,8 +1,8 @@
 //! Whose jobs are drawn.
 
-use metronome_core::cluster::Name;
-use metronome_core::id::QueueId;
-use metronome_core::units::Share;
+use metronome_core::model::cluster::Name;
+use metronome_core::model::id::QueueId;
+use metronome_core::model::units::Share;
 use rand::Rng;
 
 /// Somebody with a share of the jobs.

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use metronome_core::units::{QuantityError, Share, parse_share};
+use metronome_core::model::units::{QuantityError, Share, parse_share};
 pub(crate) use metronome_documents::Text;
 use serde_saphyr::{Location, Spanned};
 

@@ -4,9 +4,9 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use metronome_core::engine::Event;
-use metronome_core::id::{LinkId, NodeId};
-use metronome_core::plan::Step;
-use metronome_core::units::{Bandwidth, Duration, Instant};
+use metronome_core::model::id::{LinkId, NodeId};
+use metronome_core::model::plan::Step;
+use metronome_core::model::units::{Bandwidth, Duration, Instant};
 
 #[derive(Clone, Debug)]
 pub(super) enum Happening {

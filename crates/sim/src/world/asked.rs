@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use metronome_core::job::{Capabilities, Gang, JobSpec, Role, Work};
-use metronome_core::policy::Deadlines;
-use metronome_core::progress::Pace;
-use metronome_core::scaling::Speed;
+use metronome_core::model::job::{Capabilities, Gang, JobSpec, Role, Work};
+use metronome_core::model::policy::Deadlines;
+use metronome_core::observe::progress::Pace;
+use metronome_core::observe::scaling::Speed;
 
 use crate::model::TrainingModel;
 use crate::scenario::{Arrival, Asks};
@@ -67,8 +67,8 @@ fn least(spec: &JobSpec) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use metronome_core::scaling::Scaling;
-    use metronome_core::units::{Cpu, Duration, Instant, Resources, Share};
+    use metronome_core::model::units::{Cpu, Duration, Instant, Resources, Share};
+    use metronome_core::observe::scaling::Scaling;
 
     fn elastic(serial: Option<Share>) -> Arrival {
         let core = Resources { cpu: Cpu::cores(1), ..Resources::NONE };

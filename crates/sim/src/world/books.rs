@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use metronome_core::cluster::Cluster;
-use metronome_core::id::{DeviceId, IdVec, NodeId};
-use metronome_core::plan::Assignment;
-use metronome_core::units::{Gpus, Resources};
+use metronome_core::model::cluster::Cluster;
+use metronome_core::model::id::{DeviceId, IdVec, NodeId};
+use metronome_core::model::plan::Assignment;
+use metronome_core::model::units::{Gpus, Resources};
 
 #[derive(Debug)]
 pub(super) struct Books {

@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use metronome_core::cpu::CpuWeight;
 use metronome_core::engine::Event;
-use metronome_core::id::NodeId;
-use metronome_core::progress::{Pace, Sample};
-use metronome_core::scaling::Speed;
-use metronome_core::units::{Cpu, Duration, Iterations, Share};
+use metronome_core::model::cpu_weight::CpuWeight;
+use metronome_core::model::id::NodeId;
+use metronome_core::model::units::{Cpu, Duration, Iterations, Share};
+use metronome_core::observe::progress::{Pace, Sample};
+use metronome_core::observe::scaling::Speed;
 use rand_pcg::Pcg64;
 
 use super::World;

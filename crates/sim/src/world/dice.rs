@@ -1,6 +1,6 @@
 //! Chance, seeded, one stream per purpose: what befalls steps on their way.
 
-use metronome_core::units::{Duration, Share};
+use metronome_core::model::units::{Duration, Share};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use metronome_core::foresight::{Care, Foresight};
-use metronome_core::id::{IdVec, LinkId};
-use metronome_core::lane::Lane;
-use metronome_core::meetings::Flow;
-use metronome_core::units::{Bandwidth, Instant};
+use metronome_core::model::id::{IdVec, LinkId};
+use metronome_core::model::units::{Bandwidth, Instant};
+use metronome_core::traffic::TrafficPolicy;
+use metronome_core::traffic::contention_graph::Flow;
+use metronome_core::traffic::slowdown_model::{Care, SlowdownModel};
 
 use crate::encounter::Moment;
 
@@ -20,7 +20,7 @@ pub(super) struct Encounters {
     flows: BTreeMap<usize, Flow>,
     /// Those that have begun, or stand otherwise among others, since somebody last looked.
     fresh: BTreeSet<usize>,
-    foresight: Foresight,
+    foresight: SlowdownModel,
     best: Option<(Worth, Moment)>,
 }
 
@@ -53,7 +53,7 @@ impl Encounters {
     pub(super) fn look(
         &mut self,
         at: Instant,
-        lanes: &BTreeMap<usize, Lane>,
+        lanes: &BTreeMap<usize, TrafficPolicy>,
         rates: &IdVec<LinkId, Bandwidth>,
     ) {
         let mut fresh = std::mem::take(&mut self.fresh);
@@ -70,13 +70,13 @@ impl Encounters {
     }
 
     fn weigh(&mut self, moment: Moment, rates: &IdVec<LinkId, Bandwidth>) {
-        let mut slowdowns = |lane: &dyn Fn(Lane) -> Lane| -> f64 {
-            let flows: Vec<(&Flow, Lane)> =
+        let mut slowdowns = |lane: &dyn Fn(TrafficPolicy) -> TrafficPolicy| -> f64 {
+            let flows: Vec<(&Flow, TrafficPolicy)> =
                 moment.jobs.iter().map(|(_, flow, own)| (flow, lane(*own))).collect();
             let slowdowns = self.foresight.slowdowns(&flows, Care::Look, |link| rates[link]);
             slowdowns.iter().map(|slowdown| slowdown - 1.0).sum()
         };
-        let lost = slowdowns(&|_| Lane::default());
+        let lost = slowdowns(&|_| TrafficPolicy::default());
         let won = (lost - slowdowns(&|own| own)).max(0.0);
         let worth = Worth { won, lost };
         if lost > 0.0 && self.best.as_ref().is_none_or(|(best, _)| worth > *best) {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use metronome_core::job::{JobSpec, Work};
-use metronome_core::scaling::{Scaling, Speed};
-use metronome_core::units::{Duration, Share};
+use metronome_core::model::job::{JobSpec, Work};
+use metronome_core::model::units::{Duration, Share};
+use metronome_core::observe::scaling::{Scaling, Speed};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -81,8 +81,8 @@ fn scaling_otherwise(spec: &Arc<JobSpec>, factor: f64) -> Arc<JobSpec> {
 
 #[cfg(test)]
 mod tests {
-    use metronome_core::job::Gang;
-    use metronome_core::units::Resources;
+    use metronome_core::model::job::Gang;
+    use metronome_core::model::units::Resources;
 
     use super::*;
 

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use metronome_core::cluster::{Cluster, Level, Link, Vertex};
-use metronome_core::id::LinkId;
-use metronome_core::job::{JobSpec, RoleKind};
-use metronome_core::lane::Lane;
-use metronome_core::meetings::Flow;
+use metronome_core::model::cluster::{Cluster, Level, Link, Vertex};
+use metronome_core::model::id::LinkId;
+use metronome_core::model::job::{JobSpec, RoleKind};
+use metronome_core::model::policy::Links;
+use metronome_core::model::units::{Bandwidth, Duration, Instant};
+use metronome_core::network::routing::{Placed, Routing};
 use metronome_core::network::{self, Completion, Contention, Network, Route, Sharing};
-use metronome_core::policy::Links;
-use metronome_core::units::{Bandwidth, Duration, Instant};
-use metronome_core::wiring::{Placed, Wiring};
+use metronome_core::traffic::TrafficPolicy;
+use metronome_core::traffic::contention_graph::Flow;
 
 use super::Keep;
 use super::encounters::Encounters;
@@ -26,9 +26,9 @@ const FIRST_BIN: Duration = Duration::SECOND;
 
 pub(super) struct Wires {
     network: Network,
-    wiring: Wiring,
+    wiring: Routing,
     /// What trainings may do on links, where that is not the default.
-    lanes: BTreeMap<usize, Lane>,
+    lanes: BTreeMap<usize, TrafficPolicy>,
     lane_changes: u64,
     /// For pictures only, and only where jobs can be in each other's way.
     encounters: Option<Encounters>,
@@ -39,7 +39,7 @@ pub(super) struct Wires {
 
 impl Wires {
     pub(super) fn of(scenario: &Scenario, links: Links, keep: Keep) -> Self {
-        let wiring = Wiring::of(&scenario.cluster, scenario.within_node);
+        let wiring = Routing::of(&scenario.cluster, scenario.within_node);
         let contention = match links {
             Links::Ideal => Contention::None,
             Links::Shared
@@ -117,18 +117,19 @@ impl Wires {
             iterations: training.iterations_left(model.iterations),
             // A stream of its own for each job, and for each time it goes on.
             jitter: model.noise.stream(super::noise_seed(seed, key) ^ super::FIRST_START ^ training.epoch),
-            lane: self.lanes.get(&key).copied().unwrap_or_default(),
+            traffic: self.lanes.get(&key).copied().unwrap_or_default(),
         };
         self.network.start(now, key, run);
     }
 
     /// From now on trainings do on links what these lanes say, and those that are not named share fairly.
-    pub(super) fn keep_to_lanes(&mut self, now: Instant, lanes: BTreeMap<usize, Lane>) {
+    pub(super) fn keep_to_lanes(&mut self, now: Instant, lanes: BTreeMap<usize, TrafficPolicy>) {
         let before = std::mem::replace(&mut self.lanes, lanes);
         let given = self.lanes.iter().filter(|(key, lane)| before.get(key) != Some(lane));
         let taken = before.keys().filter(|key| !self.lanes.contains_key(key));
-        let changes = given.map(|(key, lane)| (*key, *lane)).chain(taken.map(|key| (*key, Lane::default())));
-        let changes: Vec<(usize, Lane)> = changes.collect();
+        let changes =
+            given.map(|(key, lane)| (*key, *lane)).chain(taken.map(|key| (*key, TrafficPolicy::default())));
+        let changes: Vec<(usize, TrafficPolicy)> = changes.collect();
         self.lane_changes += u64::from(!changes.is_empty());
         for (key, lane) in changes {
             self.network.set_lane(now, key, lane);

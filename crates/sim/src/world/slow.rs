@@ -4,8 +4,8 @@
 //! exactly and at times far too long, and told every few seconds in runs in which some node is ever slow.
 
 use metronome_core::engine::Event;
-use metronome_core::id::NodeId;
-use metronome_core::units::Duration;
+use metronome_core::model::id::NodeId;
+use metronome_core::model::units::Duration;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 

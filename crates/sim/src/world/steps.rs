@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use metronome_core::engine::Event;
-use metronome_core::id::JobId;
-use metronome_core::plan::{Action, Assignment, Step};
-use metronome_core::report::Failure;
-use metronome_core::units::Duration;
+use metronome_core::model::id::JobId;
+use metronome_core::model::plan::{Action, Assignment, Step};
+use metronome_core::model::report::Failure;
+use metronome_core::model::units::Duration;
 
 use super::agenda::Happening;
 use super::dice::Fortune;

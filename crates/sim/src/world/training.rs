@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use metronome_core::cluster::Name;
-use metronome_core::cpu::CpuWeight;
-use metronome_core::id::{JobId, NodeId};
-use metronome_core::job::{Binding, Checkpointing, JobSpec, Priority};
-use metronome_core::plan::Assignment;
-use metronome_core::progress::Pace;
-use metronome_core::report::Reason;
-use metronome_core::scaling::Speed;
-use metronome_core::units::{Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Share};
+use metronome_core::model::cluster::Name;
+use metronome_core::model::cpu_weight::CpuWeight;
+use metronome_core::model::id::{JobId, NodeId};
+use metronome_core::model::job::{Binding, Checkpointing, JobSpec, Priority};
+use metronome_core::model::plan::Assignment;
+use metronome_core::model::report::Reason;
+use metronome_core::model::units::{Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Share};
+use metronome_core::observe::progress::Pace;
+use metronome_core::observe::scaling::Speed;
 
 use super::Keeping;
 use crate::model::{Pattern, TrainingModel};

@@ -3,11 +3,11 @@
 //! The counters of links are read once a second, so a link that changes is known to have changed a second later. A loop
 //! is known after some iterations: where it is noticeably other than was declared, the engine is told what it is.
 
-use metronome_core::id::IdVec;
+use metronome_core::model::id::IdVec;
+use metronome_core::model::profile::Profile;
+use metronome_core::model::units::{Duration, Instant};
 use metronome_core::network::{self, Pattern, Route};
-use metronome_core::profile::Profile;
-use metronome_core::reconfiguration::Why;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::traffic::decision_inputs::Why;
 
 use crate::outcome::{Change, Reconfigured};
 

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use metronome_core::id::{IdVec, LinkId};
-use metronome_core::lane::Lane;
+use metronome_core::model::id::{IdVec, LinkId};
+use metronome_core::model::profile::{Bucket, Iteration};
+use metronome_core::model::units::{Bandwidth, Bytes, Duration, Instant, Share};
 use metronome_core::network::{Completion, Network, Pattern, Route, Sharing, Training};
-use metronome_core::profile::{Bucket, Iteration};
-use metronome_core::units::{Bandwidth, Bytes, Duration, Instant, Share};
+use metronome_core::traffic::TrafficPolicy;
 
 pub(crate) const LINK: LinkId = LinkId(0);
 pub(crate) const RATE: Bandwidth = Bandwidth(8_000_000_000);
@@ -47,13 +47,13 @@ pub(crate) fn training(pattern: &Arc<Pattern>, iterations: u64) -> Training {
         route: Route::over(&[(LINK, 1.0)]),
         iterations,
         jitter: None,
-        lane: Lane::default(),
+        traffic: TrafficPolicy::default(),
     }
 }
 
 /// In another class.
-pub(crate) fn in_class(class: u8) -> Lane {
-    Lane { class, ..Lane::default() }
+pub(crate) fn in_class(class: u8) -> TrafficPolicy {
+    TrafficPolicy { class, ..TrafficPolicy::default() }
 }
 
 pub(crate) fn run(network: &mut Network) -> Vec<Completion> {

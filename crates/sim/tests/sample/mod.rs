@@ -1,13 +1,13 @@
 //! Hand-made outcomes that have everything a report can show: jobs that wait, train, are interrupted or hold nodes
 //! for nothing, links at two levels, names that would like to be markup.
 
-use metronome_core::cluster::Name;
-use metronome_core::id::NodeId;
-use metronome_core::job::Priority;
-use metronome_core::lane::{Follows, Lane};
-use metronome_core::reconfiguration::What;
-use metronome_core::report::Reason;
-use metronome_core::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Resources, Share};
+use metronome_core::model::cluster::Name;
+use metronome_core::model::id::NodeId;
+use metronome_core::model::job::Priority;
+use metronome_core::model::report::Reason;
+use metronome_core::model::units::{Bandwidth, Duration, GpuTime, Gpus, Instant, Resources, Share};
+use metronome_core::traffic::decision_inputs::What;
+use metronome_core::traffic::{Follows, TrafficPolicy};
 use metronome_sim::encounter::{Circle, Course, Encounter, JobCourse, Sharer};
 use metronome_sim::outcome::{Because, Change, Fate, JobOutcome, LinkLoad, Outcome, Segment, Use};
 
@@ -193,13 +193,13 @@ fn encounter(jobs: &[JobOutcome], manner: Manner) -> Option<Encounter> {
         return None;
     }
     let decides = manner.policy == "metronome";
-    let lane = Lane { class: 2, follows: Follows::BytesLeft, ..Lane::default() };
+    let lane = TrafficPolicy { class: 2, follows: Follows::BytesLeft, ..TrafficPolicy::default() };
     let sharer = |job: usize| Sharer {
         job,
         period: Duration::from_millis(200 * (1 + job as u64 % 2)),
         duty: 0.3,
         demand: 0.66,
-        lane: if decides { lane } else { Lane::default() },
+        lane: if decides { lane } else { TrafficPolicy::default() },
     };
     Some(Encounter {
         at: Instant::from_secs(4000),

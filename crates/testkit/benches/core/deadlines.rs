@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration as WallTime, Instant as WallClock};
 
 use metronome_core::engine::{Ending, Engine, Event};
-use metronome_core::id::JobId;
-use metronome_core::job::{Binding, Deadline, Gang, JobSpec, Life, OnMiss};
-use metronome_core::scaling::{Scaling, Speed};
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::id::JobId;
+use metronome_core::model::job::{Binding, Deadline, Gang, JobSpec, Life, OnMiss};
+use metronome_core::model::units::{Duration, Instant};
+use metronome_core::observe::scaling::{Scaling, Speed};
 use metronome_testkit::build::{engine, gpus, policy, preemptible, racks};
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -80,7 +80,7 @@ impl Bench {
 
     fn cycle(&mut self) -> WallTime {
         self.now = self.now + Duration::from_secs(30);
-        let runs = |job: &metronome_core::job::Job| matches!(job.life, Life::Running(_));
+        let runs = |job: &metronome_core::model::job::Job| matches!(job.life, Life::Running(_));
         let running: Vec<JobId> =
             self.engine.state().jobs.iter().filter(|(_, job)| runs(job)).map(|(id, _)| id).collect();
         let job = running[self.random.random_range(0..running.len())];

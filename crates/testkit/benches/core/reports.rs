@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration as WallTime, Instant as WallClock};
 
 use metronome_core::engine::{Engine, Event, Settings};
-use metronome_core::id::{IdVec, JobId};
-use metronome_core::job::{Gang, JobSpec, Life, Target};
-use metronome_core::progress::Sample;
-use metronome_core::queue::Queue;
-use metronome_core::units::{Cpu, Duration, Instant, Iterations, Resources};
+use metronome_core::model::id::{IdVec, JobId};
+use metronome_core::model::job::{Gang, JobSpec, Life, Target};
+use metronome_core::model::queue::Queue;
+use metronome_core::model::units::{Cpu, Duration, Instant, Iterations, Resources};
+use metronome_core::observe::progress::Sample;
 use metronome_testkit::build::{gpus, policy, preemptible, racks};
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -84,7 +84,7 @@ impl Bench {
     /// A tenth of all jobs report, and what follows is decided.
     fn second(&mut self, second: u64) {
         self.now = Instant::from_secs(second);
-        let runs = |job: &metronome_core::job::Job| matches!(job.life, Life::Running(_));
+        let runs = |job: &metronome_core::model::job::Job| matches!(job.life, Life::Running(_));
         let state = self.engine.state();
         let reporting =
             state.jobs.iter().filter(|(id, job)| u64::from(id.0) % EVERY == second % EVERY && runs(job));

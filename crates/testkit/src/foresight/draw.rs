@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use metronome_core::job::{Capabilities, Checkpointing, Gang, JobSpec, Priority};
-use metronome_core::units::{Duration, GpuTime, Gpus, Instant};
+use metronome_core::model::job::{Capabilities, Checkpointing, Gang, JobSpec, Priority};
+use metronome_core::model::units::{Duration, GpuTime, Gpus, Instant};
 use metronome_sim::scenario::{Arrival, Scenario, Source};
 use rand::{Rng, RngExt};
 use rand_pcg::Pcg64;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use metronome_core::engine::{Ending, Event};
-use metronome_core::id::{JobId, NodeId};
-use metronome_core::job::{Gang, Priority, Role, RoleKind};
-use metronome_core::plan::Part;
-use metronome_core::report::State;
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::id::{JobId, NodeId};
+use metronome_core::model::job::{Gang, Priority, Role, RoleKind};
+use metronome_core::model::plan::Part;
+use metronome_core::model::report::State;
+use metronome_core::model::units::{Duration, Instant};
 use metronome_testkit::build::{gpus, policy, racks};
 use metronome_testkit::drive::Driver;
 

@@ -8,9 +8,9 @@ mod preemption;
 mod rules;
 
 use metronome_core::engine::Event;
-use metronome_core::id::{JobId, NodeId};
-use metronome_core::job::{Capabilities, Gang, JobSpec, Life, Priority};
-use metronome_core::units::Instant;
+use metronome_core::model::id::{JobId, NodeId};
+use metronome_core::model::job::{Capabilities, Gang, JobSpec, Life, Priority};
+use metronome_core::model::units::Instant;
 use metronome_testkit::build::gpus;
 use metronome_testkit::drive::Driver;
 

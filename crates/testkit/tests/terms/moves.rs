@@ -1,12 +1,12 @@
 //! Those who are moved so that somebody who waits has a place.
 
 use metronome_core::engine::{Ending, Event};
-use metronome_core::id::JobId;
-use metronome_core::job::{Checkpointing, JobSpec, Life};
-use metronome_core::plan::{Action, Step};
-use metronome_core::reconfiguration::{What, Why};
-use metronome_core::report::Reason;
-use metronome_core::units::Duration;
+use metronome_core::model::id::JobId;
+use metronome_core::model::job::{Checkpointing, JobSpec, Life};
+use metronome_core::model::plan::{Action, Step};
+use metronome_core::model::report::Reason;
+use metronome_core::model::units::Duration;
+use metronome_core::traffic::decision_inputs::{What, Why};
 use metronome_testkit::build::{policy, preemptible, racks};
 use metronome_testkit::drive::{Driver, Op};
 

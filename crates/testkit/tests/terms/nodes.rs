@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use metronome_core::cluster::NodeSpec;
 use metronome_core::engine::Event;
-use metronome_core::id::NodeId;
-use metronome_core::report::{Reason, State};
+use metronome_core::model::cluster::NodeSpec;
+use metronome_core::model::id::NodeId;
+use metronome_core::model::report::{Reason, State};
 use metronome_testkit::build::{engine, gpu_node, gpus, policy, racks};
 use metronome_testkit::drive::{Driver, Op};
 

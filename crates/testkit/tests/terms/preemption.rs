@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use metronome_core::cluster::Cluster;
 use metronome_core::engine::{Engine, Event, Settings};
-use metronome_core::id::{BudgetId, IdVec, JobId, NodeId};
-use metronome_core::job::{JobSpec, Rule};
-use metronome_core::plan::Action;
-use metronome_core::queue::Queue;
-use metronome_core::report::{Failure, Reason};
-use metronome_core::units::{Duration, Resources};
+use metronome_core::model::cluster::Cluster;
+use metronome_core::model::id::{BudgetId, IdVec, JobId, NodeId};
+use metronome_core::model::job::{JobSpec, Rule};
+use metronome_core::model::plan::Action;
+use metronome_core::model::queue::Queue;
+use metronome_core::model::report::{Failure, Reason};
+use metronome_core::model::units::{Duration, Resources};
 use metronome_testkit::build::{gpus, policy, racks};
 use metronome_testkit::drive::{Driver, Op};
 use proptest::prelude::*;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use metronome_core::check::Violation;
 use metronome_core::engine::Event;
-use metronome_core::id::{GroupId, JobId, NodeId};
-use metronome_core::job::{JobSpec, Rule};
-use metronome_core::plan::{Amendment, Assignment, Generation, Part};
-use metronome_core::report::Reason;
+use metronome_core::model::id::{GroupId, JobId, NodeId};
+use metronome_core::model::job::{JobSpec, Rule};
+use metronome_core::model::plan::{Amendment, Assignment, Generation, Part};
+use metronome_core::model::report::Reason;
 use metronome_testkit::build::{policy, racks};
 use metronome_testkit::drive::Driver;
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use metronome_core::cluster::{Cluster, NodeSpec};
+use metronome_core::engine::forecast::{Sought, WhatIf, look_ahead, what_if};
 use metronome_core::engine::{Engine, Event, Settings};
-use metronome_core::forecast::{Sought, WhatIf, look_ahead, what_if};
-use metronome_core::id::{IdVec, JobId};
-use metronome_core::job::{Gang, JobSpec, Priority};
-use metronome_core::policy::Policy;
-use metronome_core::queue::Queue;
-use metronome_core::units::{Duration, Gpus, Instant, Resources};
+use metronome_core::model::cluster::{Cluster, NodeSpec};
+use metronome_core::model::id::{IdVec, JobId};
+use metronome_core::model::job::{Gang, JobSpec, Priority};
+use metronome_core::model::policy::Policy;
+use metronome_core::model::queue::Queue;
+use metronome_core::model::units::{Duration, Gpus, Instant, Resources};
 
 use super::Numbered;
 use crate::{Foreseen, what_if_document, what_if_lines};

@@ -1,7 +1,7 @@
 //! Jobs that exchange their gradients in buckets of equal size and were never alone on their link.
 
-use metronome_core::profile::{Bucket, Iteration};
-use metronome_core::units::{Bytes, Duration, Instant};
+use metronome_core::model::profile::{Bucket, Iteration};
+use metronome_core::model::units::{Bytes, Duration, Instant};
 
 use super::world::{LINK, Model, Ring, read, train};
 use crate::profile::learn;

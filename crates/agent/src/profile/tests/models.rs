@@ -1,7 +1,7 @@
 //! The table: every model, alone and contending.
 
+use metronome_core::model::units::Instant;
 use metronome_core::network::Sent;
-use metronome_core::units::Instant;
 
 use super::world::{Model, Ring, Trained, models, read, train};
 use crate::profile::{Learned, Observer, Sending, learn};
@@ -72,7 +72,7 @@ impl Row {
 }
 
 fn volume(model: &Model, members: u32) -> f64 {
-    model.iteration.bytes().0 as f64 * metronome_core::profile::ring_load(members)
+    model.iteration.bytes().0 as f64 * metronome_core::model::profile::ring_load(members)
 }
 
 fn judge(rows: &[Row], most_displaced: f64) {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use metronome_core::id::{IdVec, LinkId};
-use metronome_core::lane::Lane;
+use metronome_core::model::id::{IdVec, LinkId};
+use metronome_core::model::profile::{Bucket, Iteration, ring_load};
+use metronome_core::model::units::{Bandwidth, Bytes, Duration, Instant};
 use metronome_core::network::{Jitter, Network, Pattern, Route, Sent, Sharing, Training};
-use metronome_core::profile::{Bucket, Iteration, ring_load};
-use metronome_core::units::{Bandwidth, Bytes, Duration, Instant};
+use metronome_core::traffic::TrafficPolicy;
 use rand::{Rng, RngExt};
 use rand_pcg::Pcg64;
 use serde::Deserialize;
@@ -100,7 +100,7 @@ pub(super) fn train(rings: &[Ring], lasts: Instant, seed: u64) -> Vec<Trained> {
             route: Route::over(&[(LinkId(0), ring_load(ring.members))]),
             iterations: u64::MAX,
             jitter: Some(Box::new(jitter)),
-            lane: Lane::default(),
+            traffic: TrafficPolicy::default(),
         };
         network.start(Instant(0), key, training);
     }

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use metronome_agent::profile::Sending;
-use metronome_core::profile::{Phase, Traffic};
-use metronome_core::units::{Bandwidth, Duration};
+use metronome_core::model::profile::{Phase, Traffic};
+use metronome_core::model::units::{Bandwidth, Duration};
 use metronome_local::state::WorldFolder;
 use metronome_local::world::JobOutcome;
 use metronome_sim::scenario::Scenario;

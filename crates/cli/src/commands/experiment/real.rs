@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use metronome_core::units::Duration;
+use metronome_core::model::units::Duration;
 use metronome_local::rights::Rights;
 use metronome_local::state::WorldFolder;
 use metronome_sim::experiment::{Point, scatter, with_results};

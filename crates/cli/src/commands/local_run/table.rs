@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use metronome_core::policy::Policy;
-use metronome_core::units::Instant;
+use metronome_core::model::policy::Policy;
+use metronome_core::model::units::Instant;
 use metronome_local::world::{Fate, Outcome};
 use metronome_sim::outcome::JobOutcome;
 use metronome_sim::scenario::{Arrival, Scenario, Source};

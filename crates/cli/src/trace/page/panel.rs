@@ -1,6 +1,6 @@
 //! One panel: a span of time, with a row for each job and each link on one axis.
 
-use metronome_core::units::Bandwidth;
+use metronome_core::model::units::Bandwidth;
 use metronome_sim::report::axis::{self, Axis};
 use metronome_sim::report::svg::{Anchor, Frame, Svg};
 use metronome_sim::report::text::{escape, short, short_time};

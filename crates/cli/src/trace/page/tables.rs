@@ -1,6 +1,6 @@
 //! Tables of a trace: figures by job, directives with their reasons, profiles as they were learned.
 
-use metronome_core::units::Bandwidth;
+use metronome_core::model::units::Bandwidth;
 use metronome_sim::report::text::{count, escape, percent, short_time, time};
 
 use super::crowding::Crowding;

@@ -1,6 +1,6 @@
 //! Pages of traces made by hand: two jobs of 100 ms that send 40 ms of it at the rate of their link, in turns from 2 s on.
 
-use metronome_core::units::Moment;
+use metronome_core::model::units::Moment;
 use metronome_local::world::Fate;
 use serde_json::json;
 

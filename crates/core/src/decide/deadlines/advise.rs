@@ -1,15 +1,15 @@
 //! What would save a job for which nothing is booked: a later deadline, or that another were not there.
 
-use super::books::Books;
+use super::best_effort;
+use super::capacity_pools::{Floor, Pools};
+use super::ledger::Books;
 use super::need::{Timed, timed};
-use super::others;
-use super::pools::{Floor, Pools};
-use crate::id::{JobId, NodeId};
-use crate::job::Binding;
-use crate::policy::Deadlines;
-use crate::snapshot::Snapshot;
-use crate::timetable::{GUARD, Need, Outlook, Stops, as_soon_as_may_be};
-use crate::units::{Duration, Instant};
+use crate::deadlines::{GUARD, Need, Outlook, Stops, as_soon_as_may_be};
+use crate::decide::snapshot::Snapshot;
+use crate::model::id::{JobId, NodeId};
+use crate::model::job::Binding;
+use crate::model::policy::Deadlines;
+use crate::model::units::{Duration, Instant};
 
 /// Of so many who are booked it is asked whether they stand in somebody's way, and so many are named.
 const ASKED_ABOUT: usize = 200;
@@ -48,7 +48,7 @@ fn keep_the_floor(books: &mut Books<'_>, at: usize) {
     let deadline = books.jobs[at].job.spec.deadline;
     let strict = deadline.is_some_and(|deadline| deadline.binding == Binding::Strict);
     let goes_below = strict && !books.snapshot.timetable.owes_others();
-    if others::are_there(books.snapshot) && !goes_below {
+    if best_effort::are_there(books.snapshot) && !goes_below {
         books.pools.floor(Floor::Kept);
     }
 }

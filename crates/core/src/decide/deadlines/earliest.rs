@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::Schedule;
-use super::books::{Booked, Books};
-use crate::id::NodeId;
-use crate::progress::Pace;
-use crate::timetable::{Booking, Segment, Timetable, Verdict};
-use crate::units::Instant;
+use super::ledger::{Booked, Books};
+use crate::deadlines::{Booking, Segment, Timetable, Verdict};
+use crate::model::id::NodeId;
+use crate::model::units::Instant;
+use crate::observe::progress::Pace;
 
 pub(super) fn schedule(mut books: Books<'_>) -> Schedule<'_> {
     for at in 0..books.jobs.len() {

@@ -2,11 +2,11 @@
 //! each has the least that does, and what is left goes to those whom it costs least.
 
 use super::Schedule;
-use super::books::{Booked, Books, Plan};
+use super::capacity_pools::Pools;
 use super::grow::{Growth, grow};
-use super::pools::Pools;
-use crate::report::Reason;
-use crate::timetable::{Timetable, Verdict, as_soon_as_may_be};
+use super::ledger::{Booked, Books, Plan};
+use crate::deadlines::{Timetable, Verdict, as_soon_as_may_be};
+use crate::model::report::Reason;
 
 pub(super) fn schedule(mut books: Books<'_>) -> Schedule<'_> {
     let all = 0..books.jobs.len();

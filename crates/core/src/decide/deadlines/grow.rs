@@ -7,16 +7,16 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
-use super::books::{Booked, Books};
+use super::best_effort::Others;
+use super::ledger::{Booked, Books};
 use super::need::Timed;
-use super::others::Others;
+use crate::deadlines::{Booking, Need, Outlook, Segment, Size, Stops, Units, Walk, as_soon_as_may_be};
 use crate::decide::admit::Rules;
 use crate::decide::draft::{Draft, Reach};
 use crate::decide::size::{Extras, Sizes, looks_at, pays};
-use crate::plan::Assignment;
-use crate::progress::Pace;
-use crate::timetable::{Booking, Need, Outlook, Segment, Size, Stops, Units, Walk, as_soon_as_may_be};
-use crate::units::{Duration, Instant};
+use crate::model::plan::Assignment;
+use crate::model::units::{Duration, Instant};
+use crate::observe::progress::Pace;
 
 /// Who may have how much.
 #[derive(Clone, Copy)]
@@ -158,7 +158,7 @@ impl<'r, 'a> Terms<'r, 'a> {
     /// not known to be anywhere.
     fn pays_on_links(&self, timed: &Timed<'a>, before: Option<Size>, size: Size) -> bool {
         let snapshot = self.rules.snapshot;
-        if snapshot.meetings.knows_no_links() {
+        if snapshot.contention.knows_no_links() {
             return true;
         }
         let plan = self.plan.get_or_init(|| RefCell::new(Draft::beside_the_plan(snapshot)));

@@ -5,14 +5,14 @@
 //! own, and what is free of them is told to everybody in the units it books: in those that so much memory goes with.
 
 use super::need::{Kind, Timed};
-use crate::cluster::NodeState;
+use crate::deadlines::Units;
 use crate::decide::size::Extras;
-use crate::id::JobId;
-use crate::job::Job;
-use crate::plan::Assignment;
-use crate::snapshot::Snapshot;
-use crate::timetable::Units;
-use crate::units::{Memory, Resources};
+use crate::decide::snapshot::Snapshot;
+use crate::model::cluster::NodeState;
+use crate::model::id::JobId;
+use crate::model::job::Job;
+use crate::model::plan::Assignment;
+use crate::model::units::{Memory, Resources};
 
 /// The memory of a job with so many members.
 #[derive(Clone, Copy, Debug)]

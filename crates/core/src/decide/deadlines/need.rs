@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use super::capacity_pools::makes_room;
 use super::memory::Beside;
-use super::pools::makes_room;
+use crate::deadlines::{Has, Need, Pauses, Pool, Size, Stops, Units};
 use crate::decide::size::Extras;
-use crate::id::JobId;
-use crate::job::{Binding, Checkpointing, Eligibility, Exit, Job, Life};
-use crate::plan::Assignment;
-use crate::policy::Deadlines;
-use crate::scaling::{Speed, useful};
-use crate::snapshot::Snapshot;
-use crate::timetable::{Has, Need, Pauses, Pool, Size, Stops, Units};
-use crate::units::{Duration, Instant, Resources, Share};
+use crate::decide::snapshot::Snapshot;
+use crate::model::id::JobId;
+use crate::model::job::{Binding, Checkpointing, Eligibility, Exit, Job, Life};
+use crate::model::plan::Assignment;
+use crate::model::policy::Deadlines;
+use crate::model::units::{Duration, Instant, Resources, Share};
+use crate::observe::scaling::{Speed, useful};
 
 /// A job whose deadline counts.
 #[derive(Clone, Debug)]

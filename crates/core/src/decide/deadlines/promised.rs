@@ -13,15 +13,15 @@
 
 use std::collections::BTreeSet;
 
-use super::books::{Booked, Books};
+use super::best_effort;
+use super::capacity_pools::Floor;
 use super::grow::{Growth, Terms, grow};
-use super::others;
-use super::pools::Floor;
+use super::ledger::{Booked, Books};
 use super::{Pools, Schedule};
+use crate::deadlines::{Booking, Cost, GUARD, Timetable, Verdict};
 use crate::decide::admit::Rules;
-use crate::job::Binding;
-use crate::timetable::{Booking, Cost, GUARD, Timetable, Verdict};
-use crate::units::Duration;
+use crate::model::job::Binding;
+use crate::model::units::Duration;
 
 /// So many of those without a booking are looked at again in one decision, beside those who have come.
 const LOOKED_AT_AGAIN: usize = 10;
@@ -145,11 +145,11 @@ impl<'a> Making<'a> {
     fn keep_the_floor(&mut self) {
         let snapshot = self.books.snapshot;
         let past = snapshot.timetable.made.map_or(Duration::ZERO, |made| snapshot.now.since(made));
-        match others::lack_room(snapshot) {
+        match best_effort::lack_room(snapshot) {
             true => self.table.note_lack(past),
             false => self.table.note_plenty(past),
         }
-        self.has_floor = others::are_there(snapshot);
+        self.has_floor = best_effort::are_there(snapshot);
         self.floor(Floor::Kept);
     }
 

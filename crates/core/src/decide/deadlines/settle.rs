@@ -10,17 +10,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Schedule;
+use super::capacity_pools::makes_room;
 use super::need::Timed;
-use super::pools::makes_room;
-use crate::cluster::{Cluster, NodeState};
 use crate::decide::admit::Rules;
 use crate::decide::draft::{Draft, Reach};
 use crate::decide::size::{Extras, Sizes};
-use crate::id::{CounterId, JobId, NodeId};
-use crate::job::{Exit, Job, Life, Role, Shape};
-use crate::plan::{Assignment, Part};
-use crate::snapshot::Snapshot;
-use crate::units::Resources;
+use crate::decide::snapshot::Snapshot;
+use crate::model::cluster::{Cluster, NodeState};
+use crate::model::id::{CounterId, JobId, NodeId};
+use crate::model::job::{Exit, Job, Life, Role, Shape};
+use crate::model::plan::{Assignment, Part};
+use crate::model::units::Resources;
 
 /// So many at most are asked to leave for one who is booked.
 const MOST_LEAVING: usize = 1000;

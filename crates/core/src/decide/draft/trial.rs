@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Draft;
-use crate::id::{IdVec, JobId, NodeId};
-use crate::job::{Job, JobSpec};
-use crate::plan::Assignment;
-use crate::taken::Taken;
+use crate::model::allocated::Allocated;
+use crate::model::id::{IdVec, JobId, NodeId};
+use crate::model::job::{Job, JobSpec};
+use crate::model::plan::Assignment;
 
 impl<'a> Draft<'a> {
     /// Tells somebody in the plan to leave. They count in their groups until they have.
@@ -16,8 +16,8 @@ impl<'a> Draft<'a> {
         self.taken.remove_all(assignment);
         assignment.nodes().for_each(|node| self.count_in(node));
         self.held.remove(self.snapshot.queues, spec, assignment.total());
-        if self.meetings.flow(job).is_some() {
-            self.meetings.to_mut().leave(job);
+        if self.contention.flow(job).is_some() {
+            self.contention.to_mut().leave(job);
         }
         self.growth += 1;
         self.unassign(job);
@@ -48,7 +48,7 @@ impl<'a> Draft<'a> {
 
     /// A draft to try things in that are not to last. What is released there is claimed by who has it.
     pub(in crate::decide) fn trial(&self) -> Self {
-        let nothing = Taken::nothing(self.snapshot.cluster.nodes().len());
+        let nothing = Allocated::nothing(self.snapshot.cluster.nodes().len());
         let fits = IdVec::filled(u64::MAX, self.fits.len());
         Self {
             total: self.total,
@@ -84,10 +84,10 @@ impl<'a> Draft<'a> {
 
     /// Who has another size meets others elsewhere on links.
     fn meet_at(&mut self, id: JobId, spec: &JobSpec, place: &Assignment) {
-        if self.meetings.flow(id).is_some() {
-            let meetings = self.meetings.to_mut();
-            meetings.leave(id);
-            meetings.join(id, spec, place);
+        if self.contention.flow(id).is_some() {
+            let contention = self.contention.to_mut();
+            contention.leave(id);
+            contention.join(id, spec, place);
         }
     }
 

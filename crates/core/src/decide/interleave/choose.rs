@@ -1,74 +1,74 @@
-//! For each set of jobs that share links, the lanes in which they are predicted to lose least.
+//! For each set of jobs that share links, the traffic policies in which they are predicted to lose least.
 //!
-//! They are looked at again where the ground of the last decision about them has changed. Then lanes stay as they are,
-//! unless others are better by a margin (`lane::choose`) and by more than the change costs, and not sooner than a while
-//! after the last change among these jobs; lanes that do harm are changed at once.
+//! They are looked at again where the ground of the last decision about them has changed. Then traffic policies stay as they are,
+//! unless others are better by a margin (`traffic policy::choose`) and by more than the change costs, and not sooner than a while
+//! after the last change among these jobs; traffic policies that do harm are changed at once.
 
 use std::collections::BTreeMap;
 
-use super::ground::{Before, Last, ground, groups, why};
-use crate::cluster::Keeping;
+use super::inputs::{Before, Last, ground, groups, why};
 use crate::decide::draft::Draft;
-use crate::decide::foresee::{counts, is_first, left};
-use crate::id::JobId;
-use crate::job::Job;
-use crate::lane::Lane;
-use crate::lane::choose::{
+use crate::decide::placement_cost::{counts, is_first, left};
+use crate::decide::snapshot::Snapshot;
+use crate::model::cluster::Keeping;
+use crate::model::id::JobId;
+use crate::model::job::Job;
+use crate::model::units::{Duration, Instant};
+use crate::traffic::TrafficPolicy;
+use crate::traffic::choose::{
     Call, Reconsidered, Stake, choose_windows, choose_with, predict_windows, reconsider,
 };
-use crate::lane::pace::{Beating, paced};
-use crate::meetings::Flow;
-use crate::reconfiguration::{Ground, Reconfiguration, What};
-use crate::snapshot::Snapshot;
-use crate::units::{Duration, Instant};
+use crate::traffic::contention_graph::Flow;
+use crate::traffic::decision_inputs::{DecisionInputs, Reconfiguration, What};
+use crate::traffic::paced_offset::{Beating, paced};
 
-/// A change of its lane takes a running job about so long until links are shaped anew: what all save is to be more.
+/// A change of its traffic policy takes a running job about so long until links are shaped anew: what all save is to be more.
 const COST: Duration = Duration::from_millis(100);
 
-/// A job whose lane was changed keeps it at least so long, unless that does harm.
+/// A job whose traffic policy was changed keeps it at least so long, unless that does harm.
 const STAYS: Duration = Duration::from_secs(2);
 
-pub(super) fn lanes(draft: &mut Draft<'_>) -> BTreeMap<JobId, Lane> {
-    let last = Last::of(draft.snapshot.grounds);
-    let mut lanes = BTreeMap::new();
-    for jobs in groups(&draft.meetings) {
+pub(super) fn traffic(draft: &mut Draft<'_>) -> BTreeMap<JobId, TrafficPolicy> {
+    let last = Last::of(draft.snapshot.decision_inputs);
+    let mut traffic = BTreeMap::new();
+    for jobs in groups(&draft.contention) {
         let chosen = lanes_of(draft, &jobs, &last.about(&jobs));
         let named = jobs.into_iter().zip(chosen);
-        lanes.extend(named.filter(|(_, lane)| !lane.is_default()));
+        traffic.extend(named.filter(|(_, traffic)| !traffic.is_default()));
     }
-    lanes
+    traffic
 }
 
-/// The lanes of those who meet from now on. What that rests on, and why it is other than before, is written down.
-fn lanes_of(draft: &mut Draft<'_>, jobs: &[JobId], before: &Before<'_>) -> Vec<Lane> {
+/// The traffic policies of those who meet from now on. What that rests on, and why it is other than before, is written down.
+fn lanes_of(draft: &mut Draft<'_>, jobs: &[JobId], before: &Before<'_>) -> Vec<TrafficPolicy> {
     let snapshot = draft.snapshot;
-    let current: Vec<Lane> =
-        jobs.iter().map(|job| snapshot.lanes.get(job).copied().unwrap_or_default()).collect();
-    let now = Ground { changed: before.changed(), ..ground(draft, jobs) };
+    let current: Vec<TrafficPolicy> =
+        jobs.iter().map(|job| snapshot.traffic.get(job).copied().unwrap_or_default()).collect();
+    let now = DecisionInputs { changed: before.changed(), ..ground(draft, jobs) };
     if before.is_still(&now) {
-        draft.grounds.push(now);
+        draft.decision_inputs.push(now);
         return current;
     }
     let stays = now.changed.map(|changed| changed + STAYS).filter(|until| *until > snapshot.now);
     match (judge(draft, jobs, &current), stays) {
         (Verdict { call: Call::Keep, .. }, _) => {
-            draft.grounds.push(now);
+            draft.decision_inputs.push(now);
             current
         }
         (Verdict { call: Call::Change, .. }, Some(until)) => {
             look_again(draft, before, until);
             current
         }
-        (Verdict { lanes, changed, saves, .. }, _) => {
+        (Verdict { traffic, changed, saves, .. }, _) => {
             let reason = why(draft, before, &now);
-            draft.grounds.push(if changed.is_empty() { now } else { now.changed_at(snapshot.now) });
+            draft.decision_inputs.push(if changed.is_empty() { now } else { now.changed_at(snapshot.now) });
             note(draft, Reconfiguration { why: reason, what: What::Lanes, jobs: changed, saves });
-            lanes
+            traffic
         }
     }
 }
 
-/// Nothing is changed for anybody who runs where only newcomers get a lane.
+/// Nothing is changed for anybody who runs where only newcomers get a traffic policy.
 fn note(draft: &mut Draft<'_>, made: Reconfiguration) {
     if !made.jobs.is_empty() {
         draft.report.reconfigured.push(made);
@@ -77,38 +77,39 @@ fn note(draft: &mut Draft<'_>, made: Reconfiguration) {
 
 /// Too soon: the ground is left as it was, so that there is still something to look at.
 fn look_again(draft: &mut Draft<'_>, before: &Before<'_>, until: Instant) {
-    for ground in before.grounds() {
-        if !draft.grounds.contains(ground) {
-            draft.grounds.push((*ground).clone());
+    for ground in before.decision_inputs() {
+        if !draft.decision_inputs.contains(ground) {
+            draft.decision_inputs.push((*ground).clone());
         }
     }
     draft.wake = draft.wake.into_iter().chain([until]).min();
 }
 
-/// What is to be done about lanes.
+/// What is to be done about traffic policies.
 struct Verdict {
     call: Call,
     /// The best there are.
-    lanes: Vec<Lane>,
-    /// Those who run already and have another lane by that.
+    traffic: Vec<TrafficPolicy>,
+    /// Those who run already and have another traffic policy by that.
     changed: Vec<JobId>,
     /// What all save by it together.
     saves: Duration,
 }
 
-fn judge(draft: &Draft<'_>, jobs: &[JobId], current: &[Lane]) -> Verdict {
+fn judge(draft: &Draft<'_>, jobs: &[JobId], current: &[TrafficPolicy]) -> Verdict {
     let snapshot = draft.snapshot;
-    let flows: Vec<&Flow> = jobs.iter().filter_map(|job| draft.meetings.flow(*job)).collect();
+    let flows: Vec<&Flow> = jobs.iter().filter_map(|job| draft.contention.flow(*job)).collect();
     let stakes: Vec<Stake> = jobs.iter().map(|job| stake(draft, &snapshot.jobs[*job])).collect();
-    let in_fixed_lanes = |lanes: &[Lane]| {
-        let in_lanes: Vec<(&Flow, Lane)> = flows.iter().copied().zip(lanes.iter().copied()).collect();
-        draft.meetings.slowdowns_in_lanes(&in_lanes)
+    let in_fixed_lanes = |traffic: &[TrafficPolicy]| {
+        let in_lanes: Vec<(&Flow, TrafficPolicy)> =
+            flows.iter().copied().zip(traffic.iter().copied()).collect();
+        draft.contention.slowdowns_under(&in_lanes)
     };
-    let predict = |lanes: &[Lane]| predict_windows(lanes, in_fixed_lanes);
+    let predict = |traffic: &[TrafficPolicy]| predict_windows(traffic, in_fixed_lanes);
     let is_harmed = jobs.iter().any(|job| snapshot.jobs[*job].slower_than_fair.is_some());
     let is_measured = jobs.iter().all(|job| snapshot.jobs[*job].times_measured > 0);
-    let best = match draft.meetings.keeping() {
-        _ if is_harmed => vec![Lane::default(); jobs.len()],
+    let best = match draft.contention.keeping() {
+        _ if is_harmed => vec![TrafficPolicy::default(); jobs.len()],
         // A rotation rests on bursts as the agent finds them, so declared loops are shared as before.
         _ if !is_measured => {
             choose_with(&stakes, |slowdowns| turns(draft, &flows, &stakes, slowdowns), predict)
@@ -121,30 +122,41 @@ fn judge(draft: &Draft<'_>, jobs: &[JobId], current: &[Lane]) -> Verdict {
             choose_windows(&stakes, &alone, predict)
         }
     };
-    let Reconsidered { call, lanes, eased } = reconsider(&stakes, current, best, predict);
-    let call = if is_harmed && current.iter().any(|lane| !lane.is_default()) { Call::Must } else { call };
-    let changed = changed(snapshot, jobs, current, &lanes);
+    let Reconsidered { call, traffic, eased } = reconsider(&stakes, current, best, predict);
+    let call =
+        if is_harmed && current.iter().any(|traffic| !traffic.is_default()) { Call::Must } else { call };
+    let changed = changed(snapshot, jobs, current, &traffic);
     let saves = saves(snapshot, jobs, &eased);
     let pays = saves > COST.times(changed.len() as u64);
     let call = if call == Call::Change && !pays { Call::Keep } else { call };
-    Verdict { call, lanes, changed, saves }
+    Verdict { call, traffic, changed, saves }
 }
 
 /// Turns for all of them, if their periods fit on a circle and keeping to it costs less than it saves.
-fn turns(draft: &Draft<'_>, flows: &[&Flow], stakes: &[Stake], slowdowns: &[f64]) -> Option<Vec<Lane>> {
+fn turns(
+    draft: &Draft<'_>,
+    flows: &[&Flow],
+    stakes: &[Stake],
+    slowdowns: &[f64],
+) -> Option<Vec<TrafficPolicy>> {
     let beating = |((flow, stake), slowdown): ((&&Flow, &Stake), &f64)| Beating {
         period: flow.alone,
-        sends: draft.meetings.sends(flow),
-        links: draft.meetings.demands(flow),
+        sends: draft.contention.sends(flow),
+        links: draft.contention.demands(flow),
         tier: stake.tier,
         slowdown: *slowdown,
     };
     let all = flows.iter().zip(stakes).zip(slowdowns);
-    paced(&all.map(beating).collect::<Vec<Beating>>(), draft.meetings.keeping())
+    paced(&all.map(beating).collect::<Vec<Beating>>(), draft.contention.keeping())
 }
 
-fn changed(snapshot: &Snapshot<'_>, jobs: &[JobId], current: &[Lane], lanes: &[Lane]) -> Vec<JobId> {
-    let each = jobs.iter().zip(current.iter().zip(lanes));
+fn changed(
+    snapshot: &Snapshot<'_>,
+    jobs: &[JobId],
+    current: &[TrafficPolicy],
+    traffic: &[TrafficPolicy],
+) -> Vec<JobId> {
+    let each = jobs.iter().zip(current.iter().zip(traffic));
     let other = each.filter(|(job, (was, is))| was != is && snapshot.plan.get(**job).is_some());
     other.map(|(job, _)| *job).collect()
 }

@@ -10,23 +10,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::rotate::watched;
 use crate::decide::draft::Draft;
-use crate::id::{JobId, LinkId};
-use crate::lane::circle::{Circle, Pulse};
-use crate::lane::{Lane, Turn};
-use crate::meetings::Flow;
-use crate::units::Duration;
+use crate::model::id::{JobId, LinkId};
+use crate::model::units::Duration;
+use crate::traffic::circle::{Circle, Pulse};
+use crate::traffic::contention_graph::Flow;
+use crate::traffic::{TrafficPolicy, Turn};
 
-pub(super) fn turns(draft: &Draft<'_>) -> BTreeMap<JobId, Lane> {
-    let mut jobs: Vec<(JobId, &Flow)> = draft.meetings.flows().filter(|(_, flow)| !flow.is_local()).collect();
+pub(super) fn turns(draft: &Draft<'_>) -> BTreeMap<JobId, TrafficPolicy> {
+    let mut jobs: Vec<(JobId, &Flow)> =
+        draft.contention.flows().filter(|(_, flow)| !flow.is_local()).collect();
     jobs.sort_by_key(|(job, _)| (Reverse(draft.snapshot.jobs[*job].spec.priority), *job));
     let mut placed: BTreeMap<JobId, (Pulse, Duration)> = BTreeMap::new();
     for (job, flow) in &jobs {
-        let pulse = draft.meetings.pulse(flow).cushioned();
+        let pulse = draft.contention.pulse(flow).cushioned();
         let offset = among(draft, &placed, flow, &pulse);
         placed.insert(*job, (pulse, offset));
     }
-    let lane = |(job, flow): (JobId, &Flow)| (job, lane(draft, job, flow, placed[&job].1));
-    jobs.into_iter().map(lane).collect()
+    let traffic = |(job, flow): (JobId, &Flow)| (job, traffic(draft, job, flow, placed[&job].1));
+    jobs.into_iter().map(traffic).collect()
 }
 
 /// Where a job collides least with those who have a place and share a link with it.
@@ -39,7 +40,7 @@ fn among(
     let mut met: BTreeSet<JobId> = BTreeSet::new();
     let mut shared: Vec<LinkId> = Vec::new();
     for (link, _) in flow.route.links() {
-        let users = draft.meetings.users(*link).iter();
+        let users = draft.contention.users(*link).iter();
         let others: Vec<JobId> = users.copied().filter(|user| placed.contains_key(user)).collect();
         shared.extend((!others.is_empty()).then_some(*link));
         met.extend(others);
@@ -52,10 +53,10 @@ fn among(
     circle.best(&pulse.over(&shared))
 }
 
-fn lane(draft: &Draft<'_>, job: JobId, flow: &Flow, offset: Duration) -> Lane {
+fn traffic(draft: &Draft<'_>, job: JobId, flow: &Flow, offset: Duration) -> TrafficPolicy {
     let mut crossed = flow.route.links().iter();
-    if crossed.any(|(link, _)| draft.meetings.users(*link).iter().any(|user| *user != job)) {
+    if crossed.any(|(link, _)| draft.contention.users(*link).iter().any(|user| *user != job)) {
         return watched(flow.alone, offset);
     }
-    Lane { turn: Some(Turn { period: flow.alone, offset, watch: None }), ..Lane::default() }
+    TrafficPolicy { turn: Some(Turn { period: flow.alone, offset, watch: None }), ..TrafficPolicy::default() }
 }

@@ -4,34 +4,34 @@
 use std::collections::BTreeMap;
 
 use crate::decide::draft::Draft;
-use crate::id::JobId;
-use crate::lane::{Lane, Turn};
-use crate::meetings::{Flow, Meetings};
-use crate::turns::harmonise::{Beat, Harmony, Rhythm, Terms, harmonise};
-use crate::turns::wheel::{Spoke, Wheel};
-use crate::units::{Duration, Share};
+use crate::model::id::JobId;
+use crate::model::units::{Duration, Share};
+use crate::traffic::contention_graph::{ContentionGraph, Flow};
+use crate::traffic::phase_solver::harmonise::{Beat, Harmony, Rhythm, Terms, harmonise};
+use crate::traffic::phase_solver::wheel::{Spoke, Wheel};
+use crate::traffic::{TrafficPolicy, Turn};
 
 /// Who has a turn keeps it; whoever has none and meets others gets one, in the order in which they came.
-pub(super) fn turns(draft: &Draft<'_>) -> BTreeMap<JobId, Lane> {
+pub(super) fn turns(draft: &Draft<'_>) -> BTreeMap<JobId, TrafficPolicy> {
     let mut turns = BTreeMap::new();
-    for jobs in draft.meetings.components() {
-        let kept = |job: &JobId| Some((*job, draft.snapshot.lanes.get(job)?.turn?));
+    for jobs in draft.contention.components() {
+        let kept = |job: &JobId| Some((*job, draft.snapshot.traffic.get(job)?.turn?));
         let mut those: BTreeMap<JobId, Turn> = jobs.iter().filter_map(kept).collect();
         if those.len() < jobs.len() {
-            add_newcomers(&draft.meetings, &jobs, &mut those);
+            add_newcomers(&draft.contention, &jobs, &mut those);
         }
         turns.extend(those);
     }
-    let lane = |turn: Turn| Lane { turn: Some(turn), ..Lane::default() };
-    turns.into_iter().map(|(job, turn)| (job, lane(turn))).collect()
+    let traffic = |turn: Turn| TrafficPolicy { turn: Some(turn), ..TrafficPolicy::default() };
+    turns.into_iter().map(|(job, turn)| (job, traffic(turn))).collect()
 }
 
 /// Nobody gets a turn where periods have no circle in common.
-fn add_newcomers(meetings: &Meetings, jobs: &[JobId], turns: &mut BTreeMap<JobId, Turn>) {
-    let flows: Vec<&Flow> = jobs.iter().filter_map(|job| meetings.flow(*job)).collect();
+fn add_newcomers(contention: &ContentionGraph, jobs: &[JobId], turns: &mut BTreeMap<JobId, Turn>) {
+    let flows: Vec<&Flow> = jobs.iter().filter_map(|job| contention.flow(*job)).collect();
     let rhythms: Vec<Rhythm> = flows.iter().map(|flow| rhythm(flow)).collect();
     let Ok(Harmony { circle, beats }) = harmonise(&rhythms, &Terms::default()) else { return };
-    let spoke = |(flow, beat): (&&Flow, &Beat)| spoke(meetings, flow, *beat);
+    let spoke = |(flow, beat): (&&Flow, &Beat)| spoke(contention, flow, *beat);
     let spokes: Vec<Spoke> = flows.iter().zip(&beats).map(spoke).collect();
     let mut wheel = Wheel::new(circle);
     for (job, spoke) in jobs.iter().zip(&spokes) {
@@ -53,7 +53,7 @@ fn rhythm(flow: &Flow) -> Rhythm {
     Rhythm { period: flow.alone, noise: Duration::ZERO, weight: 1, loss: Share::WHOLE }
 }
 
-fn spoke(meetings: &Meetings, flow: &Flow, beat: Beat) -> Spoke {
-    let links = meetings.demands(flow);
-    Spoke { sends: meetings.sends(flow), links, appearances: beat.appearances }
+fn spoke(contention: &ContentionGraph, flow: &Flow, beat: Beat) -> Spoke {
+    let links = contention.demands(flow);
+    Spoke { sends: contention.sends(flow), links, appearances: beat.appearances }
 }

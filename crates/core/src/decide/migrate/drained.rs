@@ -9,14 +9,14 @@ use super::super::draft::Draft;
 use super::{
     GAIN_OVER_COST, MOST_LOOKED_AT, can_be_moved, is_time_to_look, look_again_soon, may_be_moved, takes,
 };
-use crate::cluster::NodeState;
-use crate::id::{JobId, NodeId};
-use crate::job::Job;
-use crate::plan::Assignment;
-use crate::progress::CHECKED_EVERY;
-use crate::reconfiguration::{Reconfiguration, What, Why};
-use crate::snapshot::Snapshot;
-use crate::units::{Duration, Instant};
+use crate::decide::snapshot::Snapshot;
+use crate::model::cluster::NodeState;
+use crate::model::id::{JobId, NodeId};
+use crate::model::job::Job;
+use crate::model::plan::Assignment;
+use crate::model::units::{Duration, Instant};
+use crate::observe::progress::CHECKED_EVERY;
+use crate::traffic::decision_inputs::{Reconfiguration, What, Why};
 
 /// Somebody whose node goes then.
 type Leaving = (Instant, JobId, NodeId);

@@ -6,14 +6,14 @@
 //! where the job is. What a move costs does not count.
 
 use super::super::admit::Rules;
-use super::super::crowd::Crowds;
+use super::super::cpu_sharing::Crowds;
 use super::super::draft::Draft;
 use super::{is_time_to_look, whole_on};
-use crate::cluster::NodeState;
-use crate::id::{JobId, NodeId};
-use crate::job::Life;
-use crate::progress::{CHECKED_EVERY, Category};
-use crate::units::{Duration, Instant};
+use crate::model::cluster::NodeState;
+use crate::model::id::{JobId, NodeId};
+use crate::model::job::Life;
+use crate::model::units::{Duration, Instant};
+use crate::observe::progress::{CHECKED_EVERY, Category};
 
 /// Nodes are evened out so often.
 const REBALANCED_EVERY: Duration = Duration(2 * CHECKED_EVERY.0);

@@ -7,13 +7,13 @@
 use std::cmp::Reverse;
 
 use super::{Placer, Range, Requests, Scope, Search, too_little_room, whole};
-use crate::cluster::Level;
 use crate::decide::draft::{Draft, Reach};
 use crate::decide::size::Sizes;
-use crate::id::DomainId;
-use crate::job::Job;
-use crate::plan::Assignment;
-use crate::report::Reason;
+use crate::model::cluster::Level;
+use crate::model::id::DomainId;
+use crate::model::job::Job;
+use crate::model::plan::Assignment;
+use crate::model::report::Reason;
 
 /// Of so many domains, the roomiest, every pair is tried.
 const MOST_PAIRED: usize = 6;

@@ -9,14 +9,14 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use super::parts::merged;
 use super::score::fullness;
-use super::seats::merged;
 use super::{Scope, Score, Search};
 use crate::decide::draft::Draft;
-use crate::id::NodeId;
-use crate::job::{Role, RoleKind};
-use crate::plan::Part;
-use crate::units::Resources;
+use crate::model::id::NodeId;
+use crate::model::job::{Role, RoleKind};
+use crate::model::plan::Part;
+use crate::model::units::Resources;
 
 /// The whole of a score, as in `score`.
 const WHOLE: u64 = 100_000;

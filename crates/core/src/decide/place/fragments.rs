@@ -11,14 +11,14 @@
 
 use std::cmp::Reverse;
 
-use crate::cluster::Cluster;
 use crate::decide::draft::Draft;
-use crate::devices::Devices;
-use crate::id::NodeId;
-use crate::job::{Eligibility, Shape};
-use crate::policy::Placement;
-use crate::taken::is_eligible;
-use crate::units::{Gpus, Resources};
+use crate::model::allocated::is_eligible;
+use crate::model::cluster::Cluster;
+use crate::model::devices::Devices;
+use crate::model::id::NodeId;
+use crate::model::job::{Eligibility, Shape};
+use crate::model::policy::Placement;
+use crate::model::units::{Gpus, Resources};
 
 use super::Search;
 

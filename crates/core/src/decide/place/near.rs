@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::{Members, Search};
-use crate::cluster::Level;
 use crate::decide::draft::Draft;
-use crate::id::DomainId;
-use crate::id::NodeId;
+use crate::model::cluster::Level;
+use crate::model::id::DomainId;
+use crate::model::id::NodeId;
 
 impl Search<'_> {
     /// The fewest domains of this level and of those inside it: whole domains, the roomiest first, until one can take

@@ -7,13 +7,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::seats::merged;
+use super::parts::merged;
 use super::{Numbered, Scope, Search};
-use crate::cluster::Cluster;
 use crate::decide::draft::Draft;
-use crate::id::{DomainId, NodeId};
-use crate::meetings::pattern_of;
-use crate::plan::Part;
+use crate::model::cluster::Cluster;
+use crate::model::id::{DomainId, NodeId};
+use crate::model::plan::Part;
+use crate::traffic::contention_graph::pattern_of;
 
 impl<'a> Search<'a> {
     /// Takes room for all members of a role, or says how many found a place.
@@ -45,13 +45,13 @@ impl<'a> Search<'a> {
 
     /// The nodes that have too little bandwidth left on average for a member, in order.
     fn used_up(&self, draft: &Draft<'a>) -> Vec<NodeId> {
-        let Some(pattern) = pattern_of(&self.job.spec).filter(|_| !draft.meetings.knows_no_links()) else {
+        let Some(pattern) = pattern_of(&self.job.spec).filter(|_| !draft.contention.knows_no_links()) else {
             return Vec::new();
         };
-        let used = draft.meetings.used_on_average().into_iter();
+        let used = draft.contention.used_on_average().into_iter();
         let members = self.job.spec.roles.iter().map(|role| self.size(role)).sum();
         let exceeds = |(node, used): &(NodeId, f64)| {
-            used + draft.meetings.needed_on_average(*node, &pattern, members) > 1.0
+            used + draft.contention.needed_on_average(*node, &pattern, members) > 1.0
         };
         used.filter(exceeds).map(|(node, _)| node).collect()
     }

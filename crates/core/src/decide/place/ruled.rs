@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use super::{MOST_TRIES_PER_LEVEL, Numbered, Scope, Score, Search};
 use crate::decide::draft::Draft;
-use crate::groups::Domain;
-use crate::id::{DeviceId, NodeId, PartitionId};
-use crate::job::{Role, Rule, Shape};
-use crate::plan::Part;
+use crate::model::groups::Domain;
+use crate::model::id::{DeviceId, NodeId, PartitionId};
+use crate::model::job::{Role, Rule, Shape};
+use crate::model::plan::Part;
 
 impl<'a> Search<'a> {
     /// Each member in turn to the best node that the rules allow then, taken in the draft as it is chosen. Says how

@@ -1,6 +1,6 @@
 //! How good a node is for one more member.
 
-use crate::units::Resources;
+use crate::model::units::Resources;
 
 /// The default score of kube-scheduler: half for the least allocated node, half for the best balanced one, over the
 /// resources the member asks for among CPU and memory; over GPUs where it asks for neither. What a node is not said to

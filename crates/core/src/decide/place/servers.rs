@@ -14,14 +14,14 @@ mod exact;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::seats::{Numbered, merged};
+use super::parts::{Numbered, merged};
 use super::{Scope, Search};
-use crate::cluster::Level;
 use crate::decide::draft::{Draft, Reach};
-use crate::id::{DomainId, NodeId};
-use crate::job::RoleKind;
-use crate::plan::Part;
-use crate::units::Resources;
+use crate::model::cluster::Level;
+use crate::model::id::{DomainId, NodeId};
+use crate::model::job::RoleKind;
+use crate::model::plan::Part;
+use crate::model::units::Resources;
 
 /// How many servers and workers exchange. A chief works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 use super::{Members, Scope, Search};
 use crate::decide::draft::Draft;
-use crate::id::{DomainId, NodeId};
-use crate::job::{Role, RoleKind, Teams};
+use crate::model::id::{DomainId, NodeId};
+use crate::model::job::{Role, RoleKind, Teams};
 
 impl Search<'_> {
     pub(super) fn teams_of(&self, role: &Role) -> Option<Teams> {

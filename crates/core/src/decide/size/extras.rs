@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cluster::{Cluster, NodeState};
 use crate::decide::draft::{Draft, Reach};
-use crate::id::{DomainId, JobId, NodeId};
-use crate::job::{Capabilities, Job, Life, Role, RoleKind, Teams, Topology};
-use crate::plan::{Assignment, Part};
-use crate::snapshot::Snapshot;
-use crate::taken::is_eligible;
-use crate::units::{Duration, Resources};
+use crate::decide::snapshot::Snapshot;
+use crate::model::allocated::is_eligible;
+use crate::model::cluster::{Cluster, NodeState};
+use crate::model::id::{DomainId, JobId, NodeId};
+use crate::model::job::{Capabilities, Job, Life, Role, RoleKind, Teams, Topology};
+use crate::model::plan::{Assignment, Part};
+use crate::model::units::{Duration, Resources};
 
 /// A job with one role that may have more members than it asks for.
 #[derive(Clone, Copy, Debug)]

@@ -12,19 +12,19 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::share_out::{says_how_it_scales, share_out};
+use super::marginal_gain::{says_how_it_scales, share_out};
 use super::{Extras, PAUSE, TIMES_THE_COST, looks_at, pays};
 use crate::decide::admit::Rules;
 use crate::decide::deadlines::may_have_extras;
 use crate::decide::draft::Draft;
-use crate::decide::hopeless::hopeless;
-use crate::id::JobId;
-use crate::plan::Assignment;
-use crate::policy::{Queueing, Sizing};
-use crate::progress::Pace;
-use crate::queue::Holdings;
-use crate::snapshot::{Class, Snapshot};
-use crate::units::{Duration, Instant};
+use crate::decide::infeasible::hopeless;
+use crate::decide::snapshot::{Class, Snapshot};
+use crate::model::id::JobId;
+use crate::model::plan::Assignment;
+use crate::model::policy::{Queueing, Sizing};
+use crate::model::queue::Holdings;
+use crate::model::units::{Duration, Instant};
+use crate::observe::progress::Pace;
 
 /// Gives what is to spare to those whose size may change.
 pub(in crate::decide) fn grow<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>) {

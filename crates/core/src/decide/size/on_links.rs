@@ -7,16 +7,16 @@
 use super::{Extras, TIMES_THE_COST};
 use crate::decide::admit::Rules;
 use crate::decide::draft::Draft;
-use crate::decide::foresee::{counts, left, stretch};
-use crate::foresight::Care;
-use crate::id::JobId;
-use crate::job::Job;
-use crate::meetings::{A_CROWD, Flow, pattern_of};
-use crate::plan::Assignment;
-use crate::policy::Slowdowns;
-use crate::scaling::Speed;
-use crate::snapshot::Snapshot;
-use crate::units::Duration;
+use crate::decide::placement_cost::{counts, left, stretch};
+use crate::decide::snapshot::Snapshot;
+use crate::model::id::JobId;
+use crate::model::job::Job;
+use crate::model::plan::Assignment;
+use crate::model::policy::Slowdowns;
+use crate::model::units::Duration;
+use crate::observe::scaling::Speed;
+use crate::traffic::contention_graph::{A_CROWD, Flow, pattern_of};
+use crate::traffic::slowdown_model::Care;
 
 /// Whether a gang at another place, with more members, is worth it to all. True where nothing is known of links.
 pub(in crate::decide) fn pays(
@@ -32,7 +32,7 @@ pub(in crate::decide) fn pays(
     }
     let flow = |place: &Assignment| {
         let pattern = pattern_of(&gang.job.spec)?;
-        draft.meetings.flow_at(&gang.job.spec, &pattern, place)
+        draft.contention.flow_at(&gang.job.spec, &pattern, place)
     };
     let (Some(here), Some(there)) = (flow(before), flow(after)) else { return true };
     if here.route.links() == there.route.links() {
@@ -51,9 +51,9 @@ pub(in crate::decide) fn looks_at(rules: &Rules<'_>, draft: &Draft<'_>, gang: &E
 }
 
 fn met_at_either(draft: &Draft<'_>, id: JobId, here: &Flow, there: &Flow) -> Vec<JobId> {
-    let meetings = &*draft.meetings;
-    let mut met = meetings.met_nearby(&here.route, |other| other == id);
-    met.extend(meetings.met_nearby(&there.route, |other| other == id));
+    let contention = &*draft.contention;
+    let mut met = contention.met_nearby(&here.route, |other| other == id);
+    met.extend(contention.met_nearby(&there.route, |other| other == id));
     met.into_iter().collect()
 }
 
@@ -68,7 +68,7 @@ struct Company<'d, 'a> {
 
 impl<'d, 'a> Company<'d, 'a> {
     fn of(draft: &'d Draft<'a>, gang: &'d Extras<'a>, met: Vec<JobId>) -> Self {
-        let flows: Vec<&Flow> = met.iter().filter_map(|other| draft.meetings.flow(*other)).collect();
+        let flows: Vec<&Flow> = met.iter().filter_map(|other| draft.contention.flow(*other)).collect();
         let company = Self { draft, gang, met, flows, without: Vec::new() };
         let without = company.slowdowns(&company.flows);
         Self { without, ..company }
@@ -77,7 +77,7 @@ impl<'d, 'a> Company<'d, 'a> {
     fn slowdowns(&self, flows: &[&Flow]) -> Vec<f64> {
         let care = if flows.len() < A_CROWD { Care::Glance } else { Care::Estimate };
         self.draft.looks.set(self.draft.looks.get() + flows.len() as u64);
-        self.draft.meetings.slowdowns(flows, care)
+        self.draft.contention.slowdowns(flows, care)
     }
 
     /// The seconds that the gang takes with so many members if it sends so, and those that others lose by that, each counted

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use super::Extras;
 use crate::decide::admit::Rules;
 use crate::decide::draft::Draft;
-use crate::decide::share::Rights;
-use crate::id::JobId;
-use crate::job::Job;
-use crate::plan::Assignment;
-use crate::snapshot::Snapshot;
-use crate::units::{GpuTime, Resources};
+use crate::decide::queue_shares::Rights;
+use crate::decide::snapshot::Snapshot;
+use crate::model::id::JobId;
+use crate::model::job::Job;
+use crate::model::plan::Assignment;
+use crate::model::units::{GpuTime, Resources};
 
 /// A cycle gives up after so many searches that found nothing: each looks at every node.
 const MOST_SEARCHES_IN_VAIN: usize = 100;

@@ -1,6 +1,6 @@
 //! Nodes and what is left of them.
 
-use metronome_core::cluster::NodeState;
+use metronome_core::model::cluster::NodeState;
 
 use super::*;
 

@@ -8,9 +8,9 @@ use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use metronome_core::cluster::Name;
-use metronome_core::queue::{self, QueueUser};
-use metronome_core::units::Share;
+use metronome_core::model::cluster::Name;
+use metronome_core::model::queue::{self, QueueUser};
+use metronome_core::model::units::Share;
 
 use super::{Described, Doors, amounts, parent};
 use crate::objects::fields::{Complaint, Fields};

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use metronome_core::units::Share;
+use metronome_core::model::units::Share;
 
 fn read(kind: QueueKind, body: &Value) -> Result<Described, Complaint> {
     let api = ApiResource {

@@ -10,8 +10,8 @@
 //! | `parent` | parent; `root` is above all |
 //! | `status.state`, `Closed` or `Closing` | takes nobody in who does not run yet |
 
-use metronome_core::queue::Queue;
-use metronome_core::units::{Cpu, Gpus, Memory, Resources};
+use metronome_core::model::queue::Queue;
+use metronome_core::model::units::{Cpu, Gpus, Memory, Resources};
 
 use super::{Described, Doors, amounts, parent};
 use crate::objects::fields::{Complaint, Fields};

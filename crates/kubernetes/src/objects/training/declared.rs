@@ -68,7 +68,7 @@ fn deadline(spec: &TrainingJobSpec, made: Option<Timestamp>) -> Option<String> {
     if let Some(at) = &deadline.at {
         return Some(at.clone());
     }
-    let after = deadline.after.as_ref()?.0.parse::<metronome_core::units::Duration>().ok()?;
+    let after = deadline.after.as_ref()?.0.parse::<metronome_core::model::units::Duration>().ok()?;
     let after = jiff::SignedDuration::from_nanos(i64::try_from(after.0).ok()?);
     Some(made?.checked_add(after).ok()?.to_string())
 }

@@ -1,8 +1,8 @@
 //! What a job sends in each iteration, in the core's terms.
 
+use metronome_core::model::profile::{Exchange, Phase, Traffic};
+use metronome_core::model::units::{Bandwidth, Duration};
 use metronome_core::network::Pattern;
-use metronome_core::profile::{Exchange, Phase, Traffic};
-use metronome_core::units::{Bandwidth, Duration};
 
 use super::spec::{PhaseSpec, Span, TrafficSpec};
 

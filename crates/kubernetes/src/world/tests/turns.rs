@@ -1,7 +1,7 @@
 //! Links by a fabric, traffic taken in, and turns that are said on pods.
 
 use kube::api::{ApiResource, DynamicObject};
-use metronome_core::units::Moment;
+use metronome_core::model::units::Moment;
 
 use super::moves::said;
 use super::*;

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use metronome_core::job::{Capabilities, JobSpec};
-use metronome_core::units::Duration;
+use metronome_core::model::job::{Capabilities, JobSpec};
+use metronome_core::model::units::Duration;
 
 use super::*;
 

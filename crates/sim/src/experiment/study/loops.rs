@@ -8,13 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
-use metronome_core::foresight::Foresight;
-use metronome_core::lane::Lane;
-use metronome_core::meetings::Flow;
+use metronome_core::model::policy::Links;
+use metronome_core::model::profile::{Bucket, Iteration};
+use metronome_core::model::units::{Bytes, Duration, Share};
 use metronome_core::network::Pattern;
-use metronome_core::policy::Links;
-use metronome_core::profile::{Bucket, Iteration};
-use metronome_core::units::{Bytes, Duration, Share};
+use metronome_core::traffic::TrafficPolicy;
+use metronome_core::traffic::contention_graph::Flow;
+use metronome_core::traffic::slowdown_model::SlowdownModel;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
@@ -113,8 +113,8 @@ fn read(data: &Path, file: &str) -> Result<Noise, StudyError> {
 /// By noise, then by policy. What is done about the link does not depend on the noise.
 fn slowdowns(kind: Periods, set: u64, ways: &[(&str, Links)], noises: &[Noise]) -> Vec<Vec<f64>> {
     let flows = flows(kind, set);
-    let mut foresight = Foresight::default();
-    let lanes: Vec<Vec<Lane>> =
+    let mut foresight = SlowdownModel::default();
+    let lanes: Vec<Vec<TrafficPolicy>> =
         ways.iter().map(|(_, links)| shared_link::lanes(*links, &flows, &mut foresight)).collect();
     let under = |noise: &Noise| {
         lanes.iter().map(|lanes| shared_link::run(&flows, lanes, noise, set).mean()).collect()

@@ -3,12 +3,12 @@
 //! Rings of eight, the larger batch of each model, 1 % noise of compute, random starts. A mix could use the link for as
 //! much of the time as its jobs would one by one, or all of it; the *gap* is what fair sharing leaves of that.
 
-use metronome_core::foresight::Foresight;
-use metronome_core::meetings::Flow;
+use metronome_core::model::policy::Links;
+use metronome_core::model::profile::ring_load;
+use metronome_core::model::units::Share;
 use metronome_core::network::Pattern;
-use metronome_core::policy::Links;
-use metronome_core::profile::ring_load;
-use metronome_core::units::Share;
+use metronome_core::traffic::contention_graph::Flow;
+use metronome_core::traffic::slowdown_model::SlowdownModel;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
@@ -95,7 +95,7 @@ struct Mix {
 impl Mix {
     fn measure(flows: &[Flow], ways: &[(&str, Links)], (number, seeds): (u64, u64)) -> Self {
         let duty = |flow: &Flow| shared_link::sends(flow) / flow.alone.as_secs_f64();
-        let mut foresight = Foresight::default();
+        let mut foresight = SlowdownModel::default();
         let mut run = |links: Links| -> Vec<Ran> {
             let lanes = shared_link::lanes(links, flows, &mut foresight);
             (1..=seeds).map(|seed| shared_link::run(flows, &lanes, &NOISE, number * 1_000 + seed)).collect()

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use metronome_core::cluster::Keeping;
-use metronome_core::foresight::{Care, Foresight};
-use metronome_core::id::{IdVec, LinkId};
-use metronome_core::lane::choose::{Stake, choose_with};
-use metronome_core::lane::pace::{Beating, Round, paced};
-use metronome_core::lane::{Follows, Lane, Turn};
-use metronome_core::meetings::Flow;
+use metronome_core::model::cluster::Keeping;
+use metronome_core::model::id::{IdVec, LinkId};
+use metronome_core::model::policy::Links;
+use metronome_core::model::units::{Bandwidth, Duration, Instant, Share};
 use metronome_core::network::{Network, Pattern, Route, Sharing, Training, alone};
-use metronome_core::policy::Links;
-use metronome_core::turns::harmonise::{Beat, Rhythm, Terms, harmonise};
-use metronome_core::turns::wheel::{Spoke, Wheel};
-use metronome_core::units::{Bandwidth, Duration, Instant, Share};
+use metronome_core::traffic::choose::{Stake, choose_with};
+use metronome_core::traffic::contention_graph::Flow;
+use metronome_core::traffic::paced_offset::{Beating, Round, paced};
+use metronome_core::traffic::phase_solver::harmonise::{Beat, Rhythm, Terms, harmonise};
+use metronome_core::traffic::phase_solver::wheel::{Spoke, Wheel};
+use metronome_core::traffic::slowdown_model::{Care, SlowdownModel};
+use metronome_core::traffic::{Follows, TrafficPolicy, Turn};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -66,7 +66,7 @@ impl Ran {
 }
 
 /// Starts and noise follow from the seed alone, so that lanes are compared on equal terms.
-pub(super) fn run(flows: &[Flow], lanes: &[Lane], noise: &Noise, seed: u64) -> Ran {
+pub(super) fn run(flows: &[Flow], lanes: &[TrafficPolicy], noise: &Noise, seed: u64) -> Ran {
     let mut network = Network::new(&IdVec::filled(RATE, 1), Sharing::default());
     let starts = starts(flows, seed);
     let mut in_time: Vec<usize> = (0..flows.len()).collect();
@@ -77,7 +77,7 @@ pub(super) fn run(flows: &[Flow], lanes: &[Lane], noise: &Noise, seed: u64) -> R
         network.start(
             starts[key],
             key,
-            Training { pattern, route, iterations: u64::MAX, jitter, lane: lanes[key] },
+            Training { pattern, route, iterations: u64::MAX, jitter, traffic: lanes[key] },
         );
     }
     network.run_until(WARM);
@@ -111,13 +111,17 @@ pub(super) fn can_do(links: Links) -> bool {
 }
 
 /// The lanes that a policy gives to loops of equal priority that meet here.
-pub(super) fn lanes(links: Links, flows: &[Flow], foresight: &mut Foresight) -> Vec<Lane> {
+pub(super) fn lanes(links: Links, flows: &[Flow], foresight: &mut SlowdownModel) -> Vec<TrafficPolicy> {
     match links {
-        Links::Weighted => vec![Lane { follows: Follows::BytesSent, ..Lane::default() }; flows.len()],
-        Links::Classes => vec![Lane { follows: Follows::BytesLeft, ..Lane::default() }; flows.len()],
+        Links::Weighted => {
+            vec![TrafficPolicy { follows: Follows::BytesSent, ..TrafficPolicy::default() }; flows.len()]
+        }
+        Links::Classes => {
+            vec![TrafficPolicy { follows: Follows::BytesLeft, ..TrafficPolicy::default() }; flows.len()]
+        }
         Links::Shift => shifted(flows),
         Links::Chosen => chosen(flows, foresight),
-        _ => vec![Lane::default(); flows.len()],
+        _ => vec![TrafficPolicy::default(); flows.len()],
     }
 }
 
@@ -126,20 +130,20 @@ fn sent_alone(flow: &Flow) -> Vec<(Duration, Duration)> {
     flow.pattern.sends(RATE.0 as f64 / 8e9 / load(flow))
 }
 
-fn chosen(flows: &[Flow], foresight: &mut Foresight) -> Vec<Lane> {
+fn chosen(flows: &[Flow], foresight: &mut SlowdownModel) -> Vec<TrafficPolicy> {
     let stakes = vec![Stake { counts: 1.0, tier: 0, is_first: false }; flows.len()];
     let turns = |slowdowns: &[f64]| paced(&beating(flows, slowdowns), Keeping::Exactly);
     choose_with(&stakes, turns, |lanes| predicted(flows, lanes, foresight))
 }
 
 /// Whether the turns that loops would take on a common circle are proven to be the best; nothing where they have none.
-pub(super) fn turns_are_proven(flows: &[Flow], foresight: &mut Foresight) -> Option<bool> {
-    let fair = predicted(flows, &vec![Lane::default(); flows.len()], foresight);
+pub(super) fn turns_are_proven(flows: &[Flow], foresight: &mut SlowdownModel) -> Option<bool> {
+    let fair = predicted(flows, &vec![TrafficPolicy::default(); flows.len()], foresight);
     Round::of(&beating(flows, &fair), Keeping::Exactly).map(|round| round.turns.is_proven())
 }
 
-fn predicted(flows: &[Flow], lanes: &[Lane], foresight: &mut Foresight) -> Vec<f64> {
-    let flows: Vec<(&Flow, Lane)> = flows.iter().zip(lanes.iter().copied()).collect();
+fn predicted(flows: &[Flow], lanes: &[TrafficPolicy], foresight: &mut SlowdownModel) -> Vec<f64> {
+    let flows: Vec<(&Flow, TrafficPolicy)> = flows.iter().zip(lanes.iter().copied()).collect();
     foresight.slowdowns(&flows, Care::Look, |_| RATE)
 }
 
@@ -155,12 +159,12 @@ fn beating(flows: &[Flow], slowdowns: &[f64]) -> Vec<Beating> {
 }
 
 /// Positions on a circle, one loop after the other; nothing where periods have no circle in common.
-fn shifted(flows: &[Flow]) -> Vec<Lane> {
+fn shifted(flows: &[Flow]) -> Vec<TrafficPolicy> {
     let rhythm =
         |flow: &Flow| Rhythm { period: flow.alone, noise: Duration::ZERO, weight: 1, loss: Share::WHOLE };
     let rhythms: Vec<Rhythm> = flows.iter().map(rhythm).collect();
     let Ok(harmony) = harmonise(&rhythms, &Terms { most: NEAR, cushion: Share::NONE }) else {
-        return vec![Lane::default(); flows.len()];
+        return vec![TrafficPolicy::default(); flows.len()];
     };
     let mut wheel = Wheel::new(harmony.circle);
     let turn = |(flow, beat): (&Flow, &Beat)| {
@@ -168,7 +172,10 @@ fn shifted(flows: &[Flow]) -> Vec<Lane> {
             Spoke { sends: sent_alone(flow), links: vec![(LINK, 1.0)], appearances: beat.appearances };
         let offset = wheel.best(&spoke);
         wheel.put(&spoke, offset);
-        Lane { turn: Some(Turn { period: beat.period, offset, watch: None }), ..Lane::default() }
+        TrafficPolicy {
+            turn: Some(Turn { period: beat.period, offset, watch: None }),
+            ..TrafficPolicy::default()
+        }
     };
     flows.iter().zip(&harmony.beats).map(turn).collect()
 }

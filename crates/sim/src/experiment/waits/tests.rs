@@ -1,7 +1,7 @@
 //! Hand-made waits with means worked out by hand.
 
-use metronome_core::cluster::Name;
-use metronome_core::units::{Duration, Gpus, Instant};
+use metronome_core::model::cluster::Name;
+use metronome_core::model::units::{Duration, Gpus, Instant};
 
 use super::*;
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use metronome_core::units::{Cpu, Gpus, Memory};
+use metronome_core::model::units::{Cpu, Gpus, Memory};
 
 use super::{MOST_GPUS, cpu_of, memory_of, number};
 use crate::import::at_line;

@@ -1,6 +1,6 @@
 //! What was changed for running jobs because of links, cores or nodes, each with its reason.
 
-use metronome_core::reconfiguration::What;
+use metronome_core::traffic::decision_inputs::What;
 
 use crate::outcome::{Because, Change, Outcome};
 use crate::report::text::{count, escape, time};

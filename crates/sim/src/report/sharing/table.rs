@@ -1,6 +1,6 @@
 //! The jobs of an encounter, one row each: what they ask of the link, what they may do there, what came of it.
 
-use metronome_core::lane::{Follows, Lane, Turn};
+use metronome_core::traffic::{Follows, TrafficPolicy, Turn};
 
 use super::{Actor, Cast};
 use crate::encounter::Course;
@@ -62,7 +62,7 @@ fn signed(change: f64) -> String {
 }
 
 /// What a job may do on links.
-pub(super) fn in_words(lane: &Lane) -> String {
+pub(super) fn in_words(lane: &TrafficPolicy) -> String {
     if lane.is_default() {
         return "shares fairly".to_owned();
     }
@@ -93,16 +93,16 @@ fn place(turn: Turn) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use metronome_core::units::Duration;
+    use metronome_core::model::units::Duration;
 
     #[test]
     fn a_lane_is_told_by_what_is_not_as_for_everybody() {
-        assert_eq!(in_words(&Lane::default()), "shares fairly");
-        let classes = Lane { class: 2, follows: Follows::BytesLeft, ..Lane::default() };
+        assert_eq!(in_words(&TrafficPolicy::default()), "shares fairly");
+        let classes = TrafficPolicy { class: 2, follows: Follows::BytesLeft, ..TrafficPolicy::default() };
         assert_eq!(in_words(&classes), "class 2, rising as less is left to send");
         let turn =
             Turn { period: Duration::from_millis(400), offset: Duration::from_millis(500), watch: None };
-        let shifted = Lane { turn: Some(turn), weight: 3, ..Lane::default() };
+        let shifted = TrafficPolicy { turn: Some(turn), weight: 3, ..TrafficPolicy::default() };
         assert_eq!(in_words(&shifted), "class 0, weight 3, turn at 100 ms of 400 ms");
     }
 

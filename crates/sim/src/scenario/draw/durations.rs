@@ -1,7 +1,7 @@
 //! How long drawn jobs take, and by when they are to be done.
 
-use metronome_core::job::{Binding, Deadline};
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::job::{Binding, Deadline};
+use metronome_core::model::units::{Duration, Instant};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use metronome_core::cluster::Cluster;
-use metronome_core::job::{Capabilities, Gang, GangError, JobSpec, Role, RoleKind, Shape, Topology, Work};
-use metronome_core::progress::Pace;
-use metronome_core::units::{Cpu, Duration, GpuTime, Gpus, Resources, Share};
+use metronome_core::model::cluster::Cluster;
+use metronome_core::model::job::{
+    Capabilities, Gang, GangError, JobSpec, Role, RoleKind, Shape, Topology, Work,
+};
+use metronome_core::model::units::{Cpu, Duration, GpuTime, Gpus, Resources, Share};
+use metronome_core::observe::progress::Pace;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use metronome_core::job::{Capabilities, Gang, JobSpec, Members, Role, RoleKind, Topology, Work};
-use metronome_core::progress::Pace;
-use metronome_core::scaling::Scaling;
-use metronome_core::units::{Gpus, Resources, Share};
+use metronome_core::model::job::{Capabilities, Gang, JobSpec, Members, Role, RoleKind, Topology, Work};
+use metronome_core::model::units::{Gpus, Resources, Share};
+use metronome_core::observe::progress::Pace;
+use metronome_core::observe::scaling::Scaling;
 use serde_saphyr::Spanned;
 
 use super::scalings::curve;

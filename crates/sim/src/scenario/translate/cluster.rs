@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use metronome_core::cluster::{Cluster, NodeSpec};
-use metronome_core::units::{Bandwidth, Gpus, Resources};
+use metronome_core::model::cluster::{Cluster, NodeSpec};
+use metronome_core::model::units::{Bandwidth, Gpus, Resources};
 use serde_saphyr::Spanned;
 
 use super::{links, roles};
@@ -185,7 +185,7 @@ pub(super) fn gpus_per_member(written: Option<&Text>, cluster: &Cluster) -> Resu
 /// The levels that a job may name.
 pub(super) fn known_levels(cluster: &Cluster) -> String {
     let names: Vec<&str> = (0..=cluster.depth().0)
-        .map(|level| cluster.level_name(metronome_core::cluster::Level(level)))
+        .map(|level| cluster.level_name(metronome_core::model::cluster::Level(level)))
         .collect();
     listed(names)
 }

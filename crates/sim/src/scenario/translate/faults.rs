@@ -1,7 +1,7 @@
 //! What goes wrong, on demand.
 
-use metronome_core::cluster::{Cluster, Name};
-use metronome_core::units::{Bandwidth, Duration, Instant, Share};
+use metronome_core::model::cluster::{Cluster, Name};
+use metronome_core::model::units::{Bandwidth, Duration, Instant, Share};
 use serde_saphyr::Spanned;
 
 use super::links;

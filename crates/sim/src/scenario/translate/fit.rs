@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use metronome_core::cluster::{Cluster, Level, Node};
-use metronome_core::id::GpuTypeId;
-use metronome_core::job::{JobSpec, Role, RoleKind, Topology};
-use metronome_core::units::Resources;
+use metronome_core::model::cluster::{Cluster, Level, Node};
+use metronome_core::model::id::GpuTypeId;
+use metronome_core::model::job::{JobSpec, Role, RoleKind, Topology};
+use metronome_core::model::units::Resources;
 
 use super::gpu_types::GpuTypes;
 

@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
-use metronome_core::cluster::{Cluster, NodeSet};
-use metronome_core::id::{GpuTypeId, Id, NodeSetId};
-use metronome_core::job::Eligibility;
+use metronome_core::model::cluster::{Cluster, NodeSet};
+use metronome_core::model::id::{GpuTypeId, Id, NodeSetId};
+use metronome_core::model::job::Eligibility;
 
 use crate::near::meant_or_known;
 use crate::scenario::error::{Problem, quoted};

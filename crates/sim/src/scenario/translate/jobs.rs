@@ -3,13 +3,13 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use metronome_core::cluster::{Cluster, Level, Name};
-use metronome_core::id::QueueId;
-use metronome_core::job::{
+use metronome_core::model::cluster::{Cluster, Level, Name};
+use metronome_core::model::id::QueueId;
+use metronome_core::model::job::{
     Binding, Checkpointing, Deadline, JobSpec, Members, OnMiss, Priority, Role, RoleKind, Teams, Topology,
     Work,
 };
-use metronome_core::units::{Duration, Instant};
+use metronome_core::model::units::{Duration, Instant};
 use serde_saphyr::Spanned;
 
 use super::queues::Queues;

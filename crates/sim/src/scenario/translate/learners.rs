@@ -1,6 +1,6 @@
 //! A workload of processes that share cores: every number is checked here, so that drawing cannot fail.
 
-use metronome_core::units::{Cpu, Duration, Share};
+use metronome_core::model::units::{Cpu, Duration, Share};
 use serde_saphyr::Spanned;
 
 use super::poisson::durations;

@@ -4,9 +4,9 @@ mod pieces;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use metronome_core::cluster::{Cluster, Fabric, Level, Vertex};
-use metronome_core::id::{DomainId, LinkId, NodeId};
-use metronome_core::units::Bandwidth;
+use metronome_core::model::cluster::{Cluster, Fabric, Level, Vertex};
+use metronome_core::model::id::{DomainId, LinkId, NodeId};
+use metronome_core::model::units::Bandwidth;
 use serde_saphyr::Spanned;
 
 use crate::near::meant_or_known;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use metronome_core::cluster::Cluster;
+use metronome_core::model::cluster::Cluster;
 use serde_saphyr::Spanned;
 
 use crate::model::{self, Model};

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
-use metronome_core::units::Share;
+use metronome_core::model::units::Share;
 
 use super::Origin;
 use crate::noise::{Factors, Noise};

@@ -1,7 +1,7 @@
 //! What a TrainingJob computes and sends.
 
-use metronome_core::cluster::Cluster;
-use metronome_core::profile::{Phase, ProfileError, Traffic};
+use metronome_core::model::cluster::Cluster;
+use metronome_core::model::profile::{Phase, ProfileError, Traffic};
 use serde_saphyr::Spanned;
 
 use super::models;

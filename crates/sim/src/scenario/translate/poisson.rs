@@ -1,8 +1,8 @@
 //! A workload that is drawn: every number is checked here, so that drawing cannot fail.
 
-use metronome_core::cluster::Cluster;
-use metronome_core::job::{Binding, JobSpec};
-use metronome_core::units::{Cpu, Duration, Gpus, Memory, Share};
+use metronome_core::model::cluster::Cluster;
+use metronome_core::model::job::{Binding, JobSpec};
+use metronome_core::model::units::{Cpu, Duration, Gpus, Memory, Share};
 use serde_saphyr::Spanned;
 
 use super::{Named, World, jobs, models, priorities, processes, roles, users};

@@ -1,10 +1,10 @@
 //! Policies: changes to one that is built in.
 
-use metronome_core::policy::{
+use metronome_core::model::policy::{
     Deadlines, Gangs, Links, Moving, Order, Parts, Placement, Policy, Preemption, Queueing, Sharing, Sizing,
     Slowdowns, Throttling, Weights,
 };
-use metronome_core::units::{GpuTime, Share};
+use metronome_core::model::units::{GpuTime, Share};
 use serde_saphyr::Spanned;
 
 use super::Named;

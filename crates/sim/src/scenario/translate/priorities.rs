@@ -1,6 +1,6 @@
 //! Shares of the priorities, as written.
 
-use metronome_core::units::Share;
+use metronome_core::model::units::Share;
 use serde_saphyr::Spanned;
 
 use crate::scenario::documents::PrioritiesShape;

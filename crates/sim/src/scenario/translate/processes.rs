@@ -1,7 +1,7 @@
 //! Drawn jobs of one process each, whose cores may be changed while they run.
 
-use metronome_core::job::JobSpec;
-use metronome_core::units::Share;
+use metronome_core::model::job::JobSpec;
+use metronome_core::model::units::Share;
 use serde_saphyr::Spanned;
 
 use super::{World, chosen};

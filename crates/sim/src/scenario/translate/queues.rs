@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use metronome_core::cluster::Name;
-use metronome_core::id::{Id, IdVec, QueueId};
-use metronome_core::queue::{Queue, QueueUser};
-use metronome_core::units::{Cpu, Gpus, Memory, Resources, Share};
+use metronome_core::model::cluster::Name;
+use metronome_core::model::id::{Id, IdVec, QueueId};
+use metronome_core::model::queue::{Queue, QueueUser};
+use metronome_core::model::units::{Cpu, Gpus, Memory, Resources, Share};
 
 use super::Named;
 use super::policies::weights;

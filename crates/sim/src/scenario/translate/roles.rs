@@ -1,7 +1,7 @@
 //! Members: roles as a TrainingJob says them.
 
-use metronome_core::job::{Gang, GangError, Members, Role, RoleKind, Shape};
-use metronome_core::units::{Gpus, Resources};
+use metronome_core::model::job::{Gang, GangError, Members, Role, RoleKind, Shape};
+use metronome_core::model::units::{Gpus, Resources};
 use serde::de::IgnoredAny;
 use serde_saphyr::Spanned;
 

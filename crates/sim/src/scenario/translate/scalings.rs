@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use metronome_core::job::Members;
+use metronome_core::model::job::Members;
 
 use super::Named;
 use crate::near::meant_or_known;

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use metronome_core::cluster::Name;
-use metronome_core::id::QueueId;
-use metronome_core::job::{Checkpointing, Deadline, Gang, GangError, JobSpec, Role, Topology, Work};
-use metronome_core::progress::Pace;
-use metronome_core::scaling::Scaling;
-use metronome_core::units::{Duration, Gpus, Instant, Iterations};
+use metronome_core::model::cluster::Name;
+use metronome_core::model::id::QueueId;
+use metronome_core::model::job::{Checkpointing, Deadline, Gang, GangError, JobSpec, Role, Topology, Work};
+use metronome_core::model::units::{Duration, Gpus, Instant, Iterations};
+use metronome_core::observe::progress::Pace;
+use metronome_core::observe::scaling::Scaling;
 use rand_pcg::Pcg32;
 
 use super::roles::on_devices;

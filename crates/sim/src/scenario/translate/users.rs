@@ -1,8 +1,8 @@
 //! Users that own drawn jobs, as written.
 
-use metronome_core::cluster::Name;
-use metronome_core::id::QueueId;
-use metronome_core::units::Share;
+use metronome_core::model::cluster::Name;
+use metronome_core::model::id::QueueId;
+use metronome_core::model::units::Share;
 use serde_saphyr::Spanned;
 
 use super::World;

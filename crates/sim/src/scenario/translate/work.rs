@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use metronome_core::job::{JobSpec, Work};
-use metronome_core::units::{Duration, Iterations};
+use metronome_core::model::job::{JobSpec, Work};
+use metronome_core::model::units::{Duration, Iterations};
 use serde_saphyr::Spanned;
 
 use super::World;

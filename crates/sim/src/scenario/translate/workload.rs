@@ -1,7 +1,7 @@
 //! The Workload: what the world takes and breaks, and the jobs that arrive in it.
 
-use metronome_core::cluster::Cluster;
-use metronome_core::units::{Duration, Instant, Share};
+use metronome_core::model::cluster::Cluster;
+use metronome_core::model::units::{Duration, Instant, Share};
 use serde_saphyr::Spanned;
 
 use super::{Named, Origin, World, faults, jobs, learners, poisson, trace_jobs};

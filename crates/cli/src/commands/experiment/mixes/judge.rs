@@ -182,7 +182,7 @@ fn alone(set: &Set, mix: &Mix, separate: &Run, simulated: &Simulated<'_>) -> Opt
     let simulated = simulated(set, mix, separate, separate);
     let sent = |place: usize| {
         let facts = separate.jobs[place].facts.as_ref()?;
-        let load = metronome_core::profile::ring_load(facts.members);
+        let load = metronome_core::model::profile::ring_load(facts.members);
         Some(((facts.bytes as f64 * load) as u64, facts.batch))
     };
     let sent: Vec<(u64, u64)> = (0..separate.jobs.len()).map(sent).collect::<Option<_>>()?;

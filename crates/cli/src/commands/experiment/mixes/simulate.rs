@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use metronome_core::job::JobSpec;
-use metronome_core::policy::Policy;
-use metronome_core::profile::{Bucket, Iteration};
-use metronome_core::units::{Bytes, Duration, Instant, Iterations, Share};
+use metronome_core::model::job::JobSpec;
+use metronome_core::model::policy::Policy;
+use metronome_core::model::profile::{Bucket, Iteration};
+use metronome_core::model::units::{Bytes, Duration, Instant, Iterations, Share};
 use metronome_sim::model::{Model, Pattern, TrainingModel};
 use metronome_sim::noise::Noise;
 use metronome_sim::scenario::{Arrival, Scenario, Source};
@@ -14,7 +14,7 @@ use metronome_sim::world::{self, RunOptions};
 
 use super::definition::{FAIR, Mix, SEPARATE, Set, job_name};
 use super::runs::{JobRun, Loop, Run};
-use super::scenario::{Wiring, documents};
+use super::scenario::{Routing, documents};
 use crate::failure::Failure;
 use crate::local::kept_by_the_kernel;
 use crate::policies;
@@ -74,8 +74,8 @@ impl Simulation {
         let models = separate.jobs.iter().map(|job| traced(job, set.scale));
         let Some(models) = models.collect::<Option<Vec<TrainingModel>>>() else { return Ok(None) };
         let (wiring, name) = match run.policy.as_str() {
-            SEPARATE => (Wiring::Separate, FAIR),
-            policy => (Wiring::Shared, policy),
+            SEPARATE => (Routing::Separate, FAIR),
+            policy => (Routing::Shared, policy),
         };
         let text = documents(set, mix, wiring, &vec![vec!["simulated".to_owned()]; mix.jobs.len()]);
         let scenario = Scenario::read_from(text.as_bytes(), &mix.name, Path::new(""))?;

@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 
 use super::Exchange;
-use crate::cluster::Level;
 use crate::decide::draft::{Draft, Reach};
 use crate::decide::place::{Scope, Search};
-use crate::id::{CounterId, NodeId};
-use crate::job::Shape;
-use crate::plan::Part;
-use crate::units::Resources;
+use crate::model::cluster::Level;
+use crate::model::id::{CounterId, NodeId};
+use crate::model::job::Shape;
+use crate::model::plan::Part;
+use crate::model::units::Resources;
 
 /// How many nodes are looked at, the roomiest: racks have fewer.
 const MOST_NODES: usize = 64;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use metronome_core::cluster::{Cluster, Vertex};
-use metronome_core::id::NodeId;
+use metronome_core::model::cluster::{Cluster, Vertex};
+use metronome_core::model::id::NodeId;
 
 use crate::scenario::error::{Problem, quoted};
 use crate::scenario::values::Placed;

@@ -1,0 +1,232 @@
+//! Against loops over every second: what is booked is free, what is planned is done, and nothing larger was needed.
+
+use super::*;
+use crate::model::units::Instant;
+use crate::observe::scaling::Speed;
+
+/// Numbers that look drawn, the same every time.
+struct Drawn(u64);
+
+impl Drawn {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+const WHOLE: Units = 16;
+const LONG: u64 = 400;
+
+fn at(seconds: u64) -> Instant {
+    Instant::from_secs(seconds)
+}
+
+fn grid() -> Grid {
+    Grid::of(Instant::START, Rounds::default(), 1)
+}
+
+fn outlook(drawn: &mut Drawn) -> Outlook {
+    let mut outlook = Outlook::new(Instant::START, WHOLE);
+    for _ in 0..drawn.below(8) {
+        let from = drawn.below(LONG);
+        let to = from + 1 + drawn.below(120);
+        let units = (1 + drawn.below(6) as Units).min(outlook.least(at(from), at(to)));
+        outlook.take(at(from), at(to), units);
+    }
+    outlook
+}
+
+/// Speeds grow with sizes, each by less than in proportion.
+fn need(drawn: &mut Drawn, pauses: Pauses) -> Need {
+    let count = 1 + drawn.below(4) as usize;
+    let mut speed = 1_000_000;
+    let mut sizes = Vec::new();
+    for at in 0..count {
+        sizes.push(Size { members: 1 << at, units: 1 << at, speed: Speed(speed) });
+        speed += speed * (200_000 + drawn.below(800_000)) / 1_000_000;
+    }
+    let until = 20 + drawn.below(LONG - 20);
+    Need {
+        work: Duration::from_secs(1 + drawn.below(3 * until)),
+        sizes: sizes.into(),
+        now: Instant::START,
+        until: at(until),
+        has: Has::default(),
+        pauses,
+    }
+}
+
+/// The most that is done by the end with no size larger than the one of this index, and without pauses.
+fn most_done(outlook: &Outlook, need: &Need, most: usize) -> Duration {
+    let pieces = outlook.between(need.now, need.target());
+    let done = pieces.iter().map(|piece| {
+        let fits = need.sizes[..=most].iter().rfind(|size| size.units <= piece.free);
+        fits.map_or(Duration::ZERO, |size| {
+            crate::observe::progress::Pace::at(size.speed).work(piece.to.since(piece.from))
+        })
+    });
+    done.sum()
+}
+
+#[test]
+fn a_plan_is_found_exactly_where_there_is_one_and_takes_no_larger_size_than_it_must() {
+    for seed in 0..3000 {
+        let drawn = &mut Drawn(seed);
+        let (outlook, need) = (outlook(drawn), need(drawn, Pauses::default()));
+        let enough = (0..need.sizes.len()).find(|most| most_done(&outlook, &need, *most) >= need.work);
+        let booking = fill(&outlook, &need, &grid());
+        assert_eq!(booking.is_some(), enough.is_some(), "seed {seed}");
+        let (Some(booking), Some(enough)) = (booking, enough) else { continue };
+        let largest = booking.segments.iter().map(|segment| segment.members).max();
+        assert!(largest.unwrap() <= need.sizes[enough].members, "seed {seed}: {booking:?}");
+    }
+}
+
+/// Second by second: whether what is booked is free, and when the work is done.
+fn done_by_the_clock(outlook: &Outlook, need: &Need, booking: &Booking) -> Option<u64> {
+    let (mut left, mut has, mut pause, mut touched) = (need.work.0 as i128, 0, 0, false);
+    for second in 0..2 * LONG {
+        let members = booking.members_at(at(second));
+        if let Some(size) = need.size(members) {
+            assert!(outlook.least(at(second), at(second + 1)) >= size.units, "second {second} is overbooked");
+            let Pauses { first, again, more, fewer } = need.pauses;
+            if members != has {
+                let waits = match (touched, has) {
+                    (false, _) => first,
+                    (true, 0) => again,
+                    (true, _) if has > members => fewer,
+                    (true, _) => more,
+                };
+                pause = waits.as_secs();
+            }
+            touched |= pause == 0;
+            match pause {
+                0 => left -= i128::from(size.speed.0) * 1_000,
+                _ => pause -= 1,
+            }
+            if left <= 0 {
+                return Some(second + 1);
+            }
+        }
+        has = members;
+    }
+    None
+}
+
+#[test]
+fn what_is_booked_is_free_and_the_work_is_done_in_time_pauses_and_all() {
+    let seconds = |drawn: &mut Drawn| Duration::from_secs(drawn.below(8));
+    let mut found = 0;
+    for seed in 0..3000 {
+        let drawn = &mut Drawn(seed);
+        let outlook = outlook(drawn);
+        let more = seconds(drawn);
+        let need = need(drawn, Pauses { first: more, again: more, more, fewer: more });
+        let Some(booking) = fill(&outlook, &need, &grid()) else { continue };
+        let done = done_by_the_clock(&outlook, &need, &booking);
+        assert!(done.is_some_and(|done| at(done) <= need.until), "seed {seed}: {need:?} {booking:?}");
+        assert!(booking.ends <= need.until && booking.end_of(&need).is_some());
+        found += 1;
+    }
+    assert!(found > 500, "{found}");
+}
+
+#[test]
+fn what_is_left_of_a_plan_still_gets_the_job_done() {
+    for seed in 0..1000 {
+        let drawn = &mut Drawn(seed);
+        let outlook = outlook(drawn);
+        let mut need = need(drawn, Pauses::default());
+        let Some(booking) = fill(&outlook, &need, &grid()) else { continue };
+        let now = at(drawn.below(booking.ends.since(Instant::START).as_secs().max(1)));
+        let ran = booking.segments.iter().filter(|segment| segment.from < now);
+        let done = ran.map(|segment| {
+            let speed = need.size(segment.members).unwrap().speed;
+            crate::observe::progress::Pace::at(speed).work(segment.to.min(now).since(segment.from))
+        });
+        need.work -= done.sum();
+        need.now = now;
+        assert!(booking.rest_from(now).end_of(&need).is_some_and(|end| end <= need.until), "seed {seed}");
+    }
+}
+
+#[test]
+fn who_cannot_be_stopped_is_booked_in_one_piece_of_free_time() {
+    let mut found = 0;
+    for seed in 0..2000 {
+        let drawn = &mut Drawn(seed);
+        let (outlook, need) = (outlook(drawn), need(drawn, Pauses::default()));
+        let Some(booking) = book_in_one_piece(&outlook, &need, &grid()) else { continue };
+        for segment in &booking.segments {
+            let size = need.size(segment.members).unwrap();
+            assert!(outlook.least(segment.from, segment.to) >= size.units, "seed {seed}");
+        }
+        let is_whole = booking.segments.windows(2).all(|pair| pair[0].to == pair[1].from);
+        assert!(is_whole && booking.ends <= need.until, "seed {seed}: {booking:?}");
+        assert!(done_by_the_clock(&outlook, &need, &booking).is_some());
+        found += 1;
+    }
+    assert!(found > 200, "{found}");
+}
+
+#[test]
+fn what_is_taken_and_given_back_leaves_no_trace() {
+    for seed in 0..500 {
+        let drawn = &mut Drawn(seed);
+        let before = outlook(drawn);
+        let mut after = before.clone();
+        let taken: Vec<_> = (0..6).map(|_| (drawn.below(LONG), 1 + drawn.below(90))).collect();
+        taken.iter().for_each(|(from, long)| after.take(at(*from), at(from + long), 3));
+        taken.iter().for_each(|(from, long)| after.take(at(*from), at(from + long), -3));
+        assert_eq!(before, after, "seed {seed}");
+    }
+}
+
+#[test]
+fn who_takes_from_two_pools_finds_what_both_have() {
+    for seed in 0..300 {
+        let drawn = &mut Drawn(seed);
+        let (one, other) = (outlook(drawn), outlook(drawn));
+        let common = one.common(&other);
+        for second in 0..LONG {
+            let least = |outlook: &Outlook| outlook.least(at(second), at(second + 1));
+            assert_eq!(least(&common), least(&one).min(least(&other)));
+        }
+    }
+}
+
+#[test]
+fn the_least_cost_is_that_of_the_smallest_sizes_that_do() {
+    let sizes = [(1, 1_000_000), (2, 1_500_000), (4, 2_000_000)];
+    let sizes: Vec<Size> = sizes
+        .iter()
+        .map(|(members, speed)| Size { members: *members, units: i64::from(*members), speed: Speed(*speed) })
+        .collect();
+    let need = |work: u64| Need {
+        work: Duration::from_secs(work),
+        sizes: sizes.clone().into(),
+        now: Instant::START,
+        until: at(100) + GUARD,
+        has: Has::default(),
+        pauses: Pauses::default(),
+    };
+    let seconds = |cost: Cost| cost / u128::from(Duration::from_secs(1).0);
+    assert_eq!(need(80).cost().map(seconds), Some(80));
+    // Fifty seconds with two, fifty with one.
+    assert_eq!(need(125).cost().map(seconds), Some(150));
+    assert_eq!(need(201).cost(), None);
+}
+
+#[test]
+fn times_far_ahead_are_told_less_exactly_but_never_earlier() {
+    let many = Grid::of(
+        Instant::START,
+        Rounds { multiples_of: Duration::from_secs(240), ..Rounds::default() },
+        5000,
+    );
+    for distance in [1, 240, 4000, 10_000, 100_000, 1_000_000] {
+        let told = many.up(at(distance));
+        assert!(told >= at(distance) && told.since(at(distance)).as_secs() <= 240.max(distance / 8));
+        assert_eq!(many.up(told).0 % Duration::from_secs(240).0, 0);
+    }
+}

@@ -1,0 +1,128 @@
+//! Places whose links are compatible: where bursts can be shifted so that they exceed links least.
+//!
+//! Places are taken as topology finds them, and judged by the circle (`traffic policy::circle`): a link counts for one, less what it
+//! cannot carry of those who would share it, shifted as well as can be, on average over the circle. Links that no
+//! place in question crosses are the same for all.
+
+use std::collections::BTreeSet;
+
+use super::admit::Rules;
+use super::draft::Draft;
+use crate::decide::snapshot::Snapshot;
+use crate::model::id::{JobId, LinkId};
+use crate::model::job::Job;
+use crate::model::plan::Assignment;
+use crate::model::report::Reason;
+use crate::traffic::affinity::Affinity;
+use crate::traffic::circle::{Pulse, rotations};
+use crate::traffic::contention_graph::{Flow, pattern_of};
+
+/// So many places are judged, as published.
+const MOST_PLACES: usize = 10;
+
+/// A score as near to one as this means that bursts are kept apart.
+const APART: f64 = 1.0 - 1e-6;
+
+/// Of the places that are as near as the first, the one with the best mean score, and without a loop in its affinity
+/// graph where there is such a one.
+pub(super) fn most<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) -> Result<Assignment, Reason> {
+    let job = &rules.snapshot.jobs[id];
+    let mut places = rules.placer.alternatives(draft, job, rules.sizes)?;
+    let nearest = nearness(rules.snapshot, &places[0]);
+    places.retain(|place| nearness(rules.snapshot, place) == nearest);
+    places.truncate(MOST_PLACES);
+    let judge = Judge::of(draft, job, &places);
+    Ok(places.swap_remove(judge.best(|at| (judge.is_loop_free(at), judge.score(at)))))
+}
+
+/// The nearest place at which bursts can be kept apart; where there is none, the one with the best mean score.
+pub(super) fn kept_apart<'a>(
+    rules: &Rules<'a>,
+    draft: &mut Draft<'a>,
+    id: JobId,
+) -> Result<Assignment, Reason> {
+    let job = &rules.snapshot.jobs[id];
+    let mut places = rules.placer.alternatives(draft, job, rules.sizes)?;
+    let judge = Judge::of(draft, job, &places);
+    let apart = (0..places.len()).find(|at| judge.lowest_score(*at) >= APART);
+    let chosen = apart.unwrap_or_else(|| judge.best(|at| (true, judge.score(at))));
+    Ok(places.swap_remove(chosen))
+}
+
+/// On how many domains of each level a place lies, from the outermost inwards, and on how many nodes: fewer is nearer.
+fn nearness(snapshot: &Snapshot<'_>, place: &Assignment) -> Vec<usize> {
+    let nodes: BTreeSet<_> = place.nodes().collect();
+    let on = |level: usize| {
+        let domains = nodes.iter().map(|node| snapshot.cluster.node(*node).domains[level]);
+        domains.collect::<BTreeSet<_>>().len()
+    };
+    (0..usize::from(snapshot.cluster.depth().0)).map(on).chain([nodes.len()]).collect()
+}
+
+/// A job with what it would send at each of some places.
+struct Judge<'d, 'a> {
+    draft: &'d Draft<'a>,
+    /// Nothing where it sends nothing over links.
+    flows: Vec<Option<Flow>>,
+    /// All links that it would cross somewhere.
+    links: BTreeSet<LinkId>,
+}
+
+impl<'d, 'a> Judge<'d, 'a> {
+    fn of(draft: &'d Draft<'a>, job: &Job, places: &[Assignment]) -> Self {
+        let pattern = pattern_of(&job.spec);
+        let flow = |place: &Assignment| draft.contention.flow_at(&job.spec, pattern.as_ref()?, place);
+        let flows: Vec<Option<Flow>> = places.iter().map(flow).collect();
+        let routes = flows.iter().flatten().flat_map(|flow| flow.route.links());
+        let links = routes.map(|(link, _)| *link).collect();
+        Self { draft, flows, links }
+    }
+
+    /// The first of the places that nothing surpasses.
+    fn best(&self, merit: impl Fn(usize) -> (bool, f64)) -> usize {
+        let mut best = (0, merit(0));
+        for at in 1..self.flows.len() {
+            let (free, score) = merit(at);
+            let (was_free, highest) = best.1;
+            if free && !was_free || free == was_free && score > highest + 1e-9 {
+                best = (at, (free, score));
+            }
+        }
+        best.0
+    }
+
+    /// The mean score of all links in question, with the job at a place.
+    fn score(&self, at: usize) -> f64 {
+        let scores = self.links.iter().map(|link| self.score_of(*link, self.flows[at].as_ref()));
+        scores.sum::<f64>() / self.links.len().max(1) as f64
+    }
+
+    /// The lowest score of a link that the job would cross at a place.
+    fn lowest_score(&self, at: usize) -> f64 {
+        let Some(flow) = &self.flows[at] else { return 1.0 };
+        let crossed = flow.route.links().iter();
+        crossed.map(|(link, _)| self.score_of(*link, Some(flow))).fold(1.0, f64::min)
+    }
+
+    fn score_of(&self, link: LinkId, newcomer: Option<&Flow>) -> f64 {
+        let contention = &*self.draft.contention;
+        let crosses = |flow: &&Flow| flow.route.load_on(link) > 0.0;
+        let there = contention.users(link).iter().filter_map(|user| contention.flow(*user));
+        let sharing = there.chain(newcomer.filter(crosses));
+        let pulses: Vec<Pulse> = sharing.map(|flow| contention.pulse(flow).over(&[link])).collect();
+        if pulses.len() < 2 {
+            return 1.0;
+        }
+        rotations(&pulses).1.score(link)
+    }
+
+    /// Whether all whom the job would meet at a place, directly or by way of others, can be shifted without a conflict.
+    fn is_loop_free(&self, at: usize) -> bool {
+        let Some(flow) = &self.flows[at] else { return true };
+        let contention = &*self.draft.contention;
+        let met = contention.met_on(&flow.route, |_| false);
+        let others = met.iter().filter_map(|other| contention.flow(*other));
+        let pulses: Vec<Pulse> = others.chain([flow]).map(|flow| contention.pulse(flow)).collect();
+        Affinity::of(&pulses).is_loop_free()
+    }
+}

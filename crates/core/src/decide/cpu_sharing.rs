@@ -1,0 +1,239 @@
+//! Who shares the cores of nodes, and when each of them would be done.
+//!
+//! On one shared resource the mean falls if those go first who have least left to do, and the last is not done later if
+//! whoever alone takes nearly as long as all together does not wait: so is the order here. What is left is what jobs have
+//! reported, or their owners said; whoever said nothing is taken to be as long as the one in the middle.
+
+use std::collections::BTreeMap;
+
+use super::draft::Draft;
+use crate::decide::snapshot::Snapshot;
+use crate::model::id::{JobId, NodeId};
+use crate::model::job::Job;
+use crate::model::plan::Assignment;
+use crate::model::units::{Cpu, Duration, Instant, Share};
+use crate::observe::progress::Category;
+
+/// Whoever alone takes such a part of what all together take is not kept waiting…
+const CRITICAL: f64 = 0.9;
+
+/// …if all would be done later than this for it.
+const LATER: f64 = 1.1;
+
+/// Of whom nothing is known is believed so much.
+const HEARSAY: Share = Share(Share::WHOLE.0 / 10);
+
+/// What nobody knows anything about is taken for so long alone.
+const USUAL_LENGTH: Duration = Duration(5 * Duration::MINUTE.0);
+
+/// One of those who share the cores of a node.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Mate {
+    pub(super) job: JobId,
+    /// The most it can use.
+    pub(super) cores: f64,
+    /// Core-seconds that it still needs; nothing where nobody knows.
+    left: Option<f64>,
+    used: f64,
+    pub(super) confidence: Share,
+    pub(super) category: Category,
+    submitted: Instant,
+}
+
+impl Mate {
+    fn of(id: JobId, job: &Job, now: Instant) -> Option<Self> {
+        let cores = cores(job.spec.work.cpu?);
+        let known = job.foreseen(now).filter(|_| !job.progress.is_doubted(now));
+        Some(Self {
+            job: id,
+            cores,
+            left: known.map(|left| left.as_secs_f64().max(0.1) * cores),
+            used: job.progress.executed(now).as_secs_f64() * cores,
+            confidence: if known.is_some() { confidence(job) } else { HEARSAY },
+            category: job.progress.learning.category(),
+            submitted: job.submitted,
+        })
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        self.left.is_some()
+    }
+
+    /// Core-seconds left where jobs usually need so many in all: as much of what is predicted counts as it is sure.
+    pub(super) fn left(&self, usual: f64) -> f64 {
+        let as_usual = (usual - self.used).max(0.5 * self.used).max(1.0);
+        let sure = self.confidence.as_f64();
+        self.left.map_or(as_usual, |left| sure * left + (1.0 - sure) * as_usual)
+    }
+
+    /// How long it has been there, in seconds.
+    pub(super) fn age(&self, now: Instant) -> f64 {
+        now.since(self.submitted).as_secs_f64()
+    }
+}
+
+/// Iterations that are counted are sure; where a metric leads is as sure as its curve.
+fn confidence(job: &Job) -> Share {
+    let target = job.spec.work.target.filter(|_| job.spec.work.iterations.is_none());
+    let predicted = job.progress.learning.predicted();
+    match (target, predicted) {
+        (None, _) => Share::WHOLE,
+        (Some(_), predicted) => predicted.map_or(HEARSAY, |predicted| predicted.confidence),
+    }
+}
+
+pub(super) fn cores(cpu: Cpu) -> f64 {
+    cpu.0 as f64 / Cpu::cores(1).0 as f64
+}
+
+/// Those who share cores, by node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Crowds {
+    by_node: BTreeMap<NodeId, Vec<Mate>>,
+    /// Core-seconds that jobs need in all, usually.
+    pub(super) usual: f64,
+}
+
+impl Crowds {
+    /// As the draft has it: those of one node, each where it will be.
+    pub(super) fn of(draft: &Draft<'_>) -> Self {
+        let Snapshot { plan, jobs, now, .. } = *draft.snapshot;
+        let mut by_node: BTreeMap<NodeId, Vec<Mate>> = BTreeMap::new();
+        let stays = plan.iter().filter(|(id, _)| !draft.is_changed(*id)).map(|(id, held)| (id, &**held));
+        let comes = draft.starting().map(|(id, held)| (id, &**held));
+        for (id, held) in stays.chain(comes) {
+            // Whoever seems to hang uses nothing, and nobody hurries for it.
+            let counts = |job: &&Job| job.spec.work.cpu.is_some() && job.progress.silent_since(now).is_none();
+            let Some(job) = jobs.get(id).filter(counts) else { continue };
+            if let (Some(node), Some(mate)) = (only_node(held), Mate::of(id, job, now)) {
+                by_node.entry(node).or_default().push(mate);
+            }
+        }
+        let usual = usual(by_node.values().flatten());
+        Self { by_node, usual }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (NodeId, &[Mate])> {
+        self.by_node.iter().map(|(node, mates)| (*node, &mates[..]))
+    }
+
+    pub(super) fn on(&self, node: NodeId) -> &[Mate] {
+        self.by_node.get(&node).map_or(&[], |mates| mates)
+    }
+
+    /// How many seconds it takes until all who are on a node are done.
+    pub(super) fn drains(&self, node: NodeId, capacity: f64) -> f64 {
+        drains(self.on(node), capacity, self.usual)
+    }
+}
+
+/// The node of somebody who is on one.
+pub(super) fn only_node(held: &Assignment) -> Option<NodeId> {
+    let mut nodes = held.nodes();
+    nodes.next().filter(|_| nodes.next().is_none())
+}
+
+/// What the one in the middle needs in all, of those of whom it is known.
+fn usual<'m>(mates: impl Iterator<Item = &'m Mate> + Clone) -> f64 {
+    let middle = |mut all: Vec<f64>| {
+        all.sort_unstable_by(f64::total_cmp);
+        all.get(all.len() / 2).copied()
+    };
+    let known = middle(mates.clone().filter_map(|mate| Some(mate.left? + mate.used)).collect());
+    let cores = || middle(mates.map(|mate| mate.cores).collect()).unwrap_or(1.0);
+    known.unwrap_or_else(|| USUAL_LENGTH.as_secs_f64() * cores())
+}
+
+fn drains(mates: &[Mate], capacity: f64, usual: f64) -> f64 {
+    let together: f64 = mates.iter().map(|mate| mate.left(usual)).sum();
+    let longest = mates.iter().map(|mate| mate.left(usual) / mate.cores).fold(0.0, f64::max);
+    longest.max(together / capacity)
+}
+
+/// Whether there are more cores to be used than there are.
+pub(super) fn is_crowded(mates: &[Mate], capacity: f64) -> bool {
+    mates.iter().map(|mate| mate.cores).sum::<f64>() > capacity
+}
+
+/// In which order they are served: those who take long alone, then those who have least left.
+pub(super) fn in_order(mates: &[Mate], capacity: f64, usual: f64) -> Vec<Mate> {
+    let drains = drains(mates, capacity, usual);
+    let together: f64 = mates.iter().map(|mate| mate.left(usual)).sum();
+    let waits = |mate: &Mate| {
+        let (left, alone) = (mate.left(usual), mate.left(usual) / mate.cores);
+        alone < CRITICAL * drains || (together - left) / capacity + alone < LATER * drains
+    };
+    let mut order = mates.to_vec();
+    order.sort_by(|one, other| {
+        let sooner = one.left(usual).total_cmp(&other.left(usual));
+        waits(one).cmp(&waits(other)).then(sooner).then(one.job.cmp(&other.job))
+    });
+    order
+}
+
+/// When each is done, in seconds from now, if the first has all it can use and the next what is left.
+pub(super) fn finishes(mates: &[Mate], capacity: f64, usual: f64) -> BTreeMap<JobId, f64> {
+    let mut waiting: Vec<(Mate, f64)> =
+        in_order(mates, capacity, usual).into_iter().map(|mate| (mate, mate.left(usual))).collect();
+    let (mut now, mut done) = (0.0, BTreeMap::new());
+    while !waiting.is_empty() {
+        let mut free = capacity;
+        let served: Vec<f64> = waiting
+            .iter()
+            .map(|(mate, _)| {
+                let has = mate.cores.min(free);
+                free -= has;
+                has
+            })
+            .collect();
+        let ends = waiting.iter().zip(&served).filter(|(_, has)| **has > 0.0);
+        let step = ends.map(|((_, left), has)| left / has).fold(f64::INFINITY, f64::min);
+        now += step;
+        for ((_, left), has) in waiting.iter_mut().zip(&served) {
+            *left -= has * step;
+        }
+        waiting.retain(|(mate, left)| {
+            let over = *left <= 1e-6;
+            if over {
+                done.insert(mate.job, now);
+            }
+            !over
+        });
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mate(job: u32, cores: f64, left: f64) -> Mate {
+        let (confidence, submitted) = (Share::WHOLE, Instant::START);
+        let category = Category::Progressing;
+        Mate { job: JobId(job), cores, left: Some(left), used: 0.0, confidence, category, submitted }
+    }
+
+    #[test]
+    fn those_with_least_left_are_done_first() {
+        let mates = [mate(0, 4.0, 40.0), mate(1, 4.0, 8.0), mate(2, 4.0, 20.0)];
+        let done = finishes(&mates, 4.0, 0.0);
+        assert_eq!(done[&JobId(1)], 2.0);
+        assert_eq!(done[&JobId(2)], 7.0);
+        assert_eq!(done[&JobId(0)], 17.0);
+    }
+
+    #[test]
+    fn whoever_takes_as_long_alone_as_all_together_does_not_wait() {
+        // With one core the first takes forty seconds, whatever the others do.
+        let mates = [mate(0, 1.0, 40.0), mate(1, 4.0, 40.0), mate(2, 4.0, 40.0)];
+        let done = finishes(&mates, 4.0, 0.0);
+        assert_eq!(done[&JobId(0)], 40.0);
+    }
+
+    #[test]
+    fn whoever_can_use_little_leaves_the_rest_to_the_next() {
+        let mates = [mate(0, 1.0, 2.0), mate(1, 4.0, 60.0)];
+        let done = finishes(&mates, 4.0, 0.0);
+        assert_eq!((done[&JobId(0)], done[&JobId(1)]), (2.0, 15.5));
+    }
+}

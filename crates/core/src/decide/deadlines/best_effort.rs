@@ -1,0 +1,113 @@
+//! Work without deadlines: what is left to it beside bookings.
+//!
+//! What is free now is shared with those who are booked by what each has left to do, in units times time: whoever has less
+//! goes first, and who has a deadline counts for a tenth, so that slack is built up while there is room. Who runs counts for
+//! half: nobody is stopped for somebody who has hardly less to do.
+
+use super::capacity_pools::{FLOOR, Pools, makes_room};
+use super::need::{Kind, Timed};
+use crate::deadlines::Units;
+use crate::decide::snapshot::Snapshot;
+use crate::model::id::{JobId, NodeId};
+use crate::model::job::Job;
+use crate::model::units::Resources;
+
+/// Who has a deadline counts for one part in so many of what it has left to do.
+const DUE: u128 = 10;
+
+/// Who runs counts for one part in so many.
+const RUNNING: u128 = 2;
+
+/// So many of those who wait are looked at in a class of them, and in all.
+const OF_A_CLASS: usize = 200;
+const OF_ALL: usize = 5_000;
+
+/// What those without deadlines would take now, by what they have left to do.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Others {
+    gpus: Line,
+    cores: Line,
+}
+
+/// Who has the least left goes first; each with what all up to it would take.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Line(Vec<(u128, Units)>);
+
+impl Others {
+    pub(super) fn of(snapshot: &Snapshot<'_>) -> Self {
+        let running = snapshot.plan.iter().filter(|(id, _)| is_other(snapshot, *id));
+        let running = running.map(|(id, held)| (&snapshot.jobs[id], held.total(), RUNNING));
+        let waiting = waiting(snapshot).take(OF_ALL).map(|job| (job, job.spec.least(), 1));
+        let (mut gpus, mut cores) = (Vec::new(), Vec::new());
+        for (job, takes, part) in running.filter(|(job, ..)| makes_room(job)).chain(waiting) {
+            let kind = Kind::of(job);
+            let (units, Some(left)) = (kind.units(takes), job.remaining(snapshot.now)) else { continue };
+            let line = if matches!(kind, Kind::Gpus(_)) { &mut gpus } else { &mut cores };
+            line.push((left_to_do(units, left.0) / part, units));
+        }
+        Self { gpus: Line::of(gpus), cores: Line::of(cores) }
+    }
+
+    /// What those take of a pool who go ahead of a job that is booked.
+    pub(super) fn ahead_of(
+        &self,
+        snapshot: &Snapshot<'_>,
+        pools: &Pools,
+        timed: &Timed<'_>,
+        node: Option<NodeId>,
+    ) -> Units {
+        let least = timed.need.sizes[0].units;
+        let part = if timed.need.has.members > 0 { DUE * RUNNING } else { DUE };
+        let left = left_to_do(least, timed.need.work.0) / part;
+        let line = if matches!(timed.kind, Kind::Gpus(_)) { &self.gpus } else { &self.cores };
+        pools.part_of(snapshot, timed.kind, node, line.before(left))
+    }
+}
+
+impl Line {
+    fn of(mut wants: Vec<(u128, Units)>) -> Self {
+        wants.sort_unstable();
+        let mut all: Units = 0;
+        for (_, units) in &mut wants {
+            all = all.saturating_add(*units);
+            *units = all;
+        }
+        Self(wants)
+    }
+
+    fn before(&self, left: u128) -> Units {
+        let ahead = self.0.partition_point(|(other, _)| *other < left);
+        ahead.checked_sub(1).map_or(0, |last| self.0[last].1)
+    }
+}
+
+/// Whether work without deadlines waits and has less than its part.
+pub(super) fn lack_room(snapshot: &Snapshot<'_>) -> bool {
+    let held = snapshot.plan.iter().filter(|(id, _)| is_other(snapshot, *id));
+    let held = held.fold(Resources::NONE, |sum, (_, held)| sum + held.total());
+    let all = snapshot.cluster.capacity();
+    waiting(snapshot).any(|job| {
+        let kind = Kind::of(job);
+        kind.units(held) < kind.units(all) / FLOOR
+    })
+}
+
+/// Whether there is any.
+pub(super) fn are_there(snapshot: &Snapshot<'_>) -> bool {
+    waiting(snapshot).next().is_some() || snapshot.plan.iter().any(|(id, _)| is_other(snapshot, id))
+}
+
+fn is_other(snapshot: &Snapshot<'_>, id: JobId) -> bool {
+    !snapshot.timed.contains(&id)
+}
+
+fn waiting<'a>(snapshot: &Snapshot<'a>) -> impl Iterator<Item = &'a Job> {
+    let Snapshot { jobs, timed, .. } = *snapshot;
+    let untimed = snapshot.waiting.classes().filter(|(_, class)| class.key.due.is_none());
+    let first = untimed.flat_map(|(_, class)| class.line.iter().take(OF_A_CLASS));
+    first.filter(|place| !timed.contains(&place.job)).map(|place| &jobs[place.job])
+}
+
+fn left_to_do(units: Units, time: u64) -> u128 {
+    u128::from(units.unsigned_abs()) * u128::from(time)
+}

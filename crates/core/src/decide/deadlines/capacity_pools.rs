@@ -1,0 +1,276 @@
+//! What there is to book: for each kind of thing that jobs with deadlines share, what is free of it from now on.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::ledger::Booked;
+use super::memory::{PerUnit, may_run_out};
+use super::need::{Kind, Timed};
+use super::pool_hierarchy::{self, Family, units};
+use crate::deadlines::{Grid, Outlook, Pool, Rounds, Timetable, Units};
+use crate::decide::reservations::{end_if_started, expected_end};
+use crate::decide::snapshot::Snapshot;
+use crate::model::allocated::is_eligible;
+use crate::model::cluster::NodeState;
+use crate::model::id::{JobId, NodeId};
+use crate::model::job::Job;
+use crate::model::plan::Assignment;
+use crate::model::report::Reason;
+use crate::model::units::Instant;
+
+/// Work without deadlines keeps one part in so many of a pool while some of it is there.
+pub(super) const FLOOR: Units = 10;
+
+/// Whether that part can be booked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Floor {
+    Kept,
+    Open,
+}
+
+/// The outlook of each pool.
+#[derive(Clone, Debug)]
+pub(in crate::decide) struct Pools {
+    outlooks: BTreeMap<Pool, Outlook>,
+    capacity: Vec<(Pool, Units)>,
+    family: Family,
+    /// When something can be done about what has become free.
+    pub(super) grid: Grid,
+}
+
+impl Pools {
+    /// What nodes that are well have, without what those hold who cannot be stopped.
+    pub(super) fn of(snapshot: &Snapshot<'_>, jobs: &[Timed<'_>]) -> Self {
+        let staying: Vec<(&Job, &Assignment)> = staying(snapshot).collect();
+        let stay: Vec<&Job> = staying.iter().map(|(job, _)| *job).collect();
+        let booked = match may_run_out(snapshot, jobs, &stay) {
+            true => pool_hierarchy::Booked::MemoryAsWell,
+            false => pool_hierarchy::Booked::UnitsAlone,
+        };
+        let family = Family::of(snapshot, jobs.iter().map(|timed| timed.kind), booked);
+        let rounds = Rounds { multiples_of: snapshot.round, apart: snapshot.spacing };
+        let grid = Grid::of(snapshot.now, rounds, jobs.len());
+        let mut capacity: BTreeMap<Pool, Units> = BTreeMap::new();
+        let ready = snapshot.cluster.nodes().iter().filter(|(_, node)| node.state == NodeState::Ready);
+        for (id, node) in ready {
+            for pool in family.around(id) {
+                *capacity.entry(pool).or_default() += units(pool, node.capacity);
+            }
+        }
+        let outlooks = capacity.iter().map(|(pool, units)| (*pool, Outlook::new(snapshot.now, *units)));
+        let outlooks = outlooks.collect();
+        let mut pools = Self { outlooks, capacity: capacity.into_iter().collect(), family, grid };
+        pools.leave_to_those_that_stay(snapshot, &staying);
+        pools
+    }
+
+    fn leave_to_those_that_stay(&mut self, snapshot: &Snapshot<'_>, staying: &[(&Job, &Assignment)]) {
+        for (job, held) in staying {
+            let until = match (job.spec.work.alone, job.runs_since) {
+                (Some(_), Some(_)) => expected_end(job, snapshot.now),
+                _ => end_of(job, snapshot.now),
+            };
+            self.leave_to(snapshot, held, until);
+        }
+    }
+
+    /// Somebody keeps what it holds until then, and nobody is given it before the next decision.
+    pub(super) fn leave_to(&mut self, snapshot: &Snapshot<'_>, held: &Assignment, until: Instant) {
+        let until = self.grid.up(until);
+        for (node, amount) in held.takes() {
+            let described = snapshot.cluster.node(*node);
+            if described.state != NodeState::Ready {
+                continue;
+            }
+            for pool in self.family.around(*node) {
+                if let Some(outlook) = self.outlooks.get_mut(&pool) {
+                    outlook.take(snapshot.now, until, units(pool, *amount));
+                }
+            }
+        }
+    }
+
+    /// Keeps a part of each pool from who comes from now on, for work without deadlines, or opens it again.
+    pub(super) fn floor(&mut self, floor: Floor) {
+        let sign = if floor == Floor::Kept { 1 } else { -1 };
+        for (pool, units) in &self.capacity {
+            if let Some(outlook) = self.outlooks.get_mut(pool) {
+                outlook.take(Instant::START, Instant(u64::MAX), sign * (units / FLOOR));
+            }
+        }
+    }
+
+    /// The first time after now at which more or less is free of some pool.
+    pub(in crate::decide) fn first_change(&self) -> Option<Instant> {
+        self.outlooks.values().filter_map(Outlook::first_change).min()
+    }
+
+    pub(super) fn capacity(&self) -> &[(Pool, Units)] {
+        &self.capacity
+    }
+
+    /// What is free for a job, in the units that it books.
+    pub(super) fn outlook(
+        &self,
+        snapshot: &Snapshot<'_>,
+        timed: &Timed<'_>,
+        node: Option<NodeId>,
+    ) -> Option<Cow<'_, Outlook>> {
+        self.outlook_of(snapshot, timed.kind, node, || PerUnit::most_of(timed))
+    }
+
+    fn outlook_of(
+        &self,
+        snapshot: &Snapshot<'_>,
+        kind: Kind,
+        node: Option<NodeId>,
+        per_unit: impl Fn() -> Option<PerUnit>,
+    ) -> Option<Cow<'_, Outlook>> {
+        let common = |common: Cow<'_, Outlook>, other: &Outlook| Cow::Owned(common.common(other));
+        let pools = self.family.pools(snapshot, kind, node);
+        let mut outlooks = pools.iter().filter_map(|pool| self.outlooks.get(pool));
+        let first = Cow::Borrowed(outlooks.next()?);
+        let all = outlooks.fold(first, common);
+        let memories = self.family.memories(snapshot, kind, node);
+        let Some(per_unit) = Some(&memories).filter(|pools| !pools.is_empty()).and_then(|_| per_unit())
+        else {
+            return Some(all);
+        };
+        let memories = memories.iter().filter_map(|pool| self.outlooks.get(pool));
+        Some(memories.fold(all, |all, memory| common(all, &memory.told_as(|free| per_unit.units_in(free)))))
+    }
+
+    /// What would be free for a job that had nothing of this.
+    pub(super) fn outlook_without(
+        &self,
+        snapshot: &Snapshot<'_>,
+        timed: &Timed<'_>,
+        booked: &Booked,
+    ) -> Option<Outlook> {
+        if self.family.memories(snapshot, timed.kind, booked.node).is_empty() {
+            let mut outlook = self.outlook(snapshot, timed, booked.node)?.into_owned();
+            outlook.cancel(&timed.need, &booked.booking);
+            return Some(outlook);
+        }
+        let mut without = self.clone();
+        without.cancel(snapshot, timed, booked);
+        without.outlook(snapshot, timed, booked.node).map(Cow::into_owned)
+    }
+
+    /// As much of the pool that a job takes from as there is of `amount` in all.
+    pub(super) fn part_of(
+        &self,
+        snapshot: &Snapshot<'_>,
+        kind: Kind,
+        node: Option<NodeId>,
+        amount: Units,
+    ) -> Units {
+        let of = |pool: &Pool| self.capacity.iter().find(|(known, _)| known == pool).map(|(_, units)| *units);
+        let own = self.family.pools(snapshot, kind, node).iter().filter_map(of).min().unwrap_or_default();
+        let all = kind.units(snapshot.cluster.capacity());
+        let share = i128::from(amount) * i128::from(own) / i128::from(all.max(1));
+        Units::try_from(share).unwrap_or(Units::MAX)
+    }
+
+    pub(super) fn book(&mut self, snapshot: &Snapshot<'_>, timed: &Timed<'_>, booked: &Booked) {
+        self.change(snapshot, timed, booked, 1);
+    }
+
+    pub(super) fn cancel(&mut self, snapshot: &Snapshot<'_>, timed: &Timed<'_>, booked: &Booked) {
+        self.change(snapshot, timed, booked, -1);
+    }
+
+    fn change(&mut self, snapshot: &Snapshot<'_>, timed: &Timed<'_>, booked: &Booked, sign: Units) {
+        let Booked { booking, node } = booked;
+        for pool in self.family.pools(snapshot, timed.kind, *node) {
+            if let Some(outlook) = self.outlooks.get_mut(&pool) {
+                match sign {
+                    1 => outlook.book(&timed.need, booking),
+                    _ => outlook.cancel(&timed.need, booking),
+                }
+            }
+        }
+        for pool in self.family.memories(snapshot, timed.kind, *node) {
+            for segment in &booking.segments {
+                if let Some(outlook) = self.outlooks.get_mut(&pool) {
+                    outlook.take(segment.from, segment.to, sign * timed.memory.with(segment.members));
+                }
+            }
+        }
+    }
+
+    /// Whether more is booked of any pool at some time than there is.
+    pub(super) fn is_overbooked(&self) -> bool {
+        let end = Instant(u64::MAX);
+        self.outlooks.values().any(|outlook| outlook.least(Instant::START, end) < 0)
+    }
+
+    /// Nodes on which a job that is bound to one might be, most free until its deadline first.
+    pub(super) fn nodes_for(&self, snapshot: &Snapshot<'_>, timed: &Timed<'_>) -> Vec<NodeId> {
+        let (roles, least) = (&timed.job.spec.roles, timed.job.spec.least());
+        let nodes = snapshot.cluster.nodes().iter().filter(|(id, node)| {
+            node.state == NodeState::Ready
+                && roles.iter().all(|role| is_eligible(snapshot.cluster, *id, role.shape.on))
+                && least.fits_in(node.capacity)
+        });
+        let free = |id: NodeId| -> i128 {
+            let outlook = self.outlooks.get(&Pool::CoresOf(id));
+            let pieces = outlook.map(|outlook| outlook.between(timed.need.now, timed.need.until));
+            let areas = pieces.into_iter().flatten();
+            areas.map(|piece| i128::from(piece.free) * i128::from(piece.to.since(piece.from).0)).sum()
+        };
+        let mut nodes: Vec<(i128, NodeId)> = nodes.map(|(id, _)| (-free(id), id)).collect();
+        nodes.sort_unstable();
+        nodes.into_iter().map(|(_, id)| id).collect()
+    }
+}
+
+impl Pools {
+    /// Whether what a job would take that cannot be stopped is free until it would be gone.
+    pub(super) fn leave_room_for(
+        &self,
+        snapshot: &Snapshot<'_>,
+        table: &Timetable,
+        id: JobId,
+    ) -> Result<(), Reason> {
+        let job = &snapshot.jobs[id];
+        let kind = Kind::of(job);
+        if makes_room(job) {
+            return Ok(());
+        }
+        let outlook = self.outlook_of(snapshot, kind, None, || PerUnit::of(job));
+        let Some(outlook) = outlook else { return Ok(()) };
+        let end = self.grid.up(end_of(job, snapshot.now));
+        if outlook.least(snapshot.now, end) >= kind.units(job.spec.least()) {
+            return Ok(());
+        }
+        let booked = table.iter().filter_map(|(id, entry)| Some((id, entry.booking.as_ref()?)));
+        let next = booked.filter_map(|(id, booking)| Some((booking.next_change(snapshot.now)?, id))).min();
+        next.map_or(Ok(()), |(until, ahead)| Err(Reason::ReservedUntil { ahead, until }))
+    }
+
+    /// Somebody starts who cannot be stopped.
+    pub(super) fn leave_to_who_starts(&mut self, snapshot: &Snapshot<'_>, id: JobId, held: &Assignment) {
+        let job = &snapshot.jobs[id];
+        if !makes_room(job) {
+            self.leave_to(snapshot, held, end_of(job, snapshot.now));
+        }
+    }
+}
+
+/// Those in the plan without a deadline who cannot be stopped.
+fn staying<'a>(snapshot: &Snapshot<'a>) -> impl Iterator<Item = (&'a Job, &'a Assignment)> {
+    let Snapshot { jobs, plan, timed, .. } = *snapshot;
+    let untimed = plan.iter().filter(move |(id, _)| !timed.contains(id));
+    untimed.map(|(id, held)| (&jobs[id], &**held)).filter(|(job, _)| !makes_room(job))
+}
+
+/// When a job would be gone that starts now; never, as far as anybody knows, if its work is unknown.
+fn end_of(job: &Job, now: Instant) -> Instant {
+    end_if_started(job, now).unwrap_or(Instant(u64::MAX))
+}
+
+/// Whether somebody without a booking may be stopped for those who have one.
+pub(super) fn makes_room(job: &Job) -> bool {
+    job.spec.capabilities.makes_room() && job.spec.budgets.is_empty()
+}

@@ -1,0 +1,118 @@
+//! Room kept for the first who do not fit.
+//!
+//! Those who run are expected to leave when their work is done. Thought away one after the other, at some time they
+//! leave room for the job: from then on it is kept. Whoever will be gone by then may use it until then; others only
+//! what the job leaves of its nodes. So a large gang starts no later than if nobody came after it, and small jobs
+//! fill the room meanwhile. Until a job has waited for as long as counts in its priority (`Weights::window`), none is
+//! kept for it: most get a place without, and keeping it costs others.
+
+use super::admit::Rules;
+use super::draft::{Draft, Reach};
+use super::fits::Fits;
+use super::order::Ranker;
+use super::preempt::LENGTHS_BEFORE_SPARED;
+use crate::model::id::JobId;
+use crate::model::job::Job;
+use crate::model::plan::{Assignment, Reservation};
+use crate::model::units::{Duration, Instant};
+
+/// Room is kept for so many at once: each costs a look at everybody who runs.
+pub(super) const MOST_RESERVATIONS: usize = 4;
+
+/// How often a place is looked for as time goes on, where counting does not tell.
+const MOST_TRIES: usize = 16;
+
+/// What is not known to end earlier is expected to take so long yet, at least.
+const LEAST_EXPECTED: Duration = Duration(10 * Duration::MINUTE.0);
+
+/// Room is kept for a job once it has waited for so many times its own length, and as long as counts in its priority.
+const LENGTHS_BEFORE_KEEPING: u64 = 3;
+
+/// From when on room is kept for a job that waits. Who can be stopped for the gain of others gets none before it is
+/// spared that: the place would be taken from it again.
+pub(super) fn owed_from(job: &Job, ranker: &Ranker<'_>, now: Instant) -> Instant {
+    let window = ranker.window(job.spec.queue);
+    let alone = job.spec.work.alone.unwrap_or(Duration::ZERO);
+    let lengths = if job.spec.capabilities.suspend { LENGTHS_BEFORE_SPARED } else { LENGTHS_BEFORE_KEEPING };
+    job.submitted + job.progress.ran(now) + window.max(alone.times(lengths))
+}
+
+/// When a job is expected to have done its work, if it runs from now on: for who is asked whether it will be gone in
+/// time.
+pub(super) fn end_if_started(job: &Job, now: Instant) -> Option<Instant> {
+    job.remaining(now).map(|left| now + left + restart_of(job))
+}
+
+fn restart_of(job: &Job) -> Duration {
+    job.spec.checkpointing.map_or(Duration::ZERO, |checkpointing| checkpointing.restart)
+}
+
+/// When somebody who runs is expected to leave. Who should have left already, or whose work is unknown, is expected to
+/// take as long again as it has.
+pub(super) fn expected_end(job: &Job, now: Instant) -> Instant {
+    match job.time_left(now).filter(|left| !left.is_zero()) {
+        Some(left) => now + left,
+        None => now + job.progress.ran(now).max(LEAST_EXPECTED),
+    }
+}
+
+/// Finds the time from which a job is expected to fit, and what others may take of its nodes until then and after.
+pub(super) fn reserve<'a>(rules: &Rules<'a>, draft: &Draft<'a>, id: JobId) -> Option<Reservation> {
+    let job = &rules.snapshot.jobs[id];
+    let leaving = in_order_of_leaving(rules, draft);
+    let mut trial = draft.trial();
+    let counted = Fits::of(job);
+    let mut fit = counted.map(|fits| fits.everywhere(&trial));
+    let (mut tries, mut next_try) = (0, 0);
+    for (at, (end, who, assignment)) in leaving.iter().enumerate() {
+        let before = counted.map_or(0, |fits| fits.around(&trial, assignment));
+        trial.release(who, assignment);
+        let after = counted.map_or(0, |fits| fits.around(&trial, assignment));
+        fit = fit.map(|fit| fit - before + after);
+        let together = leaving.get(at + 1).is_some_and(|(next, _, _)| next == end);
+        let may_fit = counted.is_none_or(|fits| fit.is_some_and(|fit| fit >= fits.wanted));
+        if together || !may_fit || at < next_try {
+            continue;
+        }
+        if let Some(found) = place(rules, &mut trial, job) {
+            let spare = found.takes().iter();
+            let spare = spare.map(|(node, taken)| (*node, trial.room_on(*node, Reach::Claimed) - *taken));
+            return Some(Reservation { job: id, from: *end, spare: spare.collect() });
+        }
+        tries += 1;
+        next_try = at + leaving.len() / MOST_TRIES + 1;
+        if tries >= MOST_TRIES {
+            break;
+        }
+    }
+    None
+}
+
+type Leaving<'d> = (Instant, &'d Job, &'d Assignment);
+
+/// Everybody in the plan, and who was put there in this draft, the first to leave first.
+fn in_order_of_leaving<'d, 'a: 'd>(rules: &Rules<'a>, draft: &'d Draft<'a>) -> Vec<Leaving<'d>> {
+    let (jobs, now) = (rules.snapshot.jobs, rules.snapshot.now);
+    let planned = rules.snapshot.plan.iter().filter(|(id, _)| !draft.is_changed(*id));
+    let running = planned.map(|(id, held)| (expected_end(&jobs[id], now), &jobs[id], &**held));
+    let starting = draft.starting().map(|(id, held)| {
+        let job = &jobs[id];
+        let end = match job.life.is_waiting() {
+            true => end_if_started(job, now).unwrap_or(now + LEAST_EXPECTED),
+            false => expected_end(job, now),
+        };
+        (end, job, &**held)
+    });
+    let mut leaving: Vec<Leaving<'d>> = running.chain(starting).collect();
+    leaving.sort_by_key(|(end, _, _)| *end);
+    leaving
+}
+
+/// Where a job fits in a trial, which stays as it was.
+fn place<'a>(rules: &Rules<'a>, trial: &mut Draft<'a>, job: &'a Job) -> Option<Assignment> {
+    trial.forget_fits();
+    let mark = trial.mark();
+    let placed = rules.placer.place(trial, job, rules.sizes, Reach::Claimed).ok();
+    trial.rollback(mark);
+    placed
+}

@@ -1,0 +1,226 @@
+//! An immutable view of the engine's state at one instant: what `decide` sees.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use indexmap::IndexMap;
+
+use crate::deadlines::Timetable;
+use crate::model::cluster::{Cluster, Name};
+use crate::model::cpu_weight::CpuWeight;
+use crate::model::free_capacity::FreeCapacity;
+use crate::model::groups::{Groups, Tallies};
+use crate::model::id::{BudgetId, ClassId, GroupId, IdVec, JobId, NodeId, QueueId, ShapeId, Window};
+use crate::model::job::{Gang, Job, Priority, RoleKind, Standing, Teams, Topology};
+use crate::model::plan::{Plan, Reservation};
+use crate::model::queue::{Holdings, Pasts, Queue};
+use crate::model::report::Reason;
+use crate::model::units::{Duration, Instant, Share};
+use crate::observe::slow_nodes::Slow;
+use crate::traffic::TrafficPolicy;
+use crate::traffic::contention_graph::ContentionGraph;
+use crate::traffic::decision_inputs::DecisionInputs;
+
+/// Borrowed: taking one costs nothing. Steps under way are counted as done, so `plan` is what the next decision
+/// starts from. What has changed since the last one is part of it (`room.growth`, the classes still closed), so
+/// deciding stays a function and looks only at what is new.
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot<'a> {
+    pub now: Instant,
+    pub cluster: &'a Cluster,
+    pub queues: &'a IdVec<QueueId, Queue>,
+    pub jobs: &'a Window<JobId, Job>,
+    pub plan: &'a Plan,
+    /// Those in the plan whose number of members is not fixed.
+    pub elastic: &'a BTreeSet<JobId>,
+    pub room: &'a FreeCapacity,
+    pub waiting: &'a Waiting,
+    /// Nodes divided into domains, and who is counted where.
+    pub groups: &'a Groups,
+    pub tallies: &'a Tallies,
+    /// How many members may be evicted on account of each budget, those on their way out included.
+    pub budgets: &'a IdVec<BudgetId, u32>,
+    /// Who is on its way out, and for whose sake.
+    pub displaced: &'a BTreeMap<JobId, JobId>,
+    /// What queues and users hold in the plan.
+    pub held: &'a Holdings,
+    /// What queues have held, where that counts.
+    pub pasts: &'a Pasts,
+    /// Who meets whom on links.
+    pub contention: &'a ContentionGraph,
+    /// What jobs may do there, where that is not the default.
+    pub traffic: &'a BTreeMap<JobId, TrafficPolicy>,
+    /// What that was decided on.
+    pub decision_inputs: &'a [DecisionInputs],
+    /// How much of their nodes' CPU jobs have beside others, where that is not the usual.
+    pub weights: &'a BTreeMap<JobId, CpuWeight>,
+    /// Nodes on which members fall behind their peers.
+    pub slow: &'a BTreeMap<NodeId, Slow>,
+    /// Who waits for a time at which there is room.
+    pub reservations: &'a [Reservation],
+    /// What is booked for jobs with deadlines, and who has a deadline that counts.
+    pub timetable: &'a Timetable,
+    pub timed: &'a BTreeSet<JobId>,
+    /// Priorities present, with the number of jobs of each.
+    pub priorities: &'a BTreeMap<Priority, usize>,
+    /// The number of this pass over the jobs, and when the last one was.
+    pub pass: i64,
+    pub last_pass: Option<Instant>,
+    /// Wake-ups fall on multiples of this, and decisions on multiples of that.
+    pub tick: Duration,
+    pub round: Duration,
+    /// Decisions are at least so far apart.
+    pub spacing: Duration,
+    /// A job is left alone until it has run for so long.
+    pub min_run: Duration,
+    /// Whether those wait that would not fit if every node were well and free.
+    pub keeps_hopeless: bool,
+}
+
+impl Snapshot<'_> {
+    /// Grows whenever something changes by which what was refused to a class may be granted.
+    pub fn stamp(&self, class: &Class) -> u64 {
+        self.room.growth() + self.tallies.changes(&class.watches)
+    }
+}
+
+/// What the scheduler looks at in a waiting job beside its place in line: jobs that agree in it fit together or
+/// not at all.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClassKey {
+    pub queue: QueueId,
+    pub priority: Priority,
+    pub user: Share,
+    pub owner: Option<Name>,
+    pub topology: Topology,
+    pub teams: Option<Teams>,
+    pub preempts: bool,
+    pub is_to_be_repaired: bool,
+    /// How much is left to do, roughly, where the policy looks at that.
+    pub length: u8,
+    /// What it sends, where the policy looks at that.
+    pub sends: u64,
+    /// Itself, where it has a deadline that the policy looks at: what it gets is its own matter.
+    pub due: Option<JobId>,
+    pub roles: Vec<(RoleKind, ShapeId, Gang)>,
+}
+
+impl ClassKey {
+    /// How long its jobs take, roughly; nothing where that is unknown or does not matter.
+    pub fn long(&self) -> Duration {
+        Self::length(self.length)
+    }
+
+    /// What a rough length stands for: one more is half as much again, or a third.
+    pub fn length(rough: u8) -> Duration {
+        let Some(halves) = rough.checked_sub(1) else { return Duration::ZERO };
+        let seconds = 1u64 << (halves / 2).min(40);
+        Duration::from_secs(seconds + if halves % 2 == 1 { seconds / 2 } else { 0 })
+    }
+}
+
+/// A place in the line of one class; it does not change while the job waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub key: u128,
+    pub standing: Standing,
+    pub job: JobId,
+}
+
+#[derive(Clone, Debug)]
+pub struct Class {
+    pub key: ClassKey,
+    pub members: u32,
+    pub line: BTreeSet<Place>,
+    /// The groups that its rules look at.
+    pub watches: Vec<GroupId>,
+    /// Why its first could not be placed, and `Snapshot::stamp` then. While that has not changed, nothing in the
+    /// class needs a second look.
+    pub closed: Option<(u64, Reason)>,
+}
+
+impl Class {
+    /// Who is held up by what is kept for another, or waits for a better place, is looked at every time: time tells.
+    pub fn is_closed(&self, stamp: u64) -> bool {
+        let closed = self.closed.as_ref().filter(|(_, reason)| !reason.passes_with_time());
+        closed.is_some_and(|(then, _)| *then == stamp)
+    }
+}
+
+/// Jobs that wait, class by class.
+#[derive(Clone, Debug, Default)]
+pub struct Waiting {
+    known: IndexMap<ClassKey, ClassId>,
+    slots: IdVec<ClassId, Option<Class>>,
+    vacant: Vec<ClassId>,
+    jobs: usize,
+}
+
+impl Waiting {
+    /// The number of jobs that wait.
+    pub fn len(&self) -> usize {
+        self.jobs
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.jobs == 0
+    }
+
+    /// One more than the greatest number of a class.
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub fn class(&self, id: ClassId) -> Option<&Class> {
+        self.slots.get(id)?.as_ref()
+    }
+
+    pub fn classes(&self) -> impl Iterator<Item = (ClassId, &Class)> {
+        self.slots.iter().filter_map(|(id, class)| Some((id, class.as_ref()?)))
+    }
+
+    /// Lets a job stand in the line of its class. `watches` says which groups the rules of that class look at.
+    pub(crate) fn join(
+        &mut self,
+        key: ClassKey,
+        place: Place,
+        watches: impl FnOnce() -> Vec<GroupId>,
+    ) -> ClassId {
+        let id = match self.known.get(&key) {
+            Some(id) => *id,
+            None => self.found(key, watches()),
+        };
+        let class = self.slots[id].as_mut().expect("a known class exists");
+        self.jobs += usize::from(class.line.insert(place));
+        id
+    }
+
+    fn found(&mut self, key: ClassKey, watches: Vec<GroupId>) -> ClassId {
+        let members = key.roles.iter().map(|(_, _, gang)| gang.min()).sum();
+        let class = Some(Class { key: key.clone(), members, line: BTreeSet::new(), watches, closed: None });
+        let id = match self.vacant.pop() {
+            Some(id) => {
+                self.slots[id] = class;
+                id
+            }
+            None => self.slots.push(class),
+        };
+        self.known.insert(key, id);
+        id
+    }
+
+    pub(crate) fn leave(&mut self, id: ClassId, place: Place) {
+        let class = self.slots[id].as_mut().expect("a job waits in a class that exists");
+        self.jobs -= usize::from(class.line.remove(&place));
+        if class.line.is_empty() {
+            self.known.swap_remove(&class.key);
+            self.slots[id] = None;
+            self.vacant.push(id);
+        }
+    }
+
+    pub(crate) fn close(&mut self, id: ClassId, stamp: u64, reason: Reason) {
+        if let Some(class) = self.slots[id].as_mut() {
+            class.closed = Some((stamp, reason));
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What jobs report of their training, and what is done about their CPU.
+
+use super::Engine;
+use crate::model::cpu_weight::CpuWeight;
+use crate::model::id::JobId;
+use crate::model::job::Life;
+use crate::model::policy::Moving;
+use crate::model::report::Learned;
+use crate::model::units::{Cpu, Duration, Instant, Share};
+use crate::observe::progress::{Beside, Bounds, CHECKED_EVERY, Sample};
+
+impl Engine {
+    pub(super) fn reported(&mut self, id: JobId, sample: Sample) {
+        let (now, beside) = (self.state.now, self.beside(id));
+        let Some(job) = self.state.jobs.get_mut(id) else { return };
+        let (spec, before) = (job.spec.clone(), job.progress.latest);
+        let (hung, expected) = (job.progress.silent_since(now).is_some(), job.progress.hangs_from());
+        job.progress.reported(now, sample, &spec, beside);
+        self.index.fading.extend(job.progress.hangs_from().map(|hangs| (hangs, id)));
+        if let Some(expected) = expected.filter(|expected| job.progress.hangs_from() != Some(*expected)) {
+            self.index.fading.remove(&(expected, id));
+        }
+        self.state.dirty |= hung && job.progress.silent_since(now).is_none();
+        self.state.dirty |= job.note_use(before);
+        if job.note_speed(now, before) && self.index.timed.contains(&id) {
+            self.state.timetable.no_longer_stands();
+            self.state.dirty = true;
+        }
+    }
+
+    /// A job on its way elsewhere, or to its end, reports nothing: that does not mean that it hangs.
+    pub(super) fn expect_no_report_of(&mut self, id: JobId) {
+        let (now, job) = (self.state.now, &mut self.state.jobs[id]);
+        let expected = job.progress.hangs_from();
+        job.progress.is_out_of_earshot(now);
+        if let Some(expected) = expected.filter(|_| job.progress.hangs_from().is_none()) {
+            self.index.fading.remove(&(expected, id));
+        }
+    }
+
+    /// Takes note of jobs of which nothing was heard for so long that they seem to hang; true if there were any.
+    pub(super) fn miss_the_silent(&mut self) -> bool {
+        let mut any = false;
+        while let Some((at, id)) = self.index.fading.first().copied().filter(|(at, _)| *at <= self.state.now)
+        {
+            self.index.fading.remove(&(at, id));
+            any |= self.state.jobs.get(id).is_some_and(|job| job.progress.hangs_from() == Some(at));
+        }
+        self.state.dirty |= any;
+        any
+    }
+
+    /// Jobs that run and seem to hang, with since when nothing was heard of them.
+    pub fn stalled(&self) -> impl Iterator<Item = (JobId, Instant)> {
+        let running = self.state.jobs.iter().filter(|(_, job)| matches!(job.life, Life::Running(_)));
+        running.filter_map(|(id, job)| Some((id, job.progress.silent_since(self.state.now)?)))
+    }
+
+    /// What a report is looked at beside.
+    fn beside(&self, id: JobId) -> Beside {
+        let held = self.state.jobs.get(id).map(|job| &job.life);
+        let of: Cpu = match held {
+            Some(Life::Running(held)) => {
+                held.nodes().map(|node| self.state.cluster.node(node).capacity.cpu).sum()
+            }
+            _ => Cpu::ZERO,
+        };
+        let bounds = match (self.state.policy.moving, self.state.usual_learning) {
+            (Moving::Speculative, _) => Bounds::PUBLISHED,
+            (_, Some(usual)) => Bounds::beside(usual),
+            (_, None) => Bounds::beside(0.0),
+        };
+        Beside { of, bounds }
+    }
+
+    /// Changes how much of their nodes' CPU jobs have beside others.
+    pub(super) fn keep_to_weights(&mut self, changes: &[(JobId, CpuWeight)]) {
+        for (id, weight) in changes {
+            if weight.is_default() {
+                self.state.weights.remove(id);
+            } else {
+                self.state.weights.insert(*id, *weight);
+            }
+        }
+    }
+
+    /// How much of its nodes' CPU a job has beside others, as of the last decision. A world that can reads it after each
+    /// poll and makes its nodes so; a weight takes nothing away for good, so nothing waits for that, and nothing is reported
+    /// back.
+    pub fn weight(&self, job: JobId) -> CpuWeight {
+        self.state.weights.get(&job).copied().unwrap_or_default()
+    }
+
+    /// What a job has reported, and where that leads.
+    pub(super) fn learned(&self, id: JobId) -> Option<Learned> {
+        let (now, job) = (self.state.now, self.state.jobs.get(id)?);
+        let latest = job.progress.latest?;
+        let in_an_hour = job.progress.iterations_in(Duration::HOUR)?;
+        let gains = job.progress.learning.still_gains(latest.iterations, in_an_hour);
+        Some(Learned {
+            category: job.progress.learning.category(),
+            left: job.foreseen(now).filter(|_| job.progress.silent_since(now).is_none()),
+            gains_in_an_hour: gains
+                .map(|part| Share((part.clamp(0.0, 1.0) * f64::from(Share::WHOLE.0)) as u32)),
+            is_believed: !job.progress.is_doubted(now),
+            odd: job.progress.learning.odd(),
+        })
+    }
+
+    /// What the job in the middle learns, of those that say so: what is little and what is much is judged by it.
+    pub(super) fn note_usual_learning(&mut self) {
+        let looks = |at: Instant| at.0 / CHECKED_EVERY.0;
+        if self.state.last_pass.map(looks) == Some(looks(self.state.now)) {
+            return;
+        }
+        let jobs = self.state.jobs.iter().map(|(_, job)| job);
+        let mut learns: Vec<f64> = jobs.filter_map(|job| job.progress.learning.learns()).collect();
+        learns.sort_unstable_by(f64::total_cmp);
+        self.state.usual_learning = learns.get(learns.len() / 2).copied();
+    }
+}

@@ -1,0 +1,38 @@
+//! Nodes on which members of jobs fall behind their peers.
+
+use super::Engine;
+use crate::model::id::{JobId, NodeId};
+use crate::model::job::Life;
+use crate::model::policy::Moving;
+use crate::model::units::Duration;
+use crate::observe::progress::Verdict;
+
+impl Engine {
+    /// Members of a role on a node took so long for their own part of an iteration. Who moves nobody for gain does not
+    /// look at that, and of members that are not there nothing is believed.
+    pub(super) fn member_took(&mut self, id: JobId, role: u8, node: NodeId, iteration: Duration) {
+        let (now, nodes) = (self.state.now, self.state.cluster.nodes());
+        let Some(job) = self.state.jobs.get_mut(id) else { return };
+        let Life::Running(held) = &job.life else { return };
+        let is_there = held.parts().iter().any(|part| (part.role, part.node) == (role, node));
+        if !is_there || self.state.policy.moving != Moving::ForGain {
+            return;
+        }
+        let kind = |node: NodeId| nodes[node].gpu_type;
+        let verdict = job.progress.took(now, (role, node), iteration, |other| kind(other) == kind(node));
+        let (count, slow_nodes) = (nodes.len(), &mut self.state.slow_nodes);
+        self.state.dirty |= match verdict {
+            Verdict::Nothing => false,
+            Verdict::IsSlow { speed, beside } => slow_nodes.is_slow(now, (node, id), (speed, beside), count),
+            Verdict::KeepsUp => slow_nodes.keeps_up(node, id),
+            Verdict::IsSlowEverywhere => slow_nodes.takes_back(id),
+        };
+    }
+
+    /// Nodes of which nobody has said for long that they are slow count as well again; true if there were any.
+    pub(super) fn end_slowness(&mut self) -> bool {
+        let ended = self.state.slow_nodes.end(self.state.now);
+        self.state.dirty |= ended;
+        ended
+    }
+}

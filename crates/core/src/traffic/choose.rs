@@ -1,0 +1,217 @@
+//! The traffic policies in which jobs that meet are predicted to lose least.
+//!
+//! Ways to share links are tried on a predictor ([`super::candidates`]). The one is taken in which all lose least together,
+//! each counted by its priority, if
+//!
+//! - that is noticeably less than if nothing is done;
+//! - nobody is slowed down beyond a bound who would not be so anyhow: whoever is, is promoted first; and
+//! - nobody of the highest priority loses by it.
+//!
+//! The bound is what the worst off would bear if nothing were done, and a little more: on a full link somebody has to
+//! wait for what all gain. Only a higher priority may cost others more.
+
+mod reconsider;
+mod windows;
+
+use super::TrafficPolicy;
+use super::candidates::{ABOVE, ways};
+
+pub use reconsider::{Call, Reconsidered, reconsider};
+pub use windows::{choose_windows, predict_windows};
+
+/// What is at stake for one of the jobs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stake {
+    /// How much its loss counts.
+    pub counts: f64,
+    /// How many priorities are higher than its own.
+    pub tier: u8,
+    /// Whether it is not to lose by anything that is done.
+    pub is_first: bool,
+}
+
+/// Predictions are not better than this, and what all win on average is to be more for it to be worth the while.
+const BLUR: f64 = 0.005;
+
+/// Nobody is to be slowed down further than the worst off would be anyhow, times this;
+const MORE_THAN_THE_WORST: f64 = 1.05;
+
+/// but so far, for the sake of higher priorities;
+const MOST_SLOWDOWN: f64 = 1.3;
+
+/// and so far, where somebody of the highest would be slowed down noticeably.
+const MOST_FOR_THE_FIRST: f64 = 2.0;
+const NOTICEABLE: f64 = 1.05;
+
+/// The loss of the highest priority counts so many times more.
+const FIRST_COUNTS: f64 = 5.0;
+
+/// How often somebody is promoted before a way to share is given up.
+const PROMOTIONS: u8 = ABOVE;
+
+/// The best traffic policies by a predictor that says how much slower than alone each job is in its traffic policy.
+pub fn choose(stakes: &[Stake], predict: impl FnMut(&[TrafficPolicy]) -> Vec<f64>) -> Vec<TrafficPolicy> {
+    choose_with(stakes, |_| None, predict)
+}
+
+/// The same, with one more way that may follow from how much slower each is if nothing is done.
+pub fn choose_with(
+    stakes: &[Stake],
+    more: impl FnOnce(&[f64]) -> Option<Vec<TrafficPolicy>>,
+    predict: impl FnMut(&[TrafficPolicy]) -> Vec<f64>,
+) -> Vec<TrafficPolicy> {
+    let mut choice = Choice { stakes, predict };
+    let fair = choice.attempt(vec![TrafficPolicy::default(); stakes.len()]);
+    if fair.slowdowns.iter().all(|slowdown| *slowdown <= 1.0 + BLUR) {
+        return fair.traffic;
+    }
+    let bounds = Bounds { most: most_slowdown(stakes, &fair), fair: &fair };
+    let mut best: Option<Tried> = None;
+    let mut least = choice.loss(&fair) - BLUR * stakes.iter().map(weight).sum::<f64>();
+    for traffic in ways(stakes).into_iter().chain(more(&fair.slowdowns)) {
+        let tried = choice.promote(traffic, &bounds);
+        if choice.loss(&tried) < least && bounds.allow(&tried, stakes) {
+            least = choice.loss(&tried);
+            best = Some(tried);
+        }
+    }
+    best.unwrap_or(fair).traffic
+}
+
+fn most_slowdown(stakes: &[Stake], fair: &Tried) -> f64 {
+    most_slowdown_of(stakes, &fair.slowdowns)
+}
+
+fn most_slowdown_of(stakes: &[Stake], fair: &[f64]) -> f64 {
+    let worst = fair.iter().copied().fold(1.0, f64::max) * MORE_THAN_THE_WORST;
+    let hurts = |(stake, slowdown): (&Stake, &f64)| stake.is_first && *slowdown > NOTICEABLE;
+    if stakes.iter().all(|stake| stake.tier == stakes[0].tier) {
+        worst
+    } else if stakes.iter().zip(fair).any(hurts) {
+        worst.max(MOST_FOR_THE_FIRST)
+    } else {
+        worst.max(MOST_SLOWDOWN)
+    }
+}
+
+/// How much the loss of a job counts.
+fn weight(stake: &Stake) -> f64 {
+    if stake.is_first { FIRST_COUNTS * stake.counts } else { stake.counts }
+}
+
+/// Traffic policies, and how much slower than alone each is in them.
+struct Tried {
+    traffic: Vec<TrafficPolicy>,
+    slowdowns: Vec<f64>,
+}
+
+struct Choice<'s, P> {
+    stakes: &'s [Stake],
+    predict: P,
+}
+
+impl<P: FnMut(&[TrafficPolicy]) -> Vec<f64>> Choice<'_, P> {
+    fn attempt(&mut self, traffic: Vec<TrafficPolicy>) -> Tried {
+        Tried { slowdowns: (self.predict)(&traffic), traffic }
+    }
+
+    /// Tries traffic policies, with whoever suffers most one class higher, until nobody suffers too much.
+    fn promote(&mut self, traffic: Vec<TrafficPolicy>, bounds: &Bounds<'_>) -> Tried {
+        let mut tried = self.attempt(traffic);
+        for _ in 0..PROMOTIONS {
+            let most = bounds.suffers_most(&tried);
+            let Some(job) = most.filter(|job| tried.traffic[*job].class > 0) else { break };
+            tried.traffic[job].class -= 1;
+            tried = self.attempt(tried.traffic);
+        }
+        tried
+    }
+
+    /// What all lose, each as much as it counts.
+    fn loss(&self, tried: &Tried) -> f64 {
+        let each = self.stakes.iter().zip(&tried.slowdowns);
+        each.map(|(stake, slowdown)| weight(stake) * (slowdown - 1.0)).sum()
+    }
+}
+
+/// What may be done to whom.
+struct Bounds<'t> {
+    most: f64,
+    fair: &'t Tried,
+}
+
+impl Bounds<'_> {
+    fn allow(&self, tried: &Tried, stakes: &[Stake]) -> bool {
+        let loses = |(at, stake): (usize, &Stake)| stake.is_first && self.is_slower(tried, at);
+        self.suffers_most(tried).is_none() && !stakes.iter().enumerate().any(loses)
+    }
+
+    /// Who is slowed down most of those who are beyond the bound, and would not be so far without traffic policies.
+    fn suffers_most(&self, tried: &Tried) -> Option<usize> {
+        let suffers = |at: &usize| tried.slowdowns[*at] > self.most && self.is_slower(tried, *at);
+        let suffering = (0..tried.traffic.len()).filter(suffers);
+        suffering.max_by(|one, other| tried.slowdowns[*one].total_cmp(&tried.slowdowns[*other]))
+    }
+
+    fn is_slower(&self, tried: &Tried, at: usize) -> bool {
+        tried.slowdowns[at] > self.fair.slowdowns[at] + BLUR
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Follows;
+    use super::*;
+
+    const LOW: Stake = Stake { counts: 1.0, tier: 1, is_first: false };
+    const HIGH: Stake = Stake { counts: 4.0, tier: 0, is_first: true };
+
+    #[test]
+    fn whoever_does_not_meet_anybody_at_a_bad_time_is_left_alone() {
+        let mut asked = 0;
+        let traffic = choose(&[LOW, LOW], |traffic| {
+            asked += 1;
+            vec![1.004; traffic.len()]
+        });
+        assert_eq!((traffic, asked), (vec![TrafficPolicy::default(); 2], 1));
+    }
+
+    #[test]
+    fn what_costs_least_is_taken() {
+        let slowdown = |traffic: &TrafficPolicy| match traffic.follows {
+            Follows::Nothing => 1.2,
+            Follows::BytesSent => 1.1,
+            Follows::BytesLeft | Follows::PartLeft | Follows::FirstCome | Follows::LeastLeft => 1.05,
+        };
+        let traffic = choose(&[LOW, LOW], |traffic| traffic.iter().map(slowdown).collect());
+        assert!(traffic.iter().all(|traffic| traffic.follows == Follows::BytesLeft), "{traffic:?}");
+    }
+
+    #[test]
+    fn a_gain_that_is_not_noticed_is_not_worth_it() {
+        let traffic =
+            choose(&[LOW, LOW], |traffic| vec![if traffic[0].is_default() { 1.2 } else { 1.195 }; 2]);
+        assert_eq!(traffic, vec![TrafficPolicy::default(); 2]);
+    }
+
+    #[test]
+    fn the_first_do_not_lose_for_others() {
+        let helps_the_low = |traffic: &[TrafficPolicy]| match traffic[0].is_default() {
+            true => vec![1.02, 1.9],
+            false => vec![1.04, 1.0],
+        };
+        assert_eq!(choose(&[HIGH, LOW], helps_the_low), vec![TrafficPolicy::default(); 2]);
+    }
+
+    #[test]
+    fn whoever_suffers_is_promoted() {
+        // The second job suffers wherever there are classes, unless it is in a higher one than the first.
+        let predict = |traffic: &[TrafficPolicy]| match traffic[1].class < traffic[0].class {
+            true => vec![1.05, 1.1],
+            false if traffic[0].follows == Follows::BytesLeft => vec![1.0, 1.5],
+            false => vec![1.2, 1.2],
+        };
+        let traffic = choose(&[LOW, LOW], predict);
+        assert!(traffic[1].class < traffic[0].class, "{traffic:?}");
+    }
+}

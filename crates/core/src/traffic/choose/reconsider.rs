@@ -1,0 +1,154 @@
+//! Whether traffic policies that jobs have are worth changing.
+//!
+//! The best traffic policies for jobs as they meet now may be others than those they have, and hardly better. What is changed costs
+//! something and gains only what was predicted, so traffic policies stay unless the best are better by more than a margin; or unless
+//! those they have no longer help, or harm somebody who is not to be harmed.
+
+use super::windows::bounds_of_windows;
+use super::{BLUR, Bounds, Choice, Stake, TrafficPolicy, Tried, most_slowdown, weight};
+
+/// Traffic policies are changed for what all win by it on average, if that is more than this part of an iteration. It is twice what
+/// predictions are good for: both what is and what would be are predicted.
+const MARGIN: f64 = 0.01;
+
+/// What came of looking at traffic policies again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reconsidered {
+    pub call: Call,
+    /// The best there are.
+    pub traffic: Vec<TrafficPolicy>,
+    /// How much less than now each would be slowed down in them.
+    pub eased: Vec<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// They have the best, or hardly less.
+    Keep,
+    /// Others are noticeably better.
+    Change,
+    /// Those they have do harm, or nothing.
+    Must,
+}
+
+/// Compares the traffic policies that jobs have with the best that were found for them.
+pub fn reconsider(
+    stakes: &[Stake],
+    current: &[TrafficPolicy],
+    traffic: Vec<TrafficPolicy>,
+    predict: impl FnMut(&[TrafficPolicy]) -> Vec<f64>,
+) -> Reconsidered {
+    let mut choice = Choice { stakes, predict };
+    let [fair, now, best] = [vec![TrafficPolicy::default(); stakes.len()], current.to_vec(), traffic.clone()]
+        .map(|traffic| choice.attempt(traffic));
+    let eased = now.slowdowns.iter().zip(&best.slowdowns).map(|(now, best)| now - best).collect();
+    let bounds = Bounds { most: most_slowdown(stakes, &fair), fair: &fair };
+    let is_allowed = bounds.allow(&now, stakes) && keeps_bounds_of_windows(stakes, &fair, &now);
+    Reconsidered { call: call(&choice, [&fair, &now, &best], is_allowed), traffic, eased }
+}
+
+/// Whether no job loses more in the rotation that it has than a rotation may be chosen for. A rotation harms a job if others
+/// on its links are served before it because nothing was known of them when the rotation was chosen.
+fn keeps_bounds_of_windows(stakes: &[Stake], fair: &Tried, now: &Tried) -> bool {
+    let rotates = now.traffic.iter().any(|traffic| traffic.rotation.is_some());
+    let bounds = bounds_of_windows(stakes, &fair.slowdowns);
+    !rotates || now.slowdowns.iter().zip(bounds).all(|(slowdown, most)| *slowdown <= most + BLUR)
+}
+
+/// `is_allowed` says whether the traffic policies that jobs have now do no harm.
+fn call<P: FnMut(&[TrafficPolicy]) -> Vec<f64>>(
+    choice: &Choice<'_, P>,
+    [fair, now, best]: [&Tried; 3],
+    is_allowed: bool,
+) -> Call {
+    if now.traffic == best.traffic {
+        return Call::Keep;
+    }
+    let all: f64 = choice.stakes.iter().map(weight).sum();
+    let nothing = now.traffic == fair.traffic;
+    let helps = nothing || choice.loss(now) < choice.loss(fair) - BLUR * all;
+    match helps && is_allowed {
+        false => Call::Must,
+        true if choice.loss(best) < choice.loss(now) - MARGIN * all => Call::Change,
+        // Where there was nothing, the best was found to be worth it already.
+        true if nothing => Call::Change,
+        true => Call::Keep,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::choose;
+    use super::*;
+    use crate::model::units::Duration;
+    use crate::traffic::{Follows, Rotation, Slot};
+
+    fn reconsidered(
+        current: &[TrafficPolicy],
+        predict: impl Fn(&[TrafficPolicy]) -> Vec<f64>,
+    ) -> Reconsidered {
+        reconsider(&[LOW; 2], current, choose(&[LOW; 2], &predict), &predict)
+    }
+
+    const LOW: Stake = Stake { counts: 1.0, tier: 1, is_first: false };
+
+    fn following(follows: Follows) -> Vec<TrafficPolicy> {
+        vec![TrafficPolicy { class: 2, follows, ..TrafficPolicy::default() }; 2]
+    }
+
+    /// Two jobs that are slowed down so far by nothing, weights and classes.
+    fn slowed(by: [f64; 3]) -> impl Fn(&[TrafficPolicy]) -> Vec<f64> {
+        move |traffic| {
+            let slowdown = |traffic: &TrafficPolicy| match traffic.follows {
+                Follows::Nothing => by[0],
+                Follows::BytesSent => by[1],
+                Follows::BytesLeft | Follows::PartLeft | Follows::FirstCome | Follows::LeastLeft => by[2],
+            };
+            traffic.iter().map(slowdown).collect()
+        }
+    }
+
+    #[test]
+    fn lanes_that_are_hardly_worse_than_the_best_are_kept() {
+        let current = following(Follows::BytesSent);
+        let hardly = reconsidered(&current, slowed([1.2, 1.05, 1.041]));
+        assert_eq!(hardly.call, Call::Keep);
+        let much = reconsidered(&current, slowed([1.2, 1.05, 1.02]));
+        assert_eq!((much.call, much.traffic), (Call::Change, following(Follows::BytesLeft)));
+        assert!(much.eased.iter().all(|eased| (eased - 0.03).abs() < 1e-9));
+    }
+
+    #[test]
+    fn lanes_that_no_longer_help_are_given_up() {
+        let current = following(Follows::BytesSent);
+        let nothing_is_as_good = reconsidered(&current, slowed([1.05, 1.05, 1.06]));
+        assert_eq!(nothing_is_as_good.call, Call::Must);
+        assert!(nothing_is_as_good.traffic.iter().all(TrafficPolicy::is_default));
+    }
+
+    #[test]
+    fn a_rotation_that_harms_a_job_since_more_is_known_of_others_is_replaced() {
+        let rotation = Rotation { window: Duration(1), slots: [Slot::first_come(0); Rotation::WINDOWS] };
+        let rotating = TrafficPolicy { rotation: Some(rotation), ..TrafficPolicy::default() };
+        let current = [rotating, TrafficPolicy::default()];
+        let by = |slowed: [f64; 2]| {
+            move |traffic: &[TrafficPolicy]| match (traffic[0].rotation, traffic[1].rotation) {
+                (None, None) => vec![1.3, 1.3],
+                (Some(_), None) => slowed.to_vec(),
+                _ => vec![1.1, 1.1],
+            }
+        };
+        let best = vec![rotating; 2];
+        let harms = by([1.35, 1.0]);
+        assert_eq!(reconsider(&[LOW; 2], &current, best.clone(), harms).call, Call::Must);
+        let helps_both = by([1.11, 1.1]);
+        assert_eq!(reconsider(&[LOW; 2], &current, best, helps_both).call, Call::Keep);
+    }
+
+    #[test]
+    fn whoever_has_none_gets_the_best() {
+        let none = vec![TrafficPolicy::default(); 2];
+        assert_eq!(reconsidered(&none, slowed([1.2, 1.195, 1.193])).call, Call::Change);
+        assert_eq!(reconsidered(&none, slowed([1.2, 1.2, 1.2])).call, Call::Keep);
+    }
+}

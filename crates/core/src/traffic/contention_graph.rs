@@ -1,0 +1,315 @@
+//! Who meets whom on links, as planned.
+//!
+//! Each job in the plan that is known to exchange something is a *flow*: a loop with its route. Flows that share a link,
+//! directly or by way of others, concern each other; all others do not.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::model::cluster::{Cluster, Keeping, Link, Vertex};
+use crate::model::id::{IdVec, JobId, LinkId, NodeId};
+use crate::model::job::JobSpec;
+use crate::model::plan::Assignment;
+use crate::model::profile::ring_load;
+use crate::model::units::{Bandwidth, Duration};
+use crate::network::routing::{Placed, Routing};
+use crate::network::{Pattern, Route, bytes_per_nano};
+use crate::traffic::TrafficPolicy;
+use crate::traffic::circle::Pulse;
+use crate::traffic::slowdown_model::{Care, SlowdownModel};
+
+/// How long an iteration takes that waits for a link which carries nothing.
+const FOR_EVER: Duration = Duration(u64::MAX);
+
+/// So many who meet are a crowd.
+pub const A_CROWD: usize = 32;
+
+/// A training loop at its place.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    pub pattern: Arc<Pattern>,
+    pub route: Route,
+    /// How long an iteration takes there without others.
+    pub alone: Duration,
+    /// A number for what it does in an iteration, equal for equal patterns.
+    pub fingerprint: u64,
+}
+
+impl Flow {
+    /// Whether it never leaves a node.
+    pub fn is_local(&self) -> bool {
+        self.route.links().is_empty()
+    }
+
+    /// When in an iteration it sends if it has its route for itself.
+    pub fn sends(&self, rates: &IdVec<LinkId, Bandwidth>) -> Vec<(Duration, Duration)> {
+        self.best_rate(rates).map_or_else(Vec::new, |rate| self.pattern.sends(rate))
+    }
+
+    /// The part of each link on its route that it takes while it sends by itself.
+    pub fn demands(&self, rates: &IdVec<LinkId, Bandwidth>) -> Vec<(LinkId, f64)> {
+        let Some(rate) = self.best_rate(rates) else { return Vec::new() };
+        let part = |(link, load): &(LinkId, f64)| (*link, rate * load / bytes_per_nano(rates[*link]));
+        self.route.links().iter().map(part).collect()
+    }
+
+    /// Bytes of gradient a nanosecond; none where nothing is sent, or a link is down.
+    fn best_rate(&self, rates: &IdVec<LinkId, Bandwidth>) -> Option<f64> {
+        let each = self.route.links().iter().map(|(link, load)| bytes_per_nano(rates[*link]) / load);
+        each.min_by(f64::total_cmp).filter(|rate| *rate > 0.0)
+    }
+
+    /// Whether a link on its way is down: then it sends nothing, and nobody meets it.
+    pub fn is_stalled(&self) -> bool {
+        self.alone == FOR_EVER
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ContentionGraph {
+    routing: Arc<Routing>,
+    flows: BTreeMap<JobId, Flow>,
+    /// Who crosses each link, in order of id.
+    users: IdVec<LinkId, Vec<JobId>>,
+    /// What was found out about them. An answer follows from the question alone, so remembering it changes nothing.
+    slowdown_model: RefCell<SlowdownModel>,
+}
+
+impl ContentionGraph {
+    pub fn of(cluster: &Cluster) -> Self {
+        let routing = Arc::new(Routing::of(cluster, None));
+        let users = IdVec::filled(Vec::new(), routing.rates().len());
+        let slowdown_model = RefCell::new(SlowdownModel::of(routing.fabric().keeping()));
+        Self { routing, flows: BTreeMap::new(), users, slowdown_model }
+    }
+
+    /// Whether nothing is known of links, so that nobody meets anybody.
+    pub fn knows_no_links(&self) -> bool {
+        self.users.is_empty()
+    }
+
+    pub fn flows(&self) -> impl Iterator<Item = (JobId, &Flow)> {
+        self.flows.iter().map(|(job, flow)| (*job, flow))
+    }
+
+    pub fn flow(&self, job: JobId) -> Option<&Flow> {
+        self.flows.get(&job)
+    }
+
+    /// What a job would put on links at a place; nothing where that is not known, or never leaves a node.
+    pub fn flow_at(&self, spec: &JobSpec, pattern: &Arc<Pattern>, place: &Assignment) -> Option<Flow> {
+        let exchange = spec.profile.as_ref()?.exchange()?;
+        let placed: Vec<Placed> = place
+            .parts()
+            .iter()
+            .map(|part| Placed {
+                kind: spec.roles[usize::from(part.role)].kind,
+                node: part.node,
+                members: part.members,
+            })
+            .collect();
+        let route = self.routing.route(exchange, &placed, place.total().gpus).ok()?;
+        let alone = self.routing.alone(pattern, &route);
+        Some(Flow { fingerprint: pattern.fingerprint(), pattern: pattern.clone(), route, alone })
+    }
+
+    pub(crate) fn join(&mut self, job: JobId, spec: &JobSpec, place: &Assignment) {
+        if self.knows_no_links() {
+            return;
+        }
+        let flow = pattern_of(spec).and_then(|pattern| self.flow_at(spec, &pattern, place));
+        if let Some(flow) = flow {
+            self.put(job, flow);
+        }
+    }
+
+    /// Whoever is stalled is not on its links.
+    fn put(&mut self, job: JobId, flow: Flow) {
+        let crossed = if flow.is_stalled() { &[][..] } else { flow.route.links() };
+        for (link, _) in crossed {
+            let users = &mut self.users[*link];
+            if let Err(at) = users.binary_search(&job) {
+                users.insert(at, job);
+            }
+        }
+        self.flows.insert(job, flow);
+    }
+
+    /// A node came to the cluster, or is plugged in elsewhere. Whoever is on it joins anew.
+    pub(crate) fn catch_up(&mut self, cluster: &Cluster, node: NodeId) {
+        if cluster.fabric.is_empty() {
+            return;
+        }
+        Arc::make_mut(&mut self.routing).catch_up(cluster, node);
+        while self.users.len() < self.routing.rates().len() {
+            self.users.push(Vec::new());
+        }
+    }
+
+    /// A link carries so much from now on.
+    pub(crate) fn set_rate(&mut self, link: LinkId, rate: Bandwidth) {
+        Arc::make_mut(&mut self.routing).set_rate(link, rate);
+        let crosses = |flow: &Flow| flow.route.links().iter().any(|(crossed, _)| *crossed == link);
+        let crossing = self.flows.iter().filter(|(_, flow)| crosses(flow));
+        let changed: Vec<(JobId, Flow)> = crossing.map(|(job, flow)| (*job, flow.clone())).collect();
+        for (job, flow) in changed {
+            self.leave(job);
+            let alone = self.routing.alone(&flow.pattern, &flow.route);
+            self.put(job, Flow { alone, ..flow });
+        }
+    }
+
+    pub(crate) fn leave(&mut self, job: JobId) {
+        let Some(flow) = self.flows.remove(&job) else { return };
+        for (link, _) in flow.route.links() {
+            self.users[*link].retain(|user| *user != job);
+        }
+    }
+
+    /// How links keep what is decided about them.
+    pub fn keeping(&self) -> Keeping {
+        self.routing.fabric().keeping()
+    }
+
+    /// For each flow, how long an iteration takes among the others, over alone, if nothing is done about it.
+    pub fn slowdowns(&self, flows: &[&Flow], care: Care) -> Vec<f64> {
+        let fair: Vec<(&Flow, TrafficPolicy)> =
+            flows.iter().map(|flow| (*flow, TrafficPolicy::default())).collect();
+        self.slowdown_model.borrow_mut().slowdowns(&fair, care, |link| self.routing.rates()[link])
+    }
+
+    /// The same at a closer look, if each keeps to its traffic policy.
+    pub fn slowdowns_under(&self, flows: &[(&Flow, TrafficPolicy)]) -> Vec<f64> {
+        self.slowdown_model.borrow_mut().slowdowns(flows, Care::Look, |link| self.routing.rates()[link])
+    }
+
+    /// Jobs that share links, directly or by way of others, in order of id; those that share with nobody are not named.
+    pub fn components(&self) -> Vec<Vec<JobId>> {
+        let mut seen: BTreeSet<JobId> = BTreeSet::new();
+        let mut components = Vec::new();
+        for (job, flow) in &self.flows {
+            if flow.is_local() || flow.is_stalled() || seen.contains(job) {
+                continue;
+            }
+            let mut met = self.met_on(&flow.route, |other| other == *job);
+            met.insert(*job);
+            seen.extend(met.iter().copied());
+            if met.len() > 1 {
+                components.push(met.into_iter().collect());
+            }
+        }
+        components
+    }
+
+    /// When in an iteration a flow sends that has its route for itself.
+    pub fn sends(&self, flow: &Flow) -> Vec<(Duration, Duration)> {
+        flow.sends(self.routing.rates())
+    }
+
+    /// The part of each link on its route that a flow takes while it sends by itself.
+    pub fn demands(&self, flow: &Flow) -> Vec<(LinkId, f64)> {
+        flow.demands(self.routing.rates())
+    }
+
+    /// The part of a link that those take who cross it, if all send at once, each as fast as it can by itself.
+    pub fn peaks_on(&self, link: LinkId, gone: &[JobId]) -> f64 {
+        let there = self.users[link].iter().filter(|user| !gone.contains(user));
+        let part = |flow: &Flow| {
+            Some(flow.best_rate(self.routing.rates())? * flow.route.load_on(link) / self.capacity(link))
+        };
+        there.filter_map(|user| part(&self.flows[user])).sum()
+    }
+
+    /// Who crosses a link, in order of id.
+    pub fn users(&self, link: LinkId) -> &[JobId] {
+        &self.users[link]
+    }
+
+    /// What a flow does in an iteration by itself, for a circle.
+    pub fn pulse(&self, flow: &Flow) -> Pulse {
+        Pulse::new(flow.alone, self.sends(flow), self.demands(flow))
+    }
+
+    /// The part of a node's links that is used on average by those who cross them: of the one that is used most.
+    pub fn used_on_average(&self) -> BTreeMap<NodeId, f64> {
+        let mut used: BTreeMap<LinkId, f64> = BTreeMap::new();
+        for flow in self.flows.values() {
+            for (link, load) in flow.route.links() {
+                *used.entry(*link).or_default() += self.average(&flow.pattern, flow.alone, (*link, *load));
+            }
+        }
+        let mut nodes: BTreeMap<NodeId, f64> = BTreeMap::new();
+        for (node, link) in used.keys().filter_map(|link| Some((self.node_at(*link)?, *link))) {
+            let most = nodes.entry(node).or_default();
+            *most = most.max(used[&link]);
+        }
+        nodes
+    }
+
+    /// The part of a link that a loop of such iterations takes on average.
+    fn average(&self, pattern: &Pattern, alone: Duration, (link, load): (LinkId, f64)) -> f64 {
+        pattern.bytes() * load / (self.capacity(link) * alone.0.max(1) as f64)
+    }
+
+    /// The part of a node's own link that a member of a ring of so many needs on average.
+    pub fn needed_on_average(&self, node: NodeId, pattern: &Pattern, members: u32) -> f64 {
+        let links = self.routing.fabric().links();
+        let Some((link, _)) = links.iter().find(|(_, link)| link.from == Vertex::Node(node)) else {
+            return 0.0;
+        };
+        let crossed = (link, ring_load(members));
+        let alone = self.routing.alone(pattern, &Route::over(&[crossed]));
+        self.average(pattern, alone, crossed)
+    }
+
+    /// The node whose own link it is.
+    fn node_at(&self, link: LinkId) -> Option<NodeId> {
+        let Link { from, to, .. } = self.routing.fabric().links().get(link)?;
+        [from, to].into_iter().find_map(|end| match end {
+            Vertex::Node(node) => Some(*node),
+            Vertex::Switch(_) => None,
+        })
+    }
+
+    /// What a link carries.
+    pub fn rate(&self, link: LinkId) -> Bandwidth {
+        self.routing.rates()[link]
+    }
+
+    fn capacity(&self, link: LinkId) -> f64 {
+        bytes_per_nano(self.rate(link))
+    }
+
+    /// Everybody who shares a link with such a route, directly or by way of others, with those thought away who are
+    /// gone.
+    pub fn met_on(&self, route: &Route, gone: impl Fn(JobId) -> bool) -> BTreeSet<JobId> {
+        self.met_while_fewer(usize::MAX, route, gone)
+    }
+
+    /// The same, but by way of others only while those are few: in a crowd, whoever shares no link with a route is
+    /// hardly touched by it.
+    pub fn met_nearby(&self, route: &Route, gone: impl Fn(JobId) -> bool) -> BTreeSet<JobId> {
+        self.met_while_fewer(A_CROWD, route, gone)
+    }
+
+    /// Ring by ring: who shares a link, who shares one with those, and so on.
+    fn met_while_fewer(&self, most: usize, route: &Route, gone: impl Fn(JobId) -> bool) -> BTreeSet<JobId> {
+        let mut met: BTreeSet<JobId> = BTreeSet::new();
+        let mut crossed: BTreeSet<LinkId> = BTreeSet::new();
+        let mut ring: Vec<LinkId> = route.links().iter().map(|(link, _)| *link).collect();
+        while !ring.is_empty() && met.len() < most {
+            ring.retain(|link| crossed.insert(*link));
+            let users = ring.iter().flat_map(|link| &self.users[*link]).filter(|user| !gone(**user));
+            let new: Vec<JobId> = users.filter(|user| met.insert(**user)).copied().collect();
+            let links = new.iter().flat_map(|user| self.flows[user].route.links());
+            ring = links.map(|(link, _)| *link).filter(|link| !crossed.contains(link)).collect();
+        }
+        met
+    }
+}
+
+/// What a job does in each iteration, as the network runs it; none where that is not known or cannot be.
+pub fn pattern_of(spec: &JobSpec) -> Option<Arc<Pattern>> {
+    Pattern::of(spec.profile.as_ref()?.exchange()?).ok().map(Arc::new)
+}

@@ -1,0 +1,221 @@
+//! A knot: bodies that meet on contended links, directly or through others, so that their turns must be found
+//! together.
+
+use std::rc::Rc;
+
+use super::step_function::{Steps, Toll};
+
+/// Looking up what one burst costs at one turn is a glance. Offers that would take more of them than this are made for
+/// some of the turns only, and prove nothing.
+const MOST_GLANCES: usize = 1 << 16;
+/// So many of them are worth a search node.
+const GLANCES_A_NODE: usize = 1 << 11;
+
+/// What a body sends over one of the knot's links.
+#[derive(Clone, Debug)]
+pub(super) struct Pattern {
+    pub(super) link: usize,
+    pub(super) steps: Steps,
+    pub(super) levels: Vec<i64>,
+    /// From, to, and which of the levels.
+    bursts: Vec<(i64, i64, usize)>,
+    /// Edges of one period: when, and by how much demand changes.
+    edges: Vec<(i64, i64)>,
+    pub(super) area: i128,
+}
+
+impl Pattern {
+    pub(super) fn new(link: usize, steps: Steps, period: i64) -> Self {
+        let mut levels: Vec<i64> =
+            steps.points().iter().map(|point| point.1).filter(|level| *level > 0).collect();
+        levels.sort_unstable();
+        levels.dedup();
+        let index = |level: i64| levels.binary_search(&level).ok();
+        let bursts =
+            steps.stretches().filter_map(|(from, to, level)| Some((from, to, index(level)?))).collect();
+        let edges = steps.edges().filter(|edge| edge.0 < period).collect();
+        let area = steps.area(|level| level);
+        Self { link, steps, levels, bursts, edges, area }
+    }
+}
+
+/// A body, as far as the knot goes.
+#[derive(Clone, Debug)]
+pub(super) struct Mover {
+    pub(super) period: i64,
+    pub(super) patterns: Vec<Pattern>,
+    /// Movers that send alike can change places: the first of those that do.
+    pub(super) like: usize,
+}
+
+impl Mover {
+    /// What it takes to know the excess at one turn.
+    fn glances(&self) -> usize {
+        self.patterns.iter().map(|pattern| pattern.bursts.len()).sum()
+    }
+
+    pub(super) fn sends_like(&self, other: &Self) -> bool {
+        let sent = |mover: &Self| {
+            mover
+                .patterns
+                .iter()
+                .map(|pattern| (pattern.link, &pattern.steps))
+                .eq(other.patterns.iter().map(|pattern| (pattern.link, &pattern.steps)))
+        };
+        self.period == other.period && sent(self)
+    }
+}
+
+/// Which contention of edges are of interest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meeting {
+    /// One rises where the other falls: only there can an optimum be.
+    Opposite,
+    Any,
+}
+
+/// Turns a mover could have, with the excess that each would add.
+#[derive(Clone, Debug)]
+pub(super) struct Offers {
+    pub(super) each: Vec<(i64, i128)>,
+    pub(super) reach: Reach,
+    /// What it took to make them, in search nodes.
+    pub(super) nodes: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// All contention of edges.
+    All,
+    /// There were too many.
+    Some,
+    /// There are none: one turn is as good as another.
+    Free,
+}
+
+impl Offers {
+    /// The cheapest; of equals, the earliest.
+    pub(super) fn best(&self) -> (i64, i128) {
+        let best = self.each.iter().min_by_key(|(turn, excess)| (*excess, *turn));
+        *best.expect("there is always an offer")
+    }
+
+    /// No turn adds less than this.
+    pub(super) fn least(&self) -> i128 {
+        if self.reach == Reach::Some { 0 } else { self.best().1 }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Knot {
+    pub(super) weights: Vec<i128>,
+    /// What flat bodies send over each link, whatever their turn.
+    pub(super) base: Vec<Rc<Steps>>,
+    pub(super) movers: Vec<Mover>,
+}
+
+impl Knot {
+    /// What `mover` could do about `demand`: a turn for each meeting of its edges with those of the demand.
+    pub(super) fn offers(&self, mover: usize, demand: &[Rc<Steps>]) -> Offers {
+        let mover = &self.movers[mover];
+        let (mut turns, mut reach) = positions(mover, demand, Meeting::Opposite);
+        if turns.is_empty() {
+            turns.push(0);
+            reach = Reach::Free;
+        }
+        let nodes = 1 + turns.len() * mover.glances() / GLANCES_A_NODE;
+        let against = self.against(mover, demand);
+        let each = turns.into_iter().map(|turn| (turn, against.excess_at(turn))).collect();
+        Offers { each, reach, nodes: nodes as u64 }
+    }
+
+    pub(super) fn against<'a>(&self, mover: &'a Mover, demand: &[Rc<Steps>]) -> Against<'a> {
+        let tolls = |pattern: &'a Pattern| {
+            let demand = &demand[pattern.link];
+            let tolls = pattern.levels.iter().map(|level| Toll::of(demand, *level)).collect();
+            (pattern, self.weights[pattern.link], tolls)
+        };
+        Against { patterns: mover.patterns.iter().map(tolls).collect() }
+    }
+
+    pub(super) fn cost(&self, demand: &[Rc<Steps>]) -> i128 {
+        demand.iter().zip(&self.weights).map(|(demand, weight)| demand.excess() * weight).sum()
+    }
+}
+
+/// One mover before the demand of others.
+#[derive(Debug)]
+pub(super) struct Against<'a> {
+    patterns: Vec<(&'a Pattern, i128, Vec<Toll>)>,
+}
+
+impl Against<'_> {
+    /// How much excess the mover adds at that turn.
+    pub(super) fn excess_at(&self, turn: i64) -> i128 {
+        let on = |(pattern, weight, tolls): &(&Pattern, i128, Vec<Toll>)| {
+            let burst = |(from, to, level): &(i64, i64, usize)| {
+                tolls[*level].up_to(to + turn) - tolls[*level].up_to(from + turn)
+            };
+            weight * pattern.bursts.iter().map(burst).sum::<i128>()
+        };
+        self.patterns.iter().map(on).sum()
+    }
+}
+
+/// The turns at which edges of the mover meet edges of the demand, in order, and whether these are all.
+pub(super) fn positions(mover: &Mover, demand: &[Rc<Steps>], meeting: Meeting) -> (Vec<i64>, Reach) {
+    let pairs: usize =
+        mover.patterns.iter().map(|pattern| pattern.edges.len() * demand[pattern.link].points().len()).sum();
+    let stride = (pairs * mover.glances()).div_ceil(MOST_GLANCES).max(1);
+    let mut turns = Vec::with_capacity(pairs / stride + 1);
+    for pattern in &mover.patterns {
+        for (at, change) in demand[pattern.link].edges().step_by(stride) {
+            let meets = |edge: &&(i64, i64)| meeting == Meeting::Any || (edge.1 < 0) != (change < 0);
+            let turn = |edge: &(i64, i64)| (at - edge.0).rem_euclid(mover.period);
+            turns.extend(pattern.edges.iter().filter(meets).map(turn));
+        }
+    }
+    turns.sort_unstable();
+    turns.dedup();
+    (turns, if stride == 1 { Reach::All } else { Reach::Some })
+}
+
+/// Some movers in their places.
+#[derive(Clone, Debug)]
+pub(super) struct Placed {
+    pub(super) turns: Vec<Option<i64>>,
+    pub(super) demand: Vec<Rc<Steps>>,
+    pub(super) cost: i128,
+}
+
+impl Placed {
+    pub(super) fn nobody(knot: &Knot) -> Self {
+        let demand = knot.base.clone();
+        Self { turns: vec![None; knot.movers.len()], cost: knot.cost(&demand), demand }
+    }
+
+    pub(super) fn put(&mut self, knot: &Knot, mover: usize, (turn, excess): (i64, i128)) {
+        for pattern in &knot.movers[mover].patterns {
+            let demand = &mut self.demand[pattern.link];
+            *demand = Rc::new(demand.plus(&pattern.steps.turned(turn)));
+        }
+        self.turns[mover] = Some(turn);
+        self.cost += excess;
+    }
+
+    /// Takes a mover out, with the excess that it added.
+    pub(super) fn lift(&mut self, knot: &Knot, mover: usize) -> Option<(i64, i128)> {
+        let turn = self.turns[mover].take()?;
+        for pattern in &knot.movers[mover].patterns {
+            let demand = &mut self.demand[pattern.link];
+            *demand = Rc::new(demand.minus(&pattern.steps.turned(turn)));
+        }
+        let added = knot.against(&knot.movers[mover], &self.demand).excess_at(turn);
+        self.cost -= added;
+        Some((turn, added))
+    }
+
+    pub(super) fn waiting(&self) -> impl Iterator<Item = usize> {
+        self.turns.iter().enumerate().filter(|(_, turn)| turn.is_none()).map(|(mover, _)| mover)
+    }
+}
