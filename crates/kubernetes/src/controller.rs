@@ -26,7 +26,7 @@ use metronome_core::model::units::{Duration, Instant};
 use crate::deed::{Deed, Kind, ObjectRef, Ticket};
 use crate::objects::{Member, Phase, TrainingJob, TrainingJobStatus};
 use crate::watch::{Change, Delta};
-use crate::world::{Interleaved, Sizes, SlowdownModel};
+use crate::world::{Foresight, Interleaved, Sizes};
 
 use course::{Course, Look};
 use errands::{Errand, Refused};
@@ -53,7 +53,7 @@ pub struct Controller {
     changed: BTreeSet<JobKey>,
     /// Jobs that are to be looked at again at some time, whatever happens.
     alarms: BTreeSet<(Instant, JobKey)>,
-    foresight: SlowdownModel,
+    foresight: Foresight,
     /// For how many members there is room, where a job is to have another number than it has.
     sizes: Sizes,
     on_links: Interleaved,
@@ -116,7 +116,7 @@ impl Controller {
             members: BTreeMap::new(),
             changed: BTreeSet::new(),
             alarms: BTreeSet::new(),
-            foresight: SlowdownModel::new(),
+            foresight: Foresight::new(),
             sizes: Sizes::new(),
             on_links: Interleaved::new(),
             errands: BTreeMap::new(),
@@ -209,7 +209,7 @@ impl Controller {
     }
 
     /// What the scheduler foresees of jobs, all at once.
-    pub fn foresee(&mut self, foresight: SlowdownModel) {
+    pub fn foresee(&mut self, foresight: Foresight) {
         let before = std::mem::replace(&mut self.foresight, foresight);
         let news = self.foresight.iter().filter(|(key, foreseen)| before.get(*key) != Some(foreseen));
         let gone = before.keys().filter(|key| !self.foresight.contains_key(*key));

@@ -76,7 +76,7 @@ use sayings::Asked;
 use steps::Errand;
 use turns::Words;
 
-pub use foreseen::{Foreseen, SlowdownModel};
+pub use foreseen::{Foreseen, Foresight};
 pub(crate) use gangs::GANG_LABEL;
 pub use interleaved::{Interleaved, OnLinks};
 pub use observe::Comparison;

@@ -34,12 +34,12 @@ struct Case {
     queued: usize,
     queues: u32,
     alike: Alike,
-    links: Routing,
+    links: Wiring,
 }
 
 /// Whether anything is known of links and of what jobs send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Routing {
+enum Wiring {
     Unknown,
     Known,
 }
@@ -62,7 +62,7 @@ impl Case {
         let Self { policy, nodes, running, .. } = self;
         let queues = if self.queues > 1 { format!("-{}-queues", self.queues) } else { String::new() };
         let unalike = if self.alike == Alike::None { "-unalike" } else { "" };
-        let links = if self.links == Routing::Known { "-links" } else { "" };
+        let links = if self.links == Wiring::Known { "-links" } else { "" };
         format!("{policy}-{nodes}x{running}{queues}{unalike}{links}")
     }
 }
@@ -74,7 +74,7 @@ const LARGEST: Case = Case {
     queued: 5_000,
     queues: 1,
     alike: Alike::Many,
-    links: Routing::Unknown,
+    links: Wiring::Unknown,
 };
 
 fn main() {
@@ -86,7 +86,7 @@ fn main() {
     let unalike = [Case { alike: Alike::None, ..LARGEST }];
     let links = [(1_000, 500), (3_000, 1_500), (10_000, 5_000)];
     let links = links.map(|(nodes, jobs)| Case { nodes, running: jobs, queued: jobs, ..LARGEST });
-    let links = links.map(|case| Case { links: Routing::Known, ..case });
+    let links = links.map(|case| Case { links: Wiring::Known, ..case });
     let cases = policies.into_iter().chain(queues).chain(nodes).chain(jobs).chain(unalike).chain(links);
     let wanted: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with("--")).collect();
     let cases = cases.filter(|case| wanted.is_empty() || wanted.contains(&case.name()));
@@ -151,7 +151,7 @@ fn measure(case: &Case) -> serde_json::Value {
     let ms = |time: WallTime| time.as_secs_f64() * 1e3;
     let line = serde_json::json!({
         "bench": "core", "policy": case.policy, "nodes": case.nodes, "running": running, "queued": queued,
-        "queues": case.queues, "classes": classes, "links": case.links == Routing::Known,
+        "queues": case.queues, "classes": classes, "links": case.links == Wiring::Known,
         "p50_ms": ms(times[CYCLES / 2]), "p99_ms": ms(times[CYCLES * 99 / 100]), "max_ms": ms(times[CYCLES - 1]),
         "most_steps": bench.most_steps, "cold_ms": ms(cold), "gang512_ms": ms(gang512), "verdict512_ms": verdict.map(ms), "victims512_ms": victims.map(ms),
         "servers16_256_ms": ms(servers), "servers4_16_ms": ms(few_servers), "peak_mib": peak_memory_mib(),
@@ -171,7 +171,7 @@ struct Bench {
     queues: u32,
     submitted: u64,
     alike: Alike,
-    links: Routing,
+    links: Wiring,
     /// The most steps that followed from one event.
     most_steps: usize,
 }
@@ -179,8 +179,8 @@ struct Bench {
 impl Bench {
     fn new(case: &Case) -> Self {
         let racks = match case.links {
-            Routing::Unknown => racks(case.nodes / 40, 40, 8),
-            Routing::Known => linked_racks(case.nodes / 40, 40, 8, TO_NODES, TO_RACKS),
+            Wiring::Unknown => racks(case.nodes / 40, 40, 8),
+            Wiring::Known => linked_racks(case.nodes / 40, 40, 8, TO_NODES, TO_RACKS),
         };
         let queue = |index| Queue { weight: 1 + index % 4, ..Queue::open(&format!("queue-{index}")) };
         let queues = (0..case.queues).map(queue).collect();
@@ -209,7 +209,7 @@ impl Bench {
         spec.priority = [Priority::LOW, Priority::NORMAL, Priority::HIGH][self.chance.random_range(0..3)];
         spec.work.alone = Some(Duration::from_secs(60 * self.chance.random_range(1..300)));
         spec.queue = QueueId(self.chance.random_range(0..self.queues));
-        if self.links == Routing::Known {
+        if self.links == Wiring::Known {
             self.train(&mut spec);
         }
         if self.alike == Alike::None {

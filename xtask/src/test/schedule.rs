@@ -9,7 +9,7 @@ use super::executable::{Executable, Priority};
 use super::findings::Findings;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TrafficPolicy {
+enum Lane {
     /// Waits for an API server.
     Cluster,
     /// Only computes, by virtual time.
@@ -28,27 +28,27 @@ const COMPUTE: [&str; 7] = [
     "xtask",
 ];
 
-fn lane(executable: &Executable) -> TrafficPolicy {
+fn lane(executable: &Executable) -> Lane {
     match (executable.package(), executable.target()) {
         // A browser has time limits of its own.
-        ("metronome-sim", Some("browser")) => TrafficPolicy::Alone,
-        ("metronome-testcluster", _) | ("metronome-kubernetes", _) => TrafficPolicy::Cluster,
-        ("metronome-cli", Some("kubernetes")) => TrafficPolicy::Cluster,
-        (package, _) if COMPUTE.contains(&package) => TrafficPolicy::Compute,
-        _ => TrafficPolicy::Alone,
+        ("metronome-sim", Some("browser")) => Lane::Alone,
+        ("metronome-testcluster", _) | ("metronome-kubernetes", _) => Lane::Cluster,
+        ("metronome-cli", Some("kubernetes")) => Lane::Cluster,
+        (package, _) if COMPUTE.contains(&package) => Lane::Compute,
+        _ => Lane::Alone,
     }
 }
 
 /// Runs all of them; none is left out because another fails.
 pub(crate) fn run(executables: &[Executable], environment: &[(&str, String)]) -> Findings {
-    let of = |wanted: TrafficPolicy| executables.iter().filter(move |executable| lane(executable) == wanted);
+    let of = |wanted: Lane| executables.iter().filter(move |executable| lane(executable) == wanted);
     let mut findings = thread::scope(|scope| {
-        let compute = scope.spawn(|| run_each(of(TrafficPolicy::Compute), environment, Priority::Low));
-        let mut findings = run_each(of(TrafficPolicy::Cluster), environment, Priority::Normal);
+        let compute = scope.spawn(|| run_each(of(Lane::Compute), environment, Priority::Low));
+        let mut findings = run_each(of(Lane::Cluster), environment, Priority::Normal);
         findings.add(compute.join().expect("running an executable does not panic"));
         findings
     });
-    findings.add(run_each(of(TrafficPolicy::Alone), environment, Priority::Normal));
+    findings.add(run_each(of(Lane::Alone), environment, Priority::Normal));
     findings
 }
 
@@ -70,14 +70,14 @@ mod tests {
 
     #[test]
     fn tests_that_measure_time_run_alone() {
-        let traffic_policy_of = |name: &str| lane(&Executable::named(name));
-        assert_eq!(traffic_policy_of("metronome-cli::local"), TrafficPolicy::Alone);
-        assert_eq!(traffic_policy_of("metronome-local::substrate"), TrafficPolicy::Alone);
-        assert_eq!(traffic_policy_of("metronome-agent"), TrafficPolicy::Alone);
-        assert_eq!(traffic_policy_of("metronome-trainer::training"), TrafficPolicy::Alone);
-        assert_eq!(traffic_policy_of("metronome-new::unknown"), TrafficPolicy::Alone);
-        assert_eq!(traffic_policy_of("metronome-cli::kubernetes"), TrafficPolicy::Cluster);
-        assert_eq!(traffic_policy_of("metronome-kubernetes::io"), TrafficPolicy::Cluster);
-        assert_eq!(traffic_policy_of("metronome-testkit::histories"), TrafficPolicy::Compute);
+        let lane_of = |name: &str| lane(&Executable::named(name));
+        assert_eq!(lane_of("metronome-cli::local"), Lane::Alone);
+        assert_eq!(lane_of("metronome-local::substrate"), Lane::Alone);
+        assert_eq!(lane_of("metronome-agent"), Lane::Alone);
+        assert_eq!(lane_of("metronome-trainer::training"), Lane::Alone);
+        assert_eq!(lane_of("metronome-new::unknown"), Lane::Alone);
+        assert_eq!(lane_of("metronome-cli::kubernetes"), Lane::Cluster);
+        assert_eq!(lane_of("metronome-kubernetes::io"), Lane::Cluster);
+        assert_eq!(lane_of("metronome-testkit::histories"), Lane::Compute);
     }
 }

@@ -22,14 +22,14 @@ pub struct Foreseen {
 }
 
 /// By namespace and name.
-pub type SlowdownModel = BTreeMap<(Arc<str>, Arc<str>), Foreseen>;
+pub type Foresight = BTreeMap<(Arc<str>, Arc<str>), Foreseen>;
 
 impl World {
     pub fn has_training_jobs(&self) -> bool {
         self.training_jobs().next().is_some()
     }
 
-    pub fn foreseen(&self, outlook: &Outlook) -> SlowdownModel {
+    pub fn foreseen(&self, outlook: &Outlook) -> Foresight {
         let line = self.engine.line();
         let places: BTreeMap<JobId, usize> =
             line.iter().enumerate().map(|(at, job)| (*job, at + 1)).collect();

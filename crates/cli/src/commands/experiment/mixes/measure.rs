@@ -16,7 +16,7 @@ use metronome_trainer::Notes;
 
 use super::definition::{FAIR, Job, MEMBERS, Mix, Mixes, SEPARATE, Set, fnv, job_name};
 use super::runs::{Calibration, Facts, JobRun, Run};
-use super::scenario::{Routing, documents};
+use super::scenario::{Wiring, documents};
 use crate::commands::local_run;
 use crate::failure::Failure;
 use crate::local::Asked;
@@ -74,7 +74,7 @@ impl Bench {
         let delays = mix.delays(start);
         let commands: Vec<Vec<String>> =
             (0..mix.jobs.len()).map(|place| self.command(which, place, &delays, batches, &notes.0)).collect();
-        let wiring = if policy == SEPARATE { Routing::Separate } else { Routing::Shared };
+        let wiring = if policy == SEPARATE { Wiring::Separate } else { Wiring::Shared };
         let text = documents(set, mix, wiring, &commands);
         let scenario = Scenario::read_from(text.as_bytes(), &mix.name, Path::new(""))?;
         let asked = Asked {

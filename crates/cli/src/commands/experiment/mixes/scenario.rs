@@ -6,7 +6,7 @@ use super::definition::{MEMBERS, Mix, Set, Shares, job_name};
 
 /// Where the jobs of a mix run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Routing {
+pub(super) enum Wiring {
     /// Every job has links of its own.
     Separate,
     /// The links that the mix names are shared by all jobs.
@@ -28,10 +28,10 @@ const SCARCE: [&str; 3] = [
 const WHOLE: &str = "{cpu: 100, memory: 1000Gi, nvidia.com/gpu: 1}";
 
 /// The documents of a scenario; `commands` has the words of each job's program.
-pub(super) fn documents(set: &Set, mix: &Mix, wiring: Routing, commands: &[Vec<String>]) -> String {
+pub(super) fn documents(set: &Set, mix: &Mix, wiring: Wiring, commands: &[Vec<String>]) -> String {
     let mut text = cluster(set, mix, wiring);
     for (place, (job, command)) in mix.jobs.iter().zip(commands).enumerate() {
-        let shares_nodes = wiring == Routing::Shared && mix.shares == Shares::Nodes;
+        let shares_nodes = wiring == Wiring::Shared && mix.shares == Shares::Nodes;
         let (resources, kind) = match shares_nodes {
             true => (SCARCE[place % SCARCE.len()], String::new()),
             false => (WHOLE, format!("  gpuType: t{place}\n")),
@@ -49,19 +49,19 @@ pub(super) fn documents(set: &Set, mix: &Mix, wiring: Routing, commands: &[Vec<S
     text
 }
 
-fn cluster(set: &Set, mix: &Mix, wiring: Routing) -> String {
+fn cluster(set: &Set, mix: &Mix, wiring: Wiring) -> String {
     let rate = set.link_gbps;
     let each = "cpu: 100, memory: 1000Gi, gpus";
     let (levels, nodes, links) = match (wiring, mix.shares) {
-        (Routing::Separate, _) => {
+        (Wiring::Separate, _) => {
             let group =
                 |place: usize| format!("{{name: n{place}, count: {MEMBERS}, {each}: 1, gpuType: t{place}}}");
             ("[node]", groups(mix, group), format!("node: {rate}Gbps"))
         }
-        (Routing::Shared, Shares::Nodes) => {
+        (Wiring::Shared, Shares::Nodes) => {
             ("[node]", format!("{{count: {MEMBERS}, {each}: 100}}"), format!("node: {rate}Gbps"))
         }
-        (Routing::Shared, Shares::Racks) => {
+        (Wiring::Shared, Shares::Racks) => {
             let group = |place: usize| {
                 let side = |side: &str| {
                     format!(
@@ -95,7 +95,7 @@ mod tests {
     use super::super::definition::tests::mixes;
     use super::*;
 
-    fn scenario(mix: usize, wiring: Routing) -> Scenario {
+    fn scenario(mix: usize, wiring: Wiring) -> Scenario {
         let mixes = mixes();
         let set = &mixes.sets[0];
         let commands = vec![vec!["python3".to_owned(), "train.py".to_owned()]; 2];
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn members_of_a_job_never_fit_on_one_node() {
         for (mix, wiring) in
-            [(0, Routing::Shared), (1, Routing::Shared), (0, Routing::Separate), (1, Routing::Separate)]
+            [(0, Wiring::Shared), (1, Wiring::Shared), (0, Wiring::Separate), (1, Wiring::Separate)]
         {
             let scenario = scenario(mix, wiring);
             let alone = Alone::new(&scenario.cluster, None);
@@ -121,9 +121,9 @@ mod tests {
 
     #[test]
     fn separate_jobs_have_a_node_for_every_member_and_shared_ones_meet() {
-        assert_eq!(scenario(0, Routing::Shared).cluster.nodes().len(), 2);
-        assert_eq!(scenario(0, Routing::Separate).cluster.nodes().len(), 4);
-        let racks = scenario(1, Routing::Shared);
+        assert_eq!(scenario(0, Wiring::Shared).cluster.nodes().len(), 2);
+        assert_eq!(scenario(0, Wiring::Separate).cluster.nodes().len(), 4);
+        let racks = scenario(1, Wiring::Shared);
         assert_eq!(racks.cluster.nodes().len(), 4);
         let rates: Vec<u64> = racks.cluster.fabric.links().iter().map(|(_, link)| link.rate.0).collect();
         assert_eq!(

@@ -14,7 +14,7 @@ use metronome_sim::world::{self, RunOptions};
 
 use super::definition::{FAIR, Mix, SEPARATE, Set, job_name};
 use super::runs::{JobRun, Loop, Run};
-use super::scenario::{Routing, documents};
+use super::scenario::{Wiring, documents};
 use crate::failure::Failure;
 use crate::local::kept_by_the_kernel;
 use crate::policies;
@@ -74,8 +74,8 @@ impl Simulation {
         let models = separate.jobs.iter().map(|job| traced(job, set.scale));
         let Some(models) = models.collect::<Option<Vec<TrainingModel>>>() else { return Ok(None) };
         let (wiring, name) = match run.policy.as_str() {
-            SEPARATE => (Routing::Separate, FAIR),
-            policy => (Routing::Shared, policy),
+            SEPARATE => (Wiring::Separate, FAIR),
+            policy => (Wiring::Shared, policy),
         };
         let text = documents(set, mix, wiring, &vec![vec!["simulated".to_owned()]; mix.jobs.len()]);
         let scenario = Scenario::read_from(text.as_bytes(), &mix.name, Path::new(""))?;
