@@ -25,6 +25,7 @@ mod component;
 mod component_index;
 mod history;
 mod jitter;
+pub mod packet;
 mod pattern;
 mod rate_cache;
 mod route;

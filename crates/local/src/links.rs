@@ -5,7 +5,7 @@
 //! [`FIRST_MEMBER`](shaping::FIRST_MEMBER) on, and [`USUAL_LEAF`](shaping::USUAL_LEAF) for all else. Leaves below
 //! `FIRST_MEMBER` are the agent's, and its filters come first if their `pref` is below 49152. They should have next to
 //! nothing of their own and borrow up to the link's rate, as these do, with a `cburst` of a millisecond, and a `quantum`
-//! of a packet ([`LARGEST_PACKET`](shaping::LARGEST_PACKET)) times their weight: HTB serves parts of a packet as a whole.
+//! of a packet ([`largest_packet`](metronome_core::network::packet::largest_packet)) times their weight: HTB serves parts of a packet as a whole.
 
 pub(crate) mod batch;
 pub mod shaping;

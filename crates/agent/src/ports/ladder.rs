@@ -1,5 +1,5 @@
 //! How a job stands on links, and how that changes in the course of an iteration: the steps of its lane, said in `prio` and
-//! `quantum`.
+//! packets of `quantum`.
 
 use metronome_core::traffic::burst_order::MIDDLE;
 use metronome_core::traffic::{Follows, TrafficDirective};
@@ -35,16 +35,16 @@ enum Climbs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) prio: u8,
-    pub(super) quantum: u32,
+    /// How many of the largest packets its turn is for.
+    pub(super) packets: u32,
 }
 
 /// HTB knows as many as lanes have classes.
 const LAST_CLASS: u8 = 7;
-/// The largest packet: whose turn it is sends one at least, so smaller parts would all be the same.
-const LEAST_QUANTUM: u32 = 9014;
-/// In a round every leaf sends its part: the larger parts are, the longer others wait for theirs, and a leaf seldom has
-/// more waiting.
-const MOST_QUANTUM: u32 = 16 * LEAST_QUANTUM;
+/// In a round every leaf sends its part, one packet at least: the larger parts are, the longer other leaves wait for theirs, and a
+/// leaf seldom has more waiting.
+const MAX_PACKETS: u32 = 16;
+
 impl Ladder {
     /// Nothing where a word leaves links alone. A job keeps its leaf in the fair windows of a rotation: the packets in a leaf
     /// that is removed are lost.
@@ -76,8 +76,7 @@ impl Ladder {
     }
 
     fn in_class(&self, class: u8, weight: u32) -> Standing {
-        let quantum = LEAST_QUANTUM.saturating_mul(weight).min(MOST_QUANTUM);
-        Standing { prio: class.min(LAST_CLASS), quantum }
+        Standing { prio: class.min(LAST_CLASS), packets: weight.clamp(1, MAX_PACKETS) }
     }
 }
 
@@ -94,24 +93,24 @@ mod tests {
         Ladder { class: 0, weight: 1, climbs: Climbs::Sending(follows) }
     }
 
-    fn quanta(ladder: &Ladder, sent: &[f64]) -> Vec<u32> {
+    fn packets(ladder: &Ladder, sent: &[f64]) -> Vec<u32> {
         let rung = |sent: &f64| Rung { sent: *sent, volume: 100.0, best: 0.5e-6, class: 5 };
-        sent.iter().map(|sent| ladder.standing(rung(sent)).quantum / LEAST_QUANTUM).collect()
+        sent.iter().map(|sent| ladder.standing(rung(sent)).packets).collect()
     }
 
     #[test]
     fn whoever_has_sent_more_gets_more() {
-        assert_eq!(quanta(&ladder(Follows::BytesSent), &[0.0, 12.0, 13.0, 50.0, 100.0]), [1, 1, 3, 9, 15]);
-        assert_eq!(quanta(&ladder(Follows::PartLeft), &[0.0, 25.0, 50.0, 75.0, 100.0]), [1, 3, 7, 16, 16]);
-        assert_eq!(quanta(&ladder(Follows::BytesLeft), &[0.0, 39.0, 40.0, 80.0, 94.0]), [1, 1, 3, 7, 16]);
-        assert_eq!(quanta(&ladder(Follows::Nothing), &[0.0, 99.0]), [1, 1]);
+        assert_eq!(packets(&ladder(Follows::BytesSent), &[0.0, 12.0, 13.0, 50.0, 100.0]), [1, 1, 3, 9, 15]);
+        assert_eq!(packets(&ladder(Follows::PartLeft), &[0.0, 25.0, 50.0, 75.0, 100.0]), [1, 3, 7, 16, 16]);
+        assert_eq!(packets(&ladder(Follows::BytesLeft), &[0.0, 39.0, 40.0, 80.0, 94.0]), [1, 1, 3, 7, 16]);
+        assert_eq!(packets(&ladder(Follows::Nothing), &[0.0, 99.0]), [1, 1]);
     }
 
     #[test]
     fn an_ordered_job_has_the_class_of_its_burst_and_its_bytes_do_not_matter() {
         let ladder = Ladder { class: 1, weight: 1, climbs: Climbs::Order };
         let standing = |sent| ladder.standing(Rung { sent, volume: 100.0, best: 1.0, class: 5 });
-        assert_eq!(standing(0.0), Standing { prio: 5, quantum: LEAST_QUANTUM });
+        assert_eq!(standing(0.0), Standing { prio: 5, packets: 1 });
         assert_eq!(standing(99.0), standing(0.0));
     }
 }

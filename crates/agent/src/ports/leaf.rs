@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
+use metronome_core::model::units::Bandwidth;
+use metronome_core::network::packet::largest_packet;
+
 use crate::members::Port;
 
 use super::ladder::{Ladder, Rung, Standing};
@@ -19,9 +22,6 @@ const FLOOR_OF_WHO_CLIMBS: f64 = 0.01;
 
 /// Bytes that may wait in a leaf: more than the windows of all connections of a job.
 const QUEUE: u32 = 16 << 20;
-
-/// What is sent at once after a pause: a packet by right, and as much as a timer may be late by if it is lent.
-const LARGEST_PACKET: u32 = 9014;
 
 #[derive(Debug)]
 pub(super) struct Leaf {
@@ -80,15 +80,18 @@ impl Leaf {
 
     fn class(&self, port: &Port) -> String {
         let Port { device, rate_bps, .. } = port;
-        let (number, Standing { prio, quantum }) = (self.number, self.standing);
+        let (number, Standing { prio, packets }) = (self.number, self.standing);
+        let packet = largest_packet(Bandwidth(*rate_bps));
+        let quantum = packet.saturating_mul(packets);
         let jobs = port.crossed_by.len().max(1) as f64;
         let part = if self.ladder.changes() { FLOOR_OF_WHO_CLIMBS } else { FLOOR };
         let floor = (*rate_bps as f64 * part.min(0.5 / jobs)).max(8_000.0) as u64;
-        let burst = (rate_bps / 8 / 1000).max(2 * u64::from(LARGEST_PACKET));
+        // What is sent at once after a pause: a packet by right, and as much as a timer may be late by if it is lent.
+        let burst = (rate_bps / 8 / 1000).max(2 * u64::from(packet));
         // What bounds it is the link: headers come on top of what that is said to carry, and are no reason to wait.
         let ceil = rate_bps + rate_bps / 20;
         format!(
-            "dev {device} parent 1:1 classid 1:{number:x} htb rate {floor}bit burst {LARGEST_PACKET} \
+            "dev {device} parent 1:1 classid 1:{number:x} htb rate {floor}bit burst {packet} \
              ceil {ceil}bit cburst {burst} prio {prio} quantum {quantum}"
         )
     }

@@ -7,7 +7,7 @@ use metronome_core::model::units::Bandwidth;
 
 use crate::error::{LocalError, Result};
 use crate::links::batch::Batch;
-use crate::links::shaping::{LARGEST_PACKET, MTU, shape};
+use crate::links::shaping::{MTU, packet_size, shape};
 use crate::links::ways::{Ways, is_up, joined, reverse};
 use crate::links::{Port, Scale};
 use crate::names::{Namespace, WorldName};
@@ -121,7 +121,7 @@ impl Layout {
             Vertex::Node(_) => "br0".to_owned(),
             Vertex::Switch(index) => format!("s{index}"),
         };
-        batch.ip.extend(plug_into(&port.device, &master));
+        batch.ip.extend(plug_into(&port.device, &master, port.rate));
         if self.shaped {
             batch.tc.extend(shape(&port.device, port.rate));
         }
@@ -138,8 +138,8 @@ fn bridge(name: &str) -> String {
     format!("link add dev {name} mtu {MTU} up type bridge stp_state 0 mcast_snooping 0 forward_delay 0")
 }
 
-pub(super) fn plug_into(device: &str, master: &str) -> [String; 2] {
-    let packets = format!("mtu {MTU} gso_max_size {LARGEST_PACKET} gso_max_segs 1");
+pub(super) fn plug_into(device: &str, master: &str, rate: Bandwidth) -> [String; 2] {
+    let packets = packet_size(rate);
     [
         format!("link set dev {device} {packets} master {master} up"),
         format!(

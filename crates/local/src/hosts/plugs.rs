@@ -13,7 +13,7 @@ use crate::error::{LocalError, Result};
 use crate::fault::{self, FaultPoint};
 use crate::links::Port;
 use crate::links::batch::Batch;
-use crate::links::shaping::{LARGEST_PACKET, MTU, member_leaf, no_member_leaf, tcp, window};
+use crate::links::shaping::{member_leaf, no_member_leaf, packet_size, tcp, window};
 use crate::links::ways::walk;
 use crate::names::{MemberNumber, Namespace};
 
@@ -39,9 +39,10 @@ impl Hosts {
         let make = Batch { ip: vec![format!("netns add {}", namespace.name())], ..Batch::default() };
         make.run_here(&self.tie, &what)?;
         fault::after(FaultPoint::MemberNamespaceMade);
-        on_host(number, &namespace).run_in(&host, &self.tie, &what)?;
+        let rate = self.layout.rate_of(node);
+        on_host(number, &namespace, rate).run_in(&host, &self.tie, &what)?;
         fault::after(FaultPoint::CablePlugged);
-        inside(number, self.layout.rate_of(node)).run_in(&namespace, &self.tie, &what)?;
+        inside(number, rate).run_in(&namespace, &self.tie, &what)?;
         fault::after(FaultPoint::AddressSet);
         self.tell_the_way(number, node, "replace")?;
         fault::after(FaultPoint::RouteSet);
@@ -142,13 +143,13 @@ impl Hosts {
 }
 
 /// The cable, and the end of it that is on the host.
-fn on_host(number: MemberNumber, namespace: &Namespace) -> Batch {
+fn on_host(number: MemberNumber, namespace: &Namespace, rate: Bandwidth) -> Batch {
     let hardware = number.hardware_address();
     let mut ip = vec![format!(
         "link add dev {number} type veth peer name eth0 address {hardware} netns {}",
         namespace.name()
     )];
-    ip.extend(plug_into(&number.to_string(), "br0"));
+    ip.extend(plug_into(&number.to_string(), "br0", rate));
     let bridge = vec![format!("fdb replace {hardware} dev {number} master static")];
     Batch { ip, bridge, ..Batch::default() }
 }
@@ -156,7 +157,7 @@ fn on_host(number: MemberNumber, namespace: &Namespace) -> Batch {
 /// The end that the member sees. It knows the hardware addresses of all it could meet, so nobody has to ask, which
 /// would mean to flood.
 fn inside(number: MemberNumber, rate: Bandwidth) -> Batch {
-    let packets = format!("mtu {MTU} gso_max_size {LARGEST_PACKET} gso_max_segs 1");
+    let packets = packet_size(rate);
     let mut ip = vec![
         "link set dev lo up".to_owned(),
         format!("link set dev eth0 {packets} up"),

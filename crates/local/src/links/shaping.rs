@@ -2,14 +2,12 @@
 //! members that share it have equal parts within tenths of a second.
 
 use metronome_core::model::units::Bandwidth;
+use metronome_core::network::packet::{WIRE_PACKET, largest_packet, segments};
 
 use crate::names::MemberNumber;
 
 /// Large, so that headers are under a hundredth of what is sent, and there are few packets to forward on few cores.
 pub const MTU: u32 = 9000;
-
-/// Packets are not joined beyond this: at 200 Mbit/s one takes 0.4 ms.
-pub const LARGEST_PACKET: u32 = 9014;
 
 /// The class of a link, and the leaf of whoever has none of its own. Leaves from [`FIRST_MEMBER`] on are those of members;
 /// all others belong to the agent.
@@ -83,17 +81,17 @@ fn class_id(member: MemberNumber) -> String {
 
 fn link_class(rate: Bandwidth) -> String {
     let rate = with_headers(rate);
-    let (rate, burst) = (rate.max(LEAST).0, burst(rate));
-    format!("htb rate {rate}bit ceil {rate}bit burst {burst} cburst {burst} quantum {LARGEST_PACKET}")
+    let (packet, burst, rate) = (largest_packet(rate), burst(rate), rate.max(LEAST).0);
+    format!("htb rate {rate}bit ceil {rate}bit burst {burst} cburst {burst} quantum {packet}")
 }
 
 /// A leaf has next to nothing of its own and borrows the rest: what leaves have of their own is theirs even if all
 /// together is more than the link carries. Less than a packet for its turn would do: a leaf sends one in any case.
 fn leaf(rate: Bandwidth) -> String {
     let rate = with_headers(rate);
-    let (rate, burst) = (rate.max(LEAST).0, burst(rate));
+    let (packet, burst, rate) = (largest_packet(rate), burst(rate), rate.max(LEAST).0);
     let own = (rate / 2000).max(8000);
-    format!("htb rate {own}bit ceil {rate}bit burst {LARGEST_PACKET} cburst {burst} quantum {LARGEST_PACKET}")
+    format!("htb rate {own}bit ceil {rate}bit burst {packet} cburst {burst} quantum {packet}")
 }
 
 /// A rate is that of what is carried: headers of Ethernet, IP and TCP come on top, those of a packet of 8 KiB and of what
@@ -106,7 +104,7 @@ fn with_headers(rate: Bandwidth) -> Bandwidth {
 
 /// What may be sent at once after a pause: enough that a timer that is late by a millisecond loses nothing.
 fn burst(rate: Bandwidth) -> u64 {
-    (rate.0 / 8 / 1000).max(2 * u64::from(LARGEST_PACKET))
+    (rate.0 / 8 / 1000).max(2 * u64::from(largest_packet(rate)))
 }
 
 /// What a flow may have under way: what its host's link carries in 8 ms, so that a process that is woken late holds
@@ -117,8 +115,13 @@ fn burst(rate: Bandwidth) -> u64 {
 ///
 /// Several windows fit into the backlog of a core, which drops what is beyond 1000 packets.
 pub(crate) fn window(rate: Bandwidth) -> u64 {
-    let packets = |count: u64| count * u64::from(LARGEST_PACKET);
+    let packets = |count: u64| count * u64::from(WIRE_PACKET);
     (rate.0 / 1000).clamp(packets(10), packets(256))
+}
+
+/// The size of packets on a device at such a rate, in the words of `ip`.
+pub(crate) fn packet_size(rate: Bandwidth) -> String {
+    format!("mtu {MTU} gso_max_size {} gso_max_segs {}", largest_packet(rate), segments(rate))
 }
 
 /// How a member whose host's link has this rate speaks TCP.

@@ -7,9 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use metronome_core::model::id::NodeId;
+use metronome_core::network::packet::WIRE_PACKET;
 use metronome_local::hosts::{Hosts, Plug};
 use metronome_local::links::Scale;
-use metronome_local::links::shaping::LARGEST_PACKET;
 use metronome_local::names::MemberNumber;
 
 use crate::flows::{alone, holds_in_five_tries};
@@ -113,7 +113,7 @@ fn bursts_take_as_long_as_a_fluid_would() {
     // Whoever sends little at a time and waits for it has its half beside one who always has something to send.
     let chunk = 100_000;
     // Its last packet passes three switches, each of which takes it in before sending it on.
-    let switches = 3.0 * f64::from(LARGEST_PACKET) * 8.0 / RATE;
+    let switches = 3.0 * f64::from(WIRE_PACKET) * 8.0 / RATE;
     holds_in_five_tries(|| {
         let beside = thread::scope(|scope| {
             scope.spawn(|| first.burst(15_000_000, Instant::now()));

@@ -4,8 +4,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use metronome_core::model::id::NodeId;
+use metronome_core::network::packet::WIRE_PACKET;
 use metronome_local::hosts::{Hosts, Plug};
-use metronome_local::links::shaping::LARGEST_PACKET;
 use metronome_local::links::{Port, Scale};
 use metronome_local::names::MemberNumber;
 
@@ -50,14 +50,14 @@ fn leaves_of_an_agent_stand_as_they_say() {
     };
     // HTB sends at least a packet in a turn: below that, weights mean nothing.
     for (packets, part) in [(1, 0.5), (4, 0.8)] {
-        let quantum = packets * LARGEST_PACKET;
+        let quantum = packets * WIRE_PACKET;
         give_lane(rack, &plugs[0], &format!("burst 20000 cburst 25000 quantum {quantum}"));
         holds_in_five_tries(|| {
             let had = share(&format!("a weight of {packets}"));
             if f64::abs(had - part) < 0.05 { Ok(()) } else { Err(format!("{had} for {part}")) }
         });
     }
-    give_lane(rack, &plugs[0], &format!("burst 20000 cburst 25000 prio 3 quantum {LARGEST_PACKET}"));
+    give_lane(rack, &plugs[0], &format!("burst 20000 cburst 25000 prio 3 quantum {WIRE_PACKET}"));
     let had = share("the last class");
     assert!(had < 0.05, "{had}");
 }
