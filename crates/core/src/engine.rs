@@ -295,6 +295,7 @@ impl Engine {
             queues: &self.state.queues,
             jobs: &self.state.jobs,
             plan: &self.state.plan,
+            tuning: &self.state.policy.tuning,
             elastic: &self.index.elastic,
             room: &self.index.room,
             waiting: &self.index.waiting,

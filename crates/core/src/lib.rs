@@ -10,6 +10,7 @@
 //! | [`observe`] | what is learned from running jobs: progress, scaling, failing nodes, slow nodes |
 //! | [`network`] | the fluid network: training loops that share links, and their routes |
 //! | [`traffic`] | time division of links: traffic policies and directives, the contention graph, the slowdown model, phase offsets |
+//! | [`tuning`] | every number on which a decision depends, in one typed table that a policy carries |
 //! | [`deadlines`] | the booking timetable: capacity that jobs with deadlines have booked ahead |
 //! | [`decide`] | the decision: from a snapshot to a plan with reasons |
 //! | [`check`] | the checker: every rule derived anew from the finished plan |
@@ -25,3 +26,4 @@ pub mod model;
 pub mod network;
 pub mod observe;
 pub mod traffic;
+pub mod tuning;

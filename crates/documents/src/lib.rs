@@ -24,7 +24,7 @@ pub use job::{
     CheckpointShape, CpuShape, DeadlineShape, GpuTypesShape, JobShape, ResourcesShape, RoleShape, TeamsShape,
     TopologyShape, TrafficShape, WorkShape,
 };
-pub use policy::{OrderShape, PolicySpec, WeightsShape};
+pub use policy::{OrderShape, PolicySpec, TuningShape, WeightsShape};
 pub use queue::QueueSpec;
 pub use scaling::{ScalingShape, ScalingSpec, SizesShape};
 pub use workload::{

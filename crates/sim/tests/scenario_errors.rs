@@ -426,6 +426,24 @@ fn a_policy_changes_one_that_is_built_in() {
             None,
         ),
         (
+            policy("  tuning: {predictionTolerence: 0.01}"),
+            ":11:12: there is no tuning entry `predictionTolerence`",
+            Some("did you mean `predictionTolerance`?"),
+        ),
+        (
+            policy("  tuning:\n    predictionTolerance: 0.01\n    patience: 3"),
+            ":13:5: there is no tuning entry `patience`",
+            Some("docs/reference/tuning.md lists them"),
+        ),
+        (policy("  tuning: {predictionTolerance: 7}"), ":11:33: `7` is not a number from 0 to 1", None),
+        (policy("  tuning: {agingWindow: 90}"), ":11:25: `90` is not a duration from 1s to 1000000h", None),
+        (policy("  tuning: {userWeight: 0.4}"), ":11:11: the weights sum to 1.1 instead of 1", None),
+        (
+            policy("  tuning: {userWeight: 0.4, userWeight: 0.3}"),
+            ":11:29: field `userWeight` is given twice",
+            None,
+        ),
+        (
             policy("  queueing: jump"),
             ":11:13: unknown queueing `jump`",
             Some("known are headBlocks, skip, reserve"),

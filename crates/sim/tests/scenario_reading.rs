@@ -13,6 +13,7 @@ use metronome_core::model::policy::{
 use metronome_core::model::units::{
     Bandwidth, Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Memory, Share,
 };
+use metronome_core::tuning::Tuning;
 use metronome_sim::model::{self, Pattern};
 use metronome_sim::noise::Noise;
 use metronome_sim::scenario::{Arrival, Costs, Fault, InputError, Scenario};
@@ -164,11 +165,26 @@ fn a_policy_keeps_what_its_base_says() {
             moving: Moving::Never,
             throttling: Throttling::Never,
             deadlines: Deadlines::Ignored,
+            tuning: Tuning::DEFAULT,
         }
     );
     let limits = vec![GpuTime::gpu_seconds(3250), GpuTime::gpu_seconds(7200)];
     let base = Policy::named("metronome").unwrap();
     assert_eq!(policies[1], Policy { name: "levels".into(), order: Order::LeastAttained { limits }, ..base });
+}
+
+#[test]
+fn a_policy_overrides_tuning_entries_by_name() {
+    let policy = "---\napiVersion: metronome.dev/v1alpha1\nkind: Policy\nmetadata: {name: tuned}\nspec:\n  \
+                  tuning: {predictionTolerance: 0.02, userWeight: 0.5, brevityWeight: 18%}\n";
+    let policies = traced("job,submit_s,gpus,duration_s\na,0,8,10\n", policy).policies;
+    let tuning = &policies[0].tuning;
+    assert!((tuning.traffic.prediction_tolerance - 0.02).abs() < f64::EPSILON);
+    let overridden = tuning.entries().into_iter().filter(|entry| entry.is_overridden()).count();
+    assert_eq!(overridden, 3, "all other entries keep their values");
+    let Order::Weighted(weights) = &policies[0].order else { panic!("metronome orders by weights") };
+    assert_eq!(*weights, Weights::of(&tuning.decide).unwrap());
+    assert_ne!(*weights, Weights::DEFAULT);
 }
 
 #[test]

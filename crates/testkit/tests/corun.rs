@@ -15,6 +15,7 @@ use metronome_core::traffic::TrafficPolicy;
 use metronome_core::traffic::choose::{Stake, choose};
 use metronome_core::traffic::contention_graph::Flow;
 use metronome_core::traffic::slowdown_model::{Care, SlowdownModel};
+use metronome_core::tuning::TrafficTuning;
 use metronome_sim::model;
 use metronome_sim::noise::Noise;
 use rand::RngExt;
@@ -91,7 +92,7 @@ impl Sum {
     fn add(&mut self, mix: &[&Flow], foresight: &mut SlowdownModel, seed: u64) {
         let fair = run(mix, &vec![TrafficPolicy::default(); mix.len()], seed);
         let stakes = vec![Stake { counts: 1.0, tier: 0, is_first: false }; mix.len()];
-        let lanes = choose(&stakes, |lanes| {
+        let lanes = choose(&TrafficTuning::DEFAULT, &stakes, |lanes| {
             let flows: Vec<(&Flow, TrafficPolicy)> = mix.iter().copied().zip(lanes.iter().copied()).collect();
             foresight.slowdowns(&flows, Care::Look, |_| RATE)
         });

@@ -11,6 +11,7 @@ use metronome_core::traffic::TrafficPolicy;
 use metronome_core::traffic::choose::{Stake, choose};
 use metronome_core::traffic::contention_graph::Flow;
 use metronome_core::traffic::slowdown_model::{Care, SlowdownModel};
+use metronome_core::tuning::TrafficTuning;
 use metronome_sim::model;
 use metronome_sim::noise::Noise;
 use rand::RngExt;
@@ -39,7 +40,7 @@ fn of_model(index: usize, over: &[u32], rates: &Rates) -> Flow {
 /// Lanes as decisions choose them, among equals.
 fn chosen(flows: &[Flow], rates: &Rates) -> Vec<TrafficPolicy> {
     let mut foresight = SlowdownModel::default();
-    choose(&vec![ALIKE; flows.len()], |lanes| {
+    choose(&TrafficTuning::DEFAULT, &vec![ALIKE; flows.len()], |lanes| {
         let in_lanes: Vec<(&Flow, TrafficPolicy)> = flows.iter().zip(lanes.iter().copied()).collect();
         foresight.slowdowns(&in_lanes, Care::Look, |link| rates[link])
     })

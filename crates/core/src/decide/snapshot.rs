@@ -19,6 +19,7 @@ use crate::observe::slow_nodes::Slow;
 use crate::traffic::TrafficPolicy;
 use crate::traffic::contention_graph::ContentionGraph;
 use crate::traffic::decision_inputs::DecisionInputs;
+use crate::tuning::Tuning;
 
 /// Borrowed: taking one costs nothing. Steps under way are counted as done, so `plan` is what the next decision
 /// starts from. What has changed since the last one is part of it (`room.growth`, the classes still closed), so
@@ -30,6 +31,8 @@ pub struct Snapshot<'a> {
     pub queues: &'a IdVec<QueueId, Queue>,
     pub jobs: &'a Window<JobId, Job>,
     pub plan: &'a Plan,
+    /// The numbers on which decisions depend, as the policy has them.
+    pub tuning: &'a Tuning,
     /// Those in the plan whose number of members is not fixed.
     pub elastic: &'a BTreeSet<JobId>,
     pub room: &'a FreeCapacity,

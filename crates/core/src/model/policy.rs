@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::units::{Duration, GpuTime, Share};
+use crate::tuning::{DecideTuning, Tuning};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -26,6 +27,9 @@ pub struct Policy {
     pub throttling: Throttling,
     #[serde(default, skip_serializing_if = "Deadlines::are_ignored")]
     pub deadlines: Deadlines,
+    /// The numbers on which decisions depend. Only overridden entries are written.
+    #[serde(default, skip_serializing_if = "Tuning::is_default")]
+    pub tuning: Tuning,
 }
 
 /// Who goes first.
@@ -104,16 +108,27 @@ impl Parts {
 }
 
 impl Weights {
-    pub const DEFAULT: Self = Self {
-        parts: Parts {
-            user: Share(300_000),
-            task: Share(230_000),
-            wait: Share(60_000),
-            width: Share(30_000),
-            brevity: Share(380_000),
-        },
-        window: Duration(30 * Duration::MINUTE.0),
-    };
+    /// The weights of the tuning table.
+    pub const DEFAULT: Self = Self::unchecked(&DecideTuning::DEFAULT);
+
+    /// The weights that a tuning table gives.
+    pub fn of(tuning: &DecideTuning) -> Result<Self, WeightsError> {
+        let Self { parts, window } = Self::unchecked(tuning);
+        Self::new(parts, window)
+    }
+
+    const fn unchecked(tuning: &DecideTuning) -> Self {
+        let DecideTuning {
+            user_weight: user,
+            task_weight: task,
+            wait_weight: wait,
+            width_weight: width,
+            brevity_weight: brevity,
+            aging_window: window,
+            ..
+        } = *tuning;
+        Self { parts: Parts { user, task, wait, width, brevity }, window }
+    }
 
     pub fn new(parts: Parts, window: Duration) -> Result<Self, WeightsError> {
         if parts.sum() != Share::WHOLE.0 {
@@ -379,6 +394,14 @@ impl Policy {
         self.queueing == Queueing::Reserve || self.preemption == Preemption::ByGain
     }
 
+    /// The same policy with this table; a combined priority has the weights of the table.
+    pub fn tuned(mut self, tuning: Tuning) -> Result<Self, WeightsError> {
+        if let Order::Weighted(weights) = &mut self.order {
+            *weights = Weights::of(&tuning.decide)?;
+        }
+        Ok(Self { tuning, ..self })
+    }
+
     /// The same policy, with room made for whoever has a higher priority.
     pub fn preempting(mut self) -> Self {
         if !self.preemption.makes_room() {
@@ -404,6 +427,7 @@ fn kube() -> Policy {
         moving: Moving::Never,
         throttling: Throttling::Never,
         deadlines: Deadlines::Ignored,
+        tuning: Tuning::DEFAULT,
     }
 }
 
@@ -423,6 +447,7 @@ fn ours() -> Policy {
         moving: Moving::Never,
         throttling: Throttling::Never,
         deadlines: Deadlines::Promised,
+        tuning: Tuning::DEFAULT,
     }
 }
 

@@ -15,6 +15,7 @@ mod windows;
 
 use super::TrafficPolicy;
 use super::candidates::{ABOVE, ways};
+use crate::tuning::TrafficTuning;
 
 pub use reconsider::{Call, Reconsidered, reconsider};
 pub use windows::{choose_windows, predict_windows};
@@ -30,44 +31,33 @@ pub struct Stake {
     pub is_first: bool,
 }
 
-/// Predictions are not better than this, and what all win on average is to be more for it to be worth the while.
-const BLUR: f64 = 0.005;
-
-/// Nobody is to be slowed down further than the worst off would be anyhow, times this;
-const MORE_THAN_THE_WORST: f64 = 1.05;
-
-/// but so far, for the sake of higher priorities;
-const MOST_SLOWDOWN: f64 = 1.3;
-
-/// and so far, where somebody of the highest would be slowed down noticeably.
-const MOST_FOR_THE_FIRST: f64 = 2.0;
-const NOTICEABLE: f64 = 1.05;
-
-/// The loss of the highest priority counts so many times more.
-const FIRST_COUNTS: f64 = 5.0;
-
 /// How often somebody is promoted before a way to share is given up.
 const PROMOTIONS: u8 = ABOVE;
 
 /// The best traffic policies by a predictor that says how much slower than alone each job is in its traffic policy.
-pub fn choose(stakes: &[Stake], predict: impl FnMut(&[TrafficPolicy]) -> Vec<f64>) -> Vec<TrafficPolicy> {
-    choose_with(stakes, |_| None, predict)
+pub fn choose(
+    tuning: &TrafficTuning,
+    stakes: &[Stake],
+    predict: impl FnMut(&[TrafficPolicy]) -> Vec<f64>,
+) -> Vec<TrafficPolicy> {
+    choose_with(tuning, stakes, |_| None, predict)
 }
 
 /// The same, with one more way that may follow from how much slower each is if nothing is done.
 pub fn choose_with(
+    tuning: &TrafficTuning,
     stakes: &[Stake],
     more: impl FnOnce(&[f64]) -> Option<Vec<TrafficPolicy>>,
     predict: impl FnMut(&[TrafficPolicy]) -> Vec<f64>,
 ) -> Vec<TrafficPolicy> {
-    let mut choice = Choice { stakes, predict };
+    let mut choice = Choice { tuning, stakes, predict };
     let fair = choice.attempt(vec![TrafficPolicy::default(); stakes.len()]);
-    if fair.slowdowns.iter().all(|slowdown| *slowdown <= 1.0 + BLUR) {
+    if fair.slowdowns.iter().all(|slowdown| *slowdown <= 1.0 + tuning.prediction_tolerance) {
         return fair.traffic;
     }
-    let bounds = Bounds { most: most_slowdown(stakes, &fair), fair: &fair };
+    let bounds = Bounds { tuning, most: most_slowdown(tuning, stakes, &fair), fair: &fair };
     let mut best: Option<Tried> = None;
-    let mut least = choice.loss(&fair) - BLUR * stakes.iter().map(weight).sum::<f64>();
+    let mut least = choice.loss(&fair) - tuning.prediction_tolerance * total_weight(tuning, stakes);
     for traffic in ways(stakes).into_iter().chain(more(&fair.slowdowns)) {
         let tried = choice.promote(traffic, &bounds);
         if choice.loss(&tried) < least && bounds.allow(&tried, stakes) {
@@ -78,25 +68,29 @@ pub fn choose_with(
     best.unwrap_or(fair).traffic
 }
 
-fn most_slowdown(stakes: &[Stake], fair: &Tried) -> f64 {
-    most_slowdown_of(stakes, &fair.slowdowns)
+fn most_slowdown(tuning: &TrafficTuning, stakes: &[Stake], fair: &Tried) -> f64 {
+    most_slowdown_of(tuning, stakes, &fair.slowdowns)
 }
 
-fn most_slowdown_of(stakes: &[Stake], fair: &[f64]) -> f64 {
-    let worst = fair.iter().copied().fold(1.0, f64::max) * MORE_THAN_THE_WORST;
-    let hurts = |(stake, slowdown): (&Stake, &f64)| stake.is_first && *slowdown > NOTICEABLE;
+fn most_slowdown_of(tuning: &TrafficTuning, stakes: &[Stake], fair: &[f64]) -> f64 {
+    let worst = fair.iter().copied().fold(1.0, f64::max) * tuning.max_slowdown_vs_worst_fair;
+    let hurts = |(stake, slowdown): (&Stake, &f64)| stake.is_first && *slowdown > tuning.noticeable_slowdown;
     if stakes.iter().all(|stake| stake.tier == stakes[0].tier) {
         worst
     } else if stakes.iter().zip(fair).any(hurts) {
-        worst.max(MOST_FOR_THE_FIRST)
+        worst.max(tuning.max_slowdown_for_highest_priority)
     } else {
-        worst.max(MOST_SLOWDOWN)
+        worst.max(tuning.max_slowdown_for_higher_priority)
     }
 }
 
 /// How much the loss of a job counts.
-fn weight(stake: &Stake) -> f64 {
-    if stake.is_first { FIRST_COUNTS * stake.counts } else { stake.counts }
+fn weight(tuning: &TrafficTuning, stake: &Stake) -> f64 {
+    if stake.is_first { tuning.highest_priority_loss_weight * stake.counts } else { stake.counts }
+}
+
+fn total_weight(tuning: &TrafficTuning, stakes: &[Stake]) -> f64 {
+    stakes.iter().map(|stake| weight(tuning, stake)).sum()
 }
 
 /// Traffic policies, and how much slower than alone each is in them.
@@ -106,6 +100,7 @@ struct Tried {
 }
 
 struct Choice<'s, P> {
+    tuning: &'s TrafficTuning,
     stakes: &'s [Stake],
     predict: P,
 }
@@ -130,12 +125,13 @@ impl<P: FnMut(&[TrafficPolicy]) -> Vec<f64>> Choice<'_, P> {
     /// What all lose, each as much as it counts.
     fn loss(&self, tried: &Tried) -> f64 {
         let each = self.stakes.iter().zip(&tried.slowdowns);
-        each.map(|(stake, slowdown)| weight(stake) * (slowdown - 1.0)).sum()
+        each.map(|(stake, slowdown)| weight(self.tuning, stake) * (slowdown - 1.0)).sum()
     }
 }
 
 /// What may be done to whom.
 struct Bounds<'t> {
+    tuning: &'t TrafficTuning,
     most: f64,
     fair: &'t Tried,
 }
@@ -154,7 +150,7 @@ impl Bounds<'_> {
     }
 
     fn is_slower(&self, tried: &Tried, at: usize) -> bool {
-        tried.slowdowns[at] > self.fair.slowdowns[at] + BLUR
+        tried.slowdowns[at] > self.fair.slowdowns[at] + self.tuning.prediction_tolerance
     }
 }
 
@@ -169,7 +165,7 @@ mod tests {
     #[test]
     fn whoever_does_not_meet_anybody_at_a_bad_time_is_left_alone() {
         let mut asked = 0;
-        let traffic = choose(&[LOW, LOW], |traffic| {
+        let traffic = choose(&TrafficTuning::DEFAULT, &[LOW, LOW], |traffic| {
             asked += 1;
             vec![1.004; traffic.len()]
         });
@@ -183,14 +179,16 @@ mod tests {
             Follows::BytesSent => 1.1,
             Follows::BytesLeft | Follows::PartLeft | Follows::FirstCome | Follows::LeastLeft => 1.05,
         };
-        let traffic = choose(&[LOW, LOW], |traffic| traffic.iter().map(slowdown).collect());
+        let traffic =
+            choose(&TrafficTuning::DEFAULT, &[LOW, LOW], |traffic| traffic.iter().map(slowdown).collect());
         assert!(traffic.iter().all(|traffic| traffic.follows == Follows::BytesLeft), "{traffic:?}");
     }
 
     #[test]
     fn a_gain_that_is_not_noticed_is_not_worth_it() {
-        let traffic =
-            choose(&[LOW, LOW], |traffic| vec![if traffic[0].is_default() { 1.2 } else { 1.195 }; 2]);
+        let traffic = choose(&TrafficTuning::DEFAULT, &[LOW, LOW], |traffic| {
+            vec![if traffic[0].is_default() { 1.2 } else { 1.195 }; 2]
+        });
         assert_eq!(traffic, vec![TrafficPolicy::default(); 2]);
     }
 
@@ -200,7 +198,10 @@ mod tests {
             true => vec![1.02, 1.9],
             false => vec![1.04, 1.0],
         };
-        assert_eq!(choose(&[HIGH, LOW], helps_the_low), vec![TrafficPolicy::default(); 2]);
+        assert_eq!(
+            choose(&TrafficTuning::DEFAULT, &[HIGH, LOW], helps_the_low),
+            vec![TrafficPolicy::default(); 2]
+        );
     }
 
     #[test]
@@ -211,7 +212,7 @@ mod tests {
             false if traffic[0].follows == Follows::BytesLeft => vec![1.0, 1.5],
             false => vec![1.2, 1.2],
         };
-        let traffic = choose(&[LOW, LOW], predict);
+        let traffic = choose(&TrafficTuning::DEFAULT, &[LOW, LOW], predict);
         assert!(traffic[1].class < traffic[0].class, "{traffic:?}");
     }
 }

@@ -11,8 +11,8 @@ pub(crate) use metronome_documents::{
     DrawnUserShape, DurationShape, EndsShape, EstimatesShape, FaultShape, GpuTypesShape, GpusShape, JobShape,
     LearnersShape, Links, Metadata, ModelsShape, NodeGroup, NoiseShape, OrderShape, PoissonShape, PolicySpec,
     PrioritiesShape, QueueSpec, ResourcesShape, RoleShape, ScalingShape, ScalingSpec, SerialShape,
-    ServersShape, SizesShape, Spec, StepsShape, TeamsShape, TopologyShape, TrafficShape, WeightsShape,
-    WorkShape, WorkShareShape, WorkloadSpec,
+    ServersShape, SizesShape, Spec, StepsShape, TeamsShape, TopologyShape, TrafficShape, TuningShape,
+    WeightsShape, WorkShape, WorkShareShape, WorkloadSpec,
 };
 
 /// All documents of a file.

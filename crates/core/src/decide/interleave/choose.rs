@@ -111,18 +111,25 @@ fn judge(draft: &Draft<'_>, jobs: &[JobId], current: &[TrafficPolicy]) -> Verdic
     let best = match draft.contention.keeping() {
         _ if is_harmed => vec![TrafficPolicy::default(); jobs.len()],
         // A rotation rests on bursts as the agent finds them, so declared loops are shared as before.
-        _ if !is_measured => {
-            choose_with(&stakes, |slowdowns| turns(draft, &flows, &stakes, slowdowns), predict)
-        }
-        Keeping::Exactly => {
-            choose_with(&stakes, |slowdowns| turns(draft, &flows, &stakes, slowdowns), predict)
-        }
+        _ if !is_measured => choose_with(
+            &snapshot.tuning.traffic,
+            &stakes,
+            |slowdowns| turns(draft, &flows, &stakes, slowdowns),
+            predict,
+        ),
+        Keeping::Exactly => choose_with(
+            &snapshot.tuning.traffic,
+            &stakes,
+            |slowdowns| turns(draft, &flows, &stakes, slowdowns),
+            predict,
+        ),
         Keeping::Roughly => {
             let alone: Vec<Duration> = flows.iter().map(|flow| flow.alone).collect();
-            choose_windows(&stakes, &alone, predict)
+            choose_windows(&snapshot.tuning.traffic, &stakes, &alone, predict)
         }
     };
-    let Reconsidered { call, traffic, eased } = reconsider(&stakes, current, best, predict);
+    let Reconsidered { call, traffic, eased } =
+        reconsider(&snapshot.tuning.traffic, &stakes, current, best, predict);
     let call =
         if is_harmed && current.iter().any(|traffic| !traffic.is_default()) { Call::Must } else { call };
     let changed = changed(snapshot, jobs, current, &traffic);

@@ -5,11 +5,8 @@
 //! those they have no longer help, or harm somebody who is not to be harmed.
 
 use super::windows::bounds_of_windows;
-use super::{BLUR, Bounds, Choice, Stake, TrafficPolicy, Tried, most_slowdown, weight};
-
-/// Traffic policies are changed for what all win by it on average, if that is more than this part of an iteration. It is twice what
-/// predictions are good for: both what is and what would be are predicted.
-const MARGIN: f64 = 0.01;
+use super::{Bounds, Choice, Stake, TrafficPolicy, Tried, most_slowdown, total_weight};
+use crate::tuning::TrafficTuning;
 
 /// What came of looking at traffic policies again.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,26 +30,32 @@ pub enum Call {
 
 /// Compares the traffic policies that jobs have with the best that were found for them.
 pub fn reconsider(
+    tuning: &TrafficTuning,
     stakes: &[Stake],
     current: &[TrafficPolicy],
     traffic: Vec<TrafficPolicy>,
     predict: impl FnMut(&[TrafficPolicy]) -> Vec<f64>,
 ) -> Reconsidered {
-    let mut choice = Choice { stakes, predict };
+    let mut choice = Choice { tuning, stakes, predict };
     let [fair, now, best] = [vec![TrafficPolicy::default(); stakes.len()], current.to_vec(), traffic.clone()]
         .map(|traffic| choice.attempt(traffic));
     let eased = now.slowdowns.iter().zip(&best.slowdowns).map(|(now, best)| now - best).collect();
-    let bounds = Bounds { most: most_slowdown(stakes, &fair), fair: &fair };
-    let is_allowed = bounds.allow(&now, stakes) && keeps_bounds_of_windows(stakes, &fair, &now);
+    let bounds = Bounds { tuning, most: most_slowdown(tuning, stakes, &fair), fair: &fair };
+    let is_allowed = bounds.allow(&now, stakes) && keeps_bounds_of_windows(tuning, stakes, &fair, &now);
     Reconsidered { call: call(&choice, [&fair, &now, &best], is_allowed), traffic, eased }
 }
 
 /// Whether no job loses more in the rotation that it has than a rotation may be chosen for. A rotation harms a job if others
 /// on its links are served before it because nothing was known of them when the rotation was chosen.
-fn keeps_bounds_of_windows(stakes: &[Stake], fair: &Tried, now: &Tried) -> bool {
+fn keeps_bounds_of_windows(tuning: &TrafficTuning, stakes: &[Stake], fair: &Tried, now: &Tried) -> bool {
     let rotates = now.traffic.iter().any(|traffic| traffic.rotation.is_some());
-    let bounds = bounds_of_windows(stakes, &fair.slowdowns);
-    !rotates || now.slowdowns.iter().zip(bounds).all(|(slowdown, most)| *slowdown <= most + BLUR)
+    let bounds = bounds_of_windows(tuning, stakes, &fair.slowdowns);
+    !rotates
+        || now
+            .slowdowns
+            .iter()
+            .zip(bounds)
+            .all(|(slowdown, most)| *slowdown <= most + tuning.prediction_tolerance)
 }
 
 /// `is_allowed` says whether the traffic policies that jobs have now do no harm.
@@ -64,12 +67,12 @@ fn call<P: FnMut(&[TrafficPolicy]) -> Vec<f64>>(
     if now.traffic == best.traffic {
         return Call::Keep;
     }
-    let all: f64 = choice.stakes.iter().map(weight).sum();
+    let all = total_weight(choice.tuning, choice.stakes);
     let nothing = now.traffic == fair.traffic;
-    let helps = nothing || choice.loss(now) < choice.loss(fair) - BLUR * all;
+    let helps = nothing || choice.loss(now) < choice.loss(fair) - choice.tuning.prediction_tolerance * all;
     match helps && is_allowed {
         false => Call::Must,
-        true if choice.loss(best) < choice.loss(now) - MARGIN * all => Call::Change,
+        true if choice.loss(best) < choice.loss(now) - choice.tuning.min_gain_of_change * all => Call::Change,
         // Where there was nothing, the best was found to be worth it already.
         true if nothing => Call::Change,
         true => Call::Keep,
@@ -87,7 +90,13 @@ mod tests {
         current: &[TrafficPolicy],
         predict: impl Fn(&[TrafficPolicy]) -> Vec<f64>,
     ) -> Reconsidered {
-        reconsider(&[LOW; 2], current, choose(&[LOW; 2], &predict), &predict)
+        reconsider(
+            &TrafficTuning::DEFAULT,
+            &[LOW; 2],
+            current,
+            choose(&TrafficTuning::DEFAULT, &[LOW; 2], &predict),
+            &predict,
+        )
     }
 
     const LOW: Stake = Stake { counts: 1.0, tier: 1, is_first: false };
@@ -140,9 +149,15 @@ mod tests {
         };
         let best = vec![rotating; 2];
         let harms = by([1.35, 1.0]);
-        assert_eq!(reconsider(&[LOW; 2], &current, best.clone(), harms).call, Call::Must);
+        assert_eq!(
+            reconsider(&TrafficTuning::DEFAULT, &[LOW; 2], &current, best.clone(), harms).call,
+            Call::Must
+        );
         let helps_both = by([1.11, 1.1]);
-        assert_eq!(reconsider(&[LOW; 2], &current, best, helps_both).call, Call::Keep);
+        assert_eq!(
+            reconsider(&TrafficTuning::DEFAULT, &[LOW; 2], &current, best, helps_both).call,
+            Call::Keep
+        );
     }
 
     #[test]

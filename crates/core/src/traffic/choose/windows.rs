@@ -13,29 +13,16 @@
 //! **Choice.** All numbers of windows are tried, a few thousand at most. Of those under which no job is slower than its
 //! bound, the one with the least weighted loss is taken, if it is noticeably less than that of fair sharing.
 
-use super::{BLUR, Stake, TrafficPolicy, most_slowdown_of, weight};
+use super::{Stake, TrafficPolicy, most_slowdown_of, total_weight, weight};
 use crate::model::units::Duration;
 use crate::traffic::{Rotation, Slot};
+use crate::tuning::TrafficTuning;
 
 /// Windows of a cycle that orders can have; the last one is the fair reference.
 const SHARED_OUT: usize = Rotation::REFERENCE;
 
-/// Among more jobs, bursts have no order of their own: classes run out, and queues are seldom empty.
-const MAX_JOBS_IN_ORDER_OF_BURSTS: usize = 2;
-
 /// Links serve so many classes.
 const CLASSES: usize = 8;
-
-/// A job of equal priority may be predicted to be slower than under fair sharing by this part of an iteration, which is as well as
-/// small slowdowns are predicted. A directive that slows a job by more is withdrawn when that is measured.
-const MAX_SLOWER_THAN_FAIR: f64 = 0.01;
-
-/// A rotation wins at least this part of what is lost under fair sharing, or links are left alone: where little is predicted to be
-/// won, an order that is kept less well than predicted loses as often as not.
-const MIN_GAIN: f64 = 0.1;
-
-/// A window lasts so many iterations of the slowest job. Orders take one or two iterations to settle.
-const ITERATIONS_PER_WINDOW: u64 = 4;
 
 /// The slots of all jobs in one window.
 type Order = Vec<Slot>;
@@ -61,24 +48,29 @@ type SeriesSlowdowns = Vec<Vec<f64>>;
 /// The best rotation by a predictor that says how much slower than alone each job is in its traffic policy. `alone` are iteration
 /// times without others.
 pub fn choose_windows(
+    tuning: &TrafficTuning,
     stakes: &[Stake],
     alone: &[Duration],
     mut predict: impl FnMut(&[TrafficPolicy]) -> Vec<f64>,
 ) -> Vec<TrafficPolicy> {
-    let all = series(stakes);
+    let all = series(tuning, stakes);
     let slowdowns: Vec<SeriesSlowdowns> =
         all.iter().map(|series| series.0.iter().map(|order| predict(&fixed(order))).collect()).collect();
     let fair = &slowdowns[0][0];
-    if fair.iter().all(|slowdown| *slowdown <= 1.0 + BLUR) {
+    if fair.iter().all(|slowdown| *slowdown <= 1.0 + tuning.prediction_tolerance) {
         return vec![TrafficPolicy::default(); stakes.len()];
     }
     // A loss counts more the larger it is: of two rotations in which all lose as much, the more even one is better.
     let loss = |mixed: &[f64]| -> f64 {
-        stakes.iter().zip(mixed).map(|(stake, slowdown)| weight(stake) * slowdown * (slowdown - 1.0)).sum()
+        stakes
+            .iter()
+            .zip(mixed)
+            .map(|(stake, slowdown)| weight(tuning, stake) * slowdown * (slowdown - 1.0))
+            .sum()
     };
-    let bounds = bounds_of_windows(stakes, fair);
-    let noticeable = BLUR * stakes.iter().map(weight).sum::<f64>();
-    let mut least = loss(fair) - noticeable.max(MIN_GAIN * loss(fair));
+    let bounds = bounds_of_windows(tuning, stakes, fair);
+    let noticeable = tuning.prediction_tolerance * total_weight(tuning, stakes);
+    let mut least = loss(fair) - noticeable.max(tuning.min_rotation_gain * loss(fair));
     let mut best: Option<Vec<usize>> = None;
     for_each_division(SHARED_OUT, all.len(), &mut |counts| {
         let mixed = mix(counts, &slowdowns);
@@ -91,7 +83,7 @@ pub fn choose_windows(
     let Some(counts) = best else { return vec![TrafficPolicy::default(); stakes.len()] };
     let slowest =
         alone.iter().zip(fair).map(|(alone, slowdown)| alone.0 as f64 * slowdown).fold(1.0, f64::max);
-    let window = Duration(slowest as u64).times(ITERATIONS_PER_WINDOW);
+    let window = Duration(slowest as u64).times(tuning.iterations_per_rotation_window);
     rotating(&all, &counts, window)
 }
 
@@ -126,7 +118,7 @@ pub fn predict_windows(
 }
 
 /// The series of orders that are tried; fair sharing comes first. Those that depend on bursts keep to the order of priorities.
-fn series(stakes: &[Stake]) -> Vec<Series> {
+fn series(tuning: &TrafficTuning, stakes: &[Stake]) -> Vec<Series> {
     let jobs = stakes.len();
     let in_tiers = |slot: fn(u8) -> Slot| {
         let class = |stake: &Stake| 2 * stake.tier.min(3);
@@ -134,7 +126,7 @@ fn series(stakes: &[Stake]) -> Vec<Series> {
     };
     let fair = Series::always(vec![Slot::FAIR; jobs]);
     let by_bursts = [in_tiers(Slot::first_come), in_tiers(Slot::least_left)].map(Series::always);
-    match (is_one_tier(stakes), jobs <= MAX_JOBS_IN_ORDER_OF_BURSTS) {
+    match (is_one_tier(stakes), jobs <= tuning.max_jobs_in_burst_order) {
         (true, true) => {
             let before = |first: usize| -> Order {
                 let slot = |job| if job == first { Slot::in_class(0) } else { Slot::first_come(1) };
@@ -164,11 +156,11 @@ fn ranks(jobs: usize) -> Series {
 
 /// How slow each job may become in a rotation. Among equals no job is slower than under fair sharing, as far as can be predicted;
 /// a lower priority may be served later.
-pub(super) fn bounds_of_windows(stakes: &[Stake], fair: &[f64]) -> Vec<f64> {
+pub(super) fn bounds_of_windows(tuning: &TrafficTuning, stakes: &[Stake], fair: &[f64]) -> Vec<f64> {
     let is_one_tier = is_one_tier(stakes);
-    let most = most_slowdown_of(stakes, fair);
+    let most = most_slowdown_of(tuning, stakes, fair);
     let bound = |(stake, fair): (&Stake, &f64)| match is_one_tier {
-        true => fair + MAX_SLOWER_THAN_FAIR,
+        true => fair + tuning.max_rotation_loss_vs_fair,
         false if stake.is_first => *fair,
         false => fair.max(most),
     };
@@ -275,7 +267,7 @@ mod tests {
     #[test]
     fn jobs_of_one_model_are_served_first_come_first_served_in_all_windows_but_the_reference() {
         let by_order = [[1.4, 1.4], [1.0, 1.0], [1.01, 1.01], [1.0, 1.4], [1.4, 1.0]];
-        let traffic = choose_windows(&[EQUAL; 2], &ALONE, predictor(by_order));
+        let traffic = choose_windows(&TrafficTuning::DEFAULT, &[EQUAL; 2], &ALONE, predictor(by_order));
         assert_eq!(windows(&traffic, [Slot::first_come(0); 2]), 11);
         assert_eq!(windows(&traffic, [Slot::FAIR; 2]), 1);
         assert_eq!(
@@ -289,7 +281,7 @@ mod tests {
     fn two_orders_that_each_harm_a_job_serve_both_sooner_in_rotation() {
         // Iterations of 150 and 220 ms alone on a full link.
         let by_order = [[1.247, 1.25], [1.473, 1.005], [1.5, 1.2], [1.0, 1.373], [1.473, 1.005]];
-        let traffic = choose_windows(&[EQUAL; 2], &ALONE, predictor(by_order));
+        let traffic = choose_windows(&TrafficTuning::DEFAULT, &[EQUAL; 2], &ALONE, predictor(by_order));
         let mixed = predict_windows(&traffic, predictor(by_order));
         assert!(mixed[0] < 1.23 && mixed[1] < 1.23, "{mixed:?}: {traffic:?}");
         assert!(windows(&traffic, [Slot::in_class(0), Slot::first_come(1)]) > 3);
@@ -303,7 +295,8 @@ mod tests {
             let by_rank = |traffic: &TrafficPolicy| [1.0, 1.1, 1.3][usize::from(traffic.class)];
             traffic.iter().map(|traffic| if is_fair { 1.3 } else { by_rank(traffic) }).collect()
         };
-        let traffic = choose_windows(&[EQUAL; 3], &[Duration(100_000_000); 3], predict);
+        let traffic =
+            choose_windows(&TrafficTuning::DEFAULT, &[EQUAL; 3], &[Duration(100_000_000); 3], predict);
         let slots: Vec<_> = traffic.iter().map(|traffic| traffic.rotation.unwrap().slots).collect();
         for window in 0..Rotation::REFERENCE {
             let mut classes: Vec<u8> = slots.iter().map(|slots| slots[window].class).collect();
@@ -329,12 +322,22 @@ mod tests {
     #[test]
     fn links_are_left_alone_where_every_rotation_harms_a_job_or_gains_little() {
         let harms = [[1.2, 1.2], [1.0, 1.5], [1.0, 1.5], [1.0, 1.5], [1.5, 1.19]];
-        assert!(choose_windows(&[EQUAL; 2], &ALONE, predictor(harms)).iter().all(TrafficPolicy::is_default));
+        assert!(
+            choose_windows(&TrafficTuning::DEFAULT, &[EQUAL; 2], &ALONE, predictor(harms))
+                .iter()
+                .all(TrafficPolicy::is_default)
+        );
         let little = [[1.03, 1.22], [1.47, 1.02], [1.03, 1.215], [1.0, 1.25], [1.5, 1.02]];
-        assert!(choose_windows(&[EQUAL; 2], &ALONE, predictor(little)).iter().all(TrafficPolicy::is_default));
+        assert!(
+            choose_windows(&TrafficTuning::DEFAULT, &[EQUAL; 2], &ALONE, predictor(little))
+                .iter()
+                .all(TrafficPolicy::is_default)
+        );
         let nothing = [[1.004, 1.0]; 5];
         assert!(
-            choose_windows(&[EQUAL; 2], &ALONE, predictor(nothing)).iter().all(TrafficPolicy::is_default)
+            choose_windows(&TrafficTuning::DEFAULT, &[EQUAL; 2], &ALONE, predictor(nothing))
+                .iter()
+                .all(TrafficPolicy::is_default)
         );
     }
 
@@ -345,7 +348,7 @@ mod tests {
             0 => vec![1.2, 1.2],
             _ => vec![1.0, 1.25],
         };
-        let traffic = choose_windows(&stakes, &ALONE, predict);
+        let traffic = choose_windows(&TrafficTuning::DEFAULT, &stakes, &ALONE, predict);
         assert_eq!(windows(&traffic, [Slot::first_come(0), Slot::first_come(2)]), 11);
     }
 

@@ -14,6 +14,7 @@ use metronome_core::traffic::phase_solver::harmonise::{Beat, Rhythm, Terms, harm
 use metronome_core::traffic::phase_solver::wheel::{Spoke, Wheel};
 use metronome_core::traffic::slowdown_model::{Care, SlowdownModel};
 use metronome_core::traffic::{Follows, TrafficPolicy, Turn};
+use metronome_core::tuning::TrafficTuning;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -133,7 +134,7 @@ fn sent_alone(flow: &Flow) -> Vec<(Duration, Duration)> {
 fn chosen(flows: &[Flow], foresight: &mut SlowdownModel) -> Vec<TrafficPolicy> {
     let stakes = vec![Stake { counts: 1.0, tier: 0, is_first: false }; flows.len()];
     let turns = |slowdowns: &[f64]| paced(&beating(flows, slowdowns), Keeping::Exactly);
-    choose_with(&stakes, turns, |lanes| predicted(flows, lanes, foresight))
+    choose_with(&TrafficTuning::DEFAULT, &stakes, turns, |lanes| predicted(flows, lanes, foresight))
 }
 
 /// Whether the turns that loops would take on a common circle are proven to be the best; nothing where they have none.

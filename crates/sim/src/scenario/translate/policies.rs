@@ -5,11 +5,12 @@ use metronome_core::model::policy::{
     Slowdowns, Throttling, Weights,
 };
 use metronome_core::model::units::{GpuTime, Share};
+use metronome_core::tuning::{Tuning, TuningError};
 use serde_saphyr::Spanned;
 
 use super::Named;
-use crate::near::meant_or_known;
-use crate::scenario::documents::{OrderShape, PolicySpec, WeightsShape};
+use crate::near::{did_you_mean, meant_or_known};
+use crate::scenario::documents::{OrderShape, PolicySpec, TuningShape, WeightsShape};
 use crate::scenario::error::{Problem, quoted};
 use crate::scenario::values::{Placed, Text, share, some_quantity, whole, word};
 
@@ -82,14 +83,17 @@ fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
         moving,
         throttling,
         deadlines,
+        tuning: overrides,
     } = &document.spec;
     let base = match base {
         Some(base) => Policy::named(&base.value).ok_or_else(|| unknown_base(base))?,
         None => Policy::named(DEFAULT_BASE).expect("the default is in the table"),
     };
+    let base = overrides.as_ref().map_or(Ok(base.clone()), |overrides| tuned(base, overrides))?;
+    let default_weights = Weights::of(&base.tuning.decide).expect("the table of a policy has sound weights");
     Ok(Policy {
         name: document.name().to_owned(),
-        order: ranks.as_ref().map_or(Ok(base.order), order)?,
+        order: ranks.as_ref().map_or(Ok(base.order), |shape| order(shape, default_weights))?,
         gangs: gangs.as_ref().map_or(Ok(base.gangs), |text| word(text, "word for gangs", &GANGS))?,
         queueing: queueing.as_ref().map_or(Ok(base.queueing), |text| word(text, "queueing", &QUEUEING))?,
         sharing: sharing.as_ref().map_or(Ok(base.sharing), |text| word(text, "sharing", &SHARING))?,
@@ -111,6 +115,7 @@ fn policy(document: &Named<PolicySpec>) -> Result<Policy, Problem> {
         deadlines: deadlines
             .as_ref()
             .map_or(Ok(base.deadlines), |text| word(text, "word for deadlines", &DEADLINES))?,
+        tuning: base.tuning,
     })
 }
 
@@ -119,14 +124,36 @@ fn unknown_base(base: &Text) -> Problem {
         .with_hint(meant_or_known(&base.value, Policy::names().collect::<Vec<_>>()))
 }
 
-fn order(shape: &OrderShape) -> Result<Order, Problem> {
+/// The policy with these entries of the tuning table.
+fn tuned(base: Policy, overrides: &Spanned<TuningShape>) -> Result<Policy, Problem> {
+    let mut tuning = base.tuning.clone();
+    for (name, value) in &overrides.value.0 {
+        tuning.set(&name.value, &value.value).map_err(|error| match error {
+            TuningError::UnknownName(_) => unknown_entry(name),
+            TuningError::BadValue { text, kind, least, most } => {
+                value.problem(format!("{} is not {kind} from {least} to {most}", quoted(&text)))
+            }
+        })?;
+    }
+    base.tuned(tuning).map_err(|error| overrides.problem(error.to_string()))
+}
+
+fn unknown_entry(name: &Text) -> Problem {
+    let known = Tuning::DEFAULT.entries();
+    let known = known.iter().map(|entry| entry.name.as_str());
+    let hint =
+        did_you_mean(&name.value, known).unwrap_or_else(|| "docs/reference/tuning.md lists them".to_owned());
+    name.problem(format!("there is no tuning entry {}", quoted(&name.value))).with_hint(hint)
+}
+
+fn order(shape: &OrderShape, default_weights: Weights) -> Result<Order, Problem> {
     Ok(match shape {
         OrderShape::Fifo => Order::Fifo,
         OrderShape::Priority => Order::Priority,
         OrderShape::Srtf => Order::Srtf,
         OrderShape::Srsf => Order::Srsf,
         OrderShape::LeastAttained(shape) => Order::LeastAttained { limits: limits(&shape.limits)? },
-        OrderShape::Weighted(shape) => Order::Weighted(weights(shape)?),
+        OrderShape::Weighted(shape) => Order::Weighted(weights(shape, default_weights)?),
     })
 }
 
@@ -147,15 +174,14 @@ fn limits(written: &Spanned<Vec<Text>>) -> Result<Vec<GpuTime>, Problem> {
     Ok(limits)
 }
 
-/// What is not given weighs nothing: a sum that is not 1 then says that something was forgotten.
-pub(super) fn weights(written: &Spanned<WeightsShape>) -> Result<Weights, Problem> {
+/// A part that is not given has weight 0: a sum that is not 1 then says that one was forgotten.
+pub(super) fn weights(written: &Spanned<WeightsShape>, default: Weights) -> Result<Weights, Problem> {
     let WeightsShape { user, task, wait, width, brevity, window } = &written.value;
     if [user, task, wait, width, brevity, window].iter().all(|field| field.is_none()) {
-        return Ok(Weights::DEFAULT);
+        return Ok(default);
     }
-    let window = window
-        .as_ref()
-        .map_or(Ok(Weights::DEFAULT.window()), |window| some_quantity(window, "the waiting window"))?;
+    let window =
+        window.as_ref().map_or(Ok(default.window()), |window| some_quantity(window, "the waiting window"))?;
     let given = |text: &Option<Text>| text.as_ref().map_or(Ok(Share::NONE), share);
     let parts = Parts {
         user: given(user)?,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use metronome_core::model::cluster::Name;
 use metronome_core::model::id::{Id, IdVec, QueueId};
+use metronome_core::model::policy::Weights;
 use metronome_core::model::queue::{Queue, QueueUser};
 use metronome_core::model::units::{Cpu, Gpus, Memory, Resources, Share};
 
@@ -117,7 +118,7 @@ fn queue(document: &Named<QueueSpec>, queues: &Queues) -> Result<Queue, Problem>
             .iter()
             .map(|user| standing(&user.name, user.priority.as_ref(), user.limit.as_ref()))
             .collect::<Result<_, _>>()?,
-        order: spec.order.as_ref().map(weights).transpose()?,
+        order: spec.order.as_ref().map(|shape| weights(shape, Weights::DEFAULT)).transpose()?,
         history: spec.history.as_ref().map(|half| some_quantity(half, "the half-life")).transpose()?,
     })
 }

@@ -1,0 +1,8 @@
+//! Entries of the room `network`.
+
+use super::room::room;
+
+room! {
+    /// Numbers that the room `network` reads.
+    NetworkTuning {}
+}

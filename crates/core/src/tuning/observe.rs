@@ -1,0 +1,8 @@
+//! Entries of the room `observe`.
+
+use super::room::room;
+
+room! {
+    /// Numbers that the room `observe` reads.
+    ObserveTuning {}
+}
