@@ -17,7 +17,7 @@ impl Job {
     /// What was declared of these sizes, as far as was not measured to be otherwise.
     pub fn as_measured(&self, declared: Vec<(u32, Speed)>) -> Vec<(u32, Speed)> {
         match self.fit() {
-            Some(fit) => fit.over(&declared),
+            Some(fit) => fit.speeds_for(&declared),
             None => declared,
         }
     }
@@ -26,7 +26,7 @@ impl Job {
     /// nothing was measured or that makes no sense.
     pub fn scaling(&self) -> Option<Cow<'_, Scaling>> {
         let declared = self.spec.scaling.as_deref()?;
-        let measured = self.fit().and_then(|fit| Scaling::new(fit.over(declared.sizes())).ok());
+        let measured = self.fit().and_then(|fit| Scaling::new(fit.speeds_for(declared.sizes())).ok());
         Some(measured.map_or(Cow::Borrowed(declared), Cow::Owned))
     }
 
@@ -48,7 +48,7 @@ impl Job {
         let spec = self.spec.clone();
         let Some(fit) = Fit::of(&spec, &self.measured) else { return false };
         self.progress.counted(now, fit.work(latest.iterations), Pace::at(fit.speed(members)));
-        self.measured.is_news(fit.takes())
+        self.measured.is_news(fit.thousand_iterations())
     }
 
     /// With how many members it ran from one report to the next, if that was the same all the time. Who shares cores is as
