@@ -20,7 +20,7 @@ pub(crate) use category::{Bounds, CHECKED_EVERY};
 pub use learning::{Learning, Predicted};
 use stall_detector::ReportRhythm;
 use stragglers::MemberTimes;
-pub(crate) use stragglers::{Compared, Verdict};
+pub(crate) use stragglers::{PeerBasis, Verdict};
 
 /// One progress report of training code.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::id::{JobId, NodeId};
 use crate::model::units::{Duration, Instant};
 use crate::observe::node_failures::most_of;
-use crate::observe::progress::Compared;
+use crate::observe::progress::PeerBasis;
 use crate::observe::scaling::Speed;
 
 /// Time for which evidence of slowness counts.
@@ -71,13 +71,13 @@ impl SlowNodes {
         &mut self,
         now: Instant,
         (node, job): (NodeId, JobId),
-        (speed, beside): (Speed, Compared),
+        (speed, beside): (Speed, PeerBasis),
         nodes: usize,
     ) -> bool {
         let here = self.said.entry(node).or_default();
         here.retain(|_, said| said.at + EVIDENCE_WINDOW > now);
         let is_new = here
-            .insert(job, SlownessEvidence { at: now, speed, at_once: beside == Compared::AtOnce })
+            .insert(job, SlownessEvidence { at: now, speed, at_once: beside == PeerBasis::Concurrent })
             .is_none();
         let was_slow = self.slow.contains_key(&node);
         let may_be = was_slow || self.slow.len() < most_of(nodes);
@@ -143,15 +143,15 @@ mod tests {
         Instant::from_secs(60 * minutes)
     }
 
-    fn says(slow_nodes: &mut SlowNodes, minutes: u64, node: NodeId, job: u32, beside: Compared) -> bool {
+    fn says(slow_nodes: &mut SlowNodes, minutes: u64, node: NodeId, job: u32, beside: PeerBasis) -> bool {
         slow_nodes.is_slow(at(minutes), (node, JobId(job)), (HALF, beside), 10)
     }
 
     #[test]
     fn evidence_against_a_node_counts_for_an_hour() {
         let mut slow_nodes = SlowNodes::default();
-        assert!(says(&mut slow_nodes, 0, NODE, 1, Compared::AtOnce));
-        assert!(!says(&mut slow_nodes, 30, NODE, 1, Compared::AtOnce), "it is slow already");
+        assert!(says(&mut slow_nodes, 0, NODE, 1, PeerBasis::Concurrent));
+        assert!(!says(&mut slow_nodes, 30, NODE, 1, PeerBasis::Concurrent), "it is slow already");
         assert!(!slow_nodes.end(at(89)));
         assert!(slow_nodes.end(at(90)));
         assert!(slow_nodes.is_nothing());
@@ -160,18 +160,18 @@ mod tests {
     #[test]
     fn two_jobs_are_needed_if_each_is_compared_with_its_past() {
         let mut slow_nodes = SlowNodes::default();
-        assert!(!says(&mut slow_nodes, 0, NODE, 1, Compared::WithThePast));
-        assert!(!says(&mut slow_nodes, 61, NODE, 2, Compared::WithThePast), "the first was too long ago");
-        assert!(says(&mut slow_nodes, 62, NODE, 1, Compared::WithThePast));
+        assert!(!says(&mut slow_nodes, 0, NODE, 1, PeerBasis::OwnPast));
+        assert!(!says(&mut slow_nodes, 61, NODE, 2, PeerBasis::OwnPast), "the first was too long ago");
+        assert!(says(&mut slow_nodes, 62, NODE, 1, PeerBasis::OwnPast));
     }
 
     #[test]
     fn a_job_that_keeps_up_or_is_slow_everywhere_withdraws_its_evidence() {
         let mut slow_nodes = SlowNodes::default();
-        says(&mut slow_nodes, 0, NODE, 1, Compared::AtOnce);
+        says(&mut slow_nodes, 0, NODE, 1, PeerBasis::Concurrent);
         assert!(!slow_nodes.keeps_up(NODE, JobId(2)), "it had said nothing");
         assert!(slow_nodes.keeps_up(NODE, JobId(1)));
-        says(&mut slow_nodes, 1, NODE, 1, Compared::AtOnce);
+        says(&mut slow_nodes, 1, NODE, 1, PeerBasis::Concurrent);
         assert!(slow_nodes.takes_back(JobId(1)));
         assert!(slow_nodes.is_nothing());
     }
@@ -179,9 +179,9 @@ mod tests {
     #[test]
     fn few_nodes_are_slow_at_once_and_exaggeration_has_no_effect() {
         let mut slow_nodes = SlowNodes::default();
-        assert!(says(&mut slow_nodes, 0, NODE, 1, Compared::AtOnce));
-        assert!(!says(&mut slow_nodes, 0, NodeId(1), 1, Compared::AtOnce), "one of ten already is");
-        slow_nodes.is_slow(at(1), (NODE, JobId(2)), (Speed(1), Compared::AtOnce), 10);
+        assert!(says(&mut slow_nodes, 0, NODE, 1, PeerBasis::Concurrent));
+        assert!(!says(&mut slow_nodes, 0, NodeId(1), 1, PeerBasis::Concurrent), "one of ten already is");
+        slow_nodes.is_slow(at(1), (NODE, JobId(2)), (Speed(1), PeerBasis::Concurrent), 10);
         assert_eq!(slow_nodes.slow()[&NODE].speed, HALF);
     }
 }

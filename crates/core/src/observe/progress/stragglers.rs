@@ -36,7 +36,7 @@ pub(crate) enum Verdict {
     /// Members on the node have this fraction of their peers' speed.
     IsSlow {
         speed: Speed,
-        beside: Compared,
+        beside: PeerBasis,
     },
     /// Members on the node are about as fast as their peers.
     KeepsUp,
@@ -46,11 +46,11 @@ pub(crate) enum Verdict {
 
 /// Peers that a member was compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compared {
+pub(crate) enum PeerBasis {
     /// Members that run at the same time.
-    AtOnce,
+    Concurrent,
     /// The job's own members on other nodes before.
-    WithThePast,
+    OwnPast,
 }
 
 /// Iteration times of a gang's members.
@@ -189,7 +189,7 @@ impl MemberTimes {
     }
 
     /// Median time of the member's peers, and which peers they are.
-    fn peer_median(&self, at: usize, alike: impl Fn(NodeId) -> bool) -> Option<(Duration, Compared)> {
+    fn peer_median(&self, at: usize, alike: impl Fn(NodeId) -> bool) -> Option<(Duration, PeerBasis)> {
         let me = &self.members[at];
         let others = self.members.iter().filter(|other| other.role == me.role && other.node != me.node);
         let known: Vec<&MemberTime> =
@@ -198,8 +198,8 @@ impl MemberTimes {
             let such = known.iter().filter(|other| other.is_there == is_there);
             lower_median(such.map(|other| other.takes).collect())
         };
-        let at_once = takes(true).map(|takes| (takes, Compared::AtOnce));
-        at_once.or_else(|| takes(false).map(|takes| (takes, Compared::WithThePast)))
+        let at_once = takes(true).map(|takes| (takes, PeerBasis::Concurrent));
+        at_once.or_else(|| takes(false).map(|takes| (takes, PeerBasis::OwnPast)))
     }
 
     /// The slowest of the members on the given nodes and its speed relative to its peers: the whole gang has this
@@ -264,7 +264,7 @@ mod tests {
     }
 
     fn slow(speed: u64) -> Verdict {
-        Verdict::IsSlow { speed: Speed(speed), beside: Compared::AtOnce }
+        Verdict::IsSlow { speed: Speed(speed), beside: PeerBasis::Concurrent }
     }
 
     #[test]
@@ -341,7 +341,7 @@ mod tests {
             reports.map(|now| peers.record(now, (0, NodeId(node)), Duration(takes), |_| true)).last()
         };
         assert_eq!(on(0, 1, 100), Some(Verdict::Nothing));
-        let beside = Compared::WithThePast;
+        let beside = PeerBasis::OwnPast;
         assert_eq!(on(200, 2, 200), Some(Verdict::IsSlow { speed: Speed(500_000), beside }));
     }
 }
