@@ -41,7 +41,7 @@ pub(super) enum FlowChange {
 
 /// State of a running loop.
 ///
-/// One struct of 28 fields: an event of the loop reads its fixed description, its position in the iteration and its
+/// One struct of 30 fields: an event of the loop reads its fixed description, its position in the iteration and its
 /// flow together, and the component's inner loop keeps all of it in adjacent memory. The groups in order: description
 /// and traffic policy, phase offsets, progress, flow, bounds.
 #[derive(Clone, Debug)]

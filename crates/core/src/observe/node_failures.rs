@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(node_failures.next_end(), Some(at(160)));
         assert_eq!(node_failures.end(at(159)), []);
         assert_eq!(node_failures.end(at(160)), [BAD]);
-        assert!(!failed(&mut node_failures, 161, BAD, "e", 10), "it begins anew");
+        assert!(!failed(&mut node_failures, 161, BAD, "e", 10), "earlier failures are forgotten");
     }
 
     #[test]

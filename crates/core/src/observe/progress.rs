@@ -430,7 +430,7 @@ mod tests {
         assert_eq!(progress.counted_on(later), Duration::from_secs(120));
         let mut stopped = progress.clone();
         stopped.stops(later);
-        assert_eq!(stopped.silent_since(later), None, "who does not run does not hang");
+        assert_eq!(stopped.silent_since(later), None, "a job that does not run is not stalled");
     }
 
     #[test]

@@ -151,7 +151,7 @@ mod tests {
     fn evidence_against_a_node_counts_for_an_hour() {
         let mut slow_nodes = SlowNodes::default();
         assert!(says(&mut slow_nodes, 0, NODE, 1, PeerBasis::Concurrent));
-        assert!(!says(&mut slow_nodes, 30, NODE, 1, PeerBasis::Concurrent), "it is slow already");
+        assert!(!says(&mut slow_nodes, 30, NODE, 1, PeerBasis::Concurrent), "the node is slow already");
         assert!(!slow_nodes.end(at(89)));
         assert!(slow_nodes.end(at(90)));
         assert!(slow_nodes.is_nothing());
@@ -169,7 +169,7 @@ mod tests {
     fn a_job_that_keeps_up_or_is_slow_everywhere_withdraws_its_evidence() {
         let mut slow_nodes = SlowNodes::default();
         says(&mut slow_nodes, 0, NODE, 1, PeerBasis::Concurrent);
-        assert!(!slow_nodes.keeps_up(NODE, JobId(2)), "it had said nothing");
+        assert!(!slow_nodes.keeps_up(NODE, JobId(2)), "job 2 gave no evidence");
         assert!(slow_nodes.keeps_up(NODE, JobId(1)));
         says(&mut slow_nodes, 1, NODE, 1, PeerBasis::Concurrent);
         assert!(slow_nodes.takes_back(JobId(1)));
