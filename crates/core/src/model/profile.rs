@@ -23,9 +23,9 @@ pub struct Traffic {
 /// Why a profile is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
-    #[error("a period lasts longer than nothing")]
+    #[error("the period must be greater than zero")]
     NoPeriod,
-    #[error("phase {0} lasts longer than nothing and no longer than the period")]
+    #[error("phase {0} must be longer than zero and no longer than the period")]
     PhaseLength(usize),
     #[error("phase {0} begins after the period has ended")]
     PhaseOffset(usize),

@@ -28,7 +28,7 @@ pub(super) struct Burst {
 /// Why an iteration or traffic profile is not a valid pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    #[error("an iteration lasts longer than nothing")]
+    #[error("the iteration must be longer than zero")]
     NoTime,
     #[error("there are no gradient buckets")]
     NoBuckets,

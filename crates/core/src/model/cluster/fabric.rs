@@ -40,7 +40,7 @@ type LinkShares = BTreeMap<LinkId, f64>;
 /// Why a fabric is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FabricError {
-    #[error("the links go round in a circle through `{0}`; a link leads from below to above")]
+    #[error("the links form a cycle through `{0}`; a link leads from its lower end to its upper end")]
     Cycle(String),
     #[error("a link leads from `{0}` to itself")]
     Loop(String),

@@ -17,7 +17,7 @@ pub struct Moment(pub u64);
 
 /// Why a text is not a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the time is not written as in RFC 3339")]
+#[error("the time is not in RFC 3339 format")]
 pub struct MomentError;
 
 const NANOS_PER_SECOND: i128 = Duration::SECOND.0 as i128;

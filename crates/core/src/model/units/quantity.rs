@@ -14,7 +14,7 @@ pub enum QuantityError {
     NotANumber(String),
     #[error("`{0}` is negative")]
     Negative(String),
-    #[error("`{0}` is more than can be counted here")]
+    #[error("`{0}` is too large")]
     TooLarge(String),
     #[error("`{text}` has no unit of its kind; write one of {units}")]
     UnknownUnit { text: String, units: &'static str },
