@@ -1,12 +1,12 @@
-//! Who has booked how much of what there is, and when: deadlines are kept by plans made ahead.
+//! Advance reservations for jobs with deadlines: which job holds how much capacity, and when.
 //!
-//! The problem. Jobs have so much work left, sizes they may have with a speed at each, and a time by which they are to
-//! be done. A pool has so many units, the same for all, of which some are taken for some time (`Outlook`). Which sizes at
-//! which times get everybody done, with as little taken as possible?
+//! **Problem.** Each job has remaining work, sizes with a speed each, and a deadline. A pool has a number of
+//! identical units, some of which are allocated for some time (`Outlook`). Which sizes at which times let every job
+//! meet its deadline with the least capacity?
 //!
-//! The answer, job by job in the order of deadlines: the smallest size is looked for that suffices when what is free
-//! just before the deadline is used first (`fill`), and what the job would then have at each time is its `Booking`.
-//! Nothing here knows nodes, jobs or policies; `decide/deadlines` does.
+//! **Solution.** Jobs are booked one by one in the order of their deadlines (earliest deadline first): `fill` finds
+//! the smallest size that suffices when it uses the latest free capacity before the deadline first, and the size at
+//! each time is the job's `Booking`. This room knows no nodes, jobs or policies; `decide/deadlines` does.
 
 mod booking;
 mod contiguous;
@@ -29,16 +29,17 @@ pub(crate) use outlook::{Outlook, Piece};
 
 use crate::model::units::Duration;
 
-/// Whether a job may be stopped once it runs.
+/// Whether a job may be preempted once it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stops {
     AtAnyTime,
     Never,
 }
 
-/// Parts of a pool: thousandths of a GPU or of a core. Less than none where more was booked than there is any more.
+/// Capacity of a pool, in thousandths of a GPU or of a core. Negative where bookings exceed a capacity that has
+/// shrunk.
 pub(crate) type Units = i64;
 
-/// What is planned is planned to end so much before it has to: time is counted in whole nanoseconds, and every look at
-/// a running job may round one away.
+/// Margin before a deadline at which plans end. Time is counted in whole nanoseconds, and every observation of a
+/// running job may lose one to rounding.
 pub(crate) const GUARD: Duration = Duration(1_000_000);

@@ -1,30 +1,34 @@
-//! A fluid network: training loops that share links.
+//! Fluid network model: training loops that share links.
 //!
-//! **Problem.** Jobs compute and then send, over and over; where their bytes meet on a link, both are slower, and
-//! what each then does next shifts against the other. Given links, routes and loops, find when each job has done its
-//! iterations: exactly where jobs meet, quickly where nothing changes.
+//! **Problem.** A job alternates between compute and communication. Where the bytes of two jobs cross the same link,
+//! both send more slowly, and every later burst of both shifts in time. Given links, routes and loops, this module
+//! computes when each job finishes its iterations: exactly while flows contend, quickly while the traffic repeats.
 //!
-//! **Model.** An exchange of gradients is one flow: all its hops go on together at one rate, and each byte of
-//! gradient puts so many bytes on each link ([`Route`]). At every moment the flows that have something to send share
-//! the links as [`sharing`] defines, each by its [`TrafficPolicy`], which may follow what it has sent ([`standing`]). Bytes become ready at given times of an iteration and are sent in order; when
-//! compute is over and everything is sent comes the optimiser's step, and then the next iteration ([`Pattern`]).
+//! **Model.** A gradient exchange is one flow: all hops of its route proceed at one rate, and each byte of gradient
+//! puts a fixed number of bytes on each link ([`Route`]). At every moment the flows with bytes to send share the
+//! links as [`sharing`] defines, each with the class and weight of its [`TrafficPolicy`], which may depend on the
+//! bytes that the flow has sent ([`class_and_weight`]). Bytes become ready at fixed times of an iteration and leave
+//! in order. The optimiser's step follows when compute is over and all bytes are sent, then the next iteration begins
+//! ([`Pattern`]).
 //!
-//! **Time.** Event times are whole nanoseconds; bytes are `f64`. A burst ends at the nearest nanosecond, and then all
-//! of it is sent: nothing is lost or gained, and errors do not add up.
+//! **Time.** Event times are whole nanoseconds, bytes are `f64`. A burst ends at the nearest nanosecond, and at that
+//! moment all its bytes count as sent: no byte is lost or gained, and rounding errors do not add up.
 //!
-//! **Components.** Jobs that share no link, not even by way of others, know nothing of each other. Each component
-//! has a clock of its own that stands still until its state is needed: when a job joins or leaves, a link changes,
-//! somebody asks, or one of its jobs could be over. The last is a bound that needs no simulation, the iterations
-//! left at their shortest; each time it is reached most of what was left is done, so a component is moved on in a
-//! few long strides, and event by event only in the last iteration of one of its jobs.
+//! **Components.** Jobs that share no link, directly or through other jobs, do not affect each other. Each component
+//! has a clock of its own, which stands still until a caller needs the component's state: when a job joins or leaves,
+//! a link changes, a caller reads a result, or a job could complete. The earliest completion is a bound that needs no
+//! simulation: the iterations left at their shortest. Each time a component reaches the bound, most of the remaining
+//! iterations are done. A component therefore advances in a few long strides, and event by event only in the last
+//! iteration of one of its jobs.
 //!
-//! **Steady states** are skipped: see [`repeat`].
+//! **Steady states** are skipped: see [`steady_state`].
 
 mod class_and_weight;
 mod component;
 mod component_index;
 mod history;
 mod jitter;
+mod link_trace;
 pub mod packet;
 mod pattern;
 mod rate_cache;
@@ -34,7 +38,6 @@ mod running;
 mod sharing;
 mod steady_state;
 mod totals;
-mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,38 +48,38 @@ use crate::traffic::TrafficPolicy;
 
 pub use history::LoadHistory;
 pub use jitter::Jitter;
+pub use link_trace::LinkTransmission;
 pub use pattern::{Pattern, PatternError};
 pub use route::{NoPath, Route};
 pub use sharing::{Contention, Sharing};
-pub use watch::Sent;
 
 use component::Component;
+use link_trace::LinkTrace;
 use pattern::NEVER;
-use running::{Doing, Running, Stretch};
-use totals::Ledger;
-use watch::Watch;
+use running::{LoopPhase, RateInterval, RunningLoop};
+use totals::LinkTotals;
 
-/// A training loop at its place.
+/// A training loop on its route, as the network runs it.
 #[derive(Clone, Debug)]
 pub struct Training {
     pub pattern: Arc<Pattern>,
     pub route: Route,
     pub iterations: u64,
-    /// How its compute varies, if it does.
+    /// Source of random compute times; `None` if every iteration computes for the same time.
     pub jitter: Option<Box<dyn Jitter>>,
     pub traffic: TrafficPolicy,
 }
 
-/// What a loop has done.
+/// Iterations that a loop has completed and their mean duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
-    /// Whole ones.
+pub struct LoopProgress {
+    /// Whole iterations.
     pub iterations: u64,
-    /// How long one took on average; none if none was done.
+    /// Mean duration of an iteration; `None` if the loop completed none.
     pub mean: Option<Duration>,
 }
 
-/// A loop has done all its iterations.
+/// Event: a loop has completed all its iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     pub at: Instant,
@@ -85,40 +88,42 @@ pub struct Completion {
     pub mean: Option<Duration>,
 }
 
-/// How long an iteration takes, without noise, on a route that the job has for itself. For ever, if a link of it has
-/// no rate.
+/// Duration of an iteration without jitter on a route that no other job uses. [`Duration`]'s maximum if a link of the
+/// route has rate zero.
 pub fn alone(pattern: &Pattern, route: &Route, rates: &IdVec<LinkId, Bandwidth>) -> Duration {
     let best = route.links().iter().map(|(link, load)| bytes_per_nano(rates[*link]) / load);
     Duration(pattern.time(best.min_by(f64::total_cmp), 1.0))
 }
 
+/// Converts bits per second to bytes per nanosecond, the unit of all rates in this module.
 pub(crate) fn bytes_per_nano(rate: Bandwidth) -> f64 {
     rate.0 as f64 / 8e9
 }
 
-/// Where a component is kept.
-type Slot = usize;
+/// Index of a component in [`Network::components`].
+type ComponentIndex = usize;
 
+/// All running loops, grouped into components, and the links that they share.
 #[derive(Debug)]
 pub struct Network {
     sharing: Sharing,
-    /// Bytes a nanosecond.
+    /// Bytes per nanosecond.
     capacity: IdVec<LinkId, f64>,
     now: u64,
     components: Vec<Option<Component>>,
-    free: Vec<Slot>,
-    /// When each component is to be moved on.
-    wakes: BTreeSet<(u64, Slot)>,
-    /// Where each running job and each used link is. A link is nobody's where flows do not contend.
-    jobs: BTreeMap<usize, Slot>,
-    owners: IdVec<LinkId, Option<Slot>>,
-    /// Jobs that are over and have not been reported yet, by time and key.
-    over: BTreeMap<(u64, usize), Done>,
-    ledger: Ledger,
+    free: Vec<ComponentIndex>,
+    /// Time at which each component must advance next.
+    wakes: BTreeSet<(u64, ComponentIndex)>,
+    /// Component of each running job and of each used link. With [`Contention::None`], no link has a component.
+    jobs: BTreeMap<usize, ComponentIndex>,
+    owners: IdVec<LinkId, Option<ComponentIndex>>,
+    /// Completed jobs that [`Network::run_until`] has not returned yet, by completion time and key.
+    completed: BTreeMap<(u64, usize), LoopProgress>,
+    totals: LinkTotals,
 }
 
 impl Network {
-    /// Links of these rates; one of rate zero is down.
+    /// Creates an idle network with links of these rates; a link with rate zero is down.
     pub fn new(rates: &IdVec<LinkId, Bandwidth>, sharing: Sharing) -> Self {
         Self {
             sharing,
@@ -129,65 +134,65 @@ impl Network {
             wakes: BTreeSet::new(),
             jobs: BTreeMap::new(),
             owners: IdVec::filled(None, rates.len()),
-            over: BTreeMap::new(),
-            ledger: Ledger::new(rates.len()),
+            completed: BTreeMap::new(),
+            totals: LinkTotals::new(rates.len()),
         }
     }
 
-    /// Begins a loop. Panics if the key is in use.
+    /// Starts a loop. Panics if the key is in use.
     pub fn start(&mut self, now: Instant, key: usize, training: Training) {
-        self.reach(now);
+        self.advance_to(now);
         assert!(!self.jobs.contains_key(&key), "job {key} runs already");
         if training.iterations == 0 {
-            self.over.insert((self.now, key), Done { iterations: 0, mean: None });
+            self.completed.insert((self.now, key), LoopProgress { iterations: 0, mean: None });
             return;
         }
-        let newcomer = Running::new(self.now, key, training, self.sharing.keeping);
-        let links = newcomer.links().iter();
-        let met: BTreeSet<Slot> = links.filter_map(|(link, _)| self.owners[*link]).collect();
-        let mut jobs = vec![newcomer];
-        for slot in met {
-            jobs.extend(self.take_apart(slot));
+        let new_burst = RunningLoop::new(self.now, key, training, self.sharing.keeping);
+        let links = new_burst.links().iter();
+        let met: BTreeSet<ComponentIndex> = links.filter_map(|(link, _)| self.owners[*link]).collect();
+        let mut jobs = vec![new_burst];
+        for index in met {
+            jobs.extend(self.dissolve(index));
         }
-        self.put_together(jobs, self.now);
+        self.group_into_components(jobs, self.now);
     }
 
-    /// Ends a loop before it is over. Panics if there is none of that key.
-    pub fn stop(&mut self, now: Instant, key: usize) -> Done {
-        self.reach(now);
-        if let Some(at) = self.over.keys().find(|(_, over)| *over == key).copied() {
-            return self.over.remove(&at).expect("found a moment ago");
+    /// Removes a loop before it completes and returns its progress. Panics if no loop has the key.
+    pub fn stop(&mut self, now: Instant, key: usize) -> LoopProgress {
+        self.advance_to(now);
+        if let Some(at) = self.completed.keys().find(|(_, completed)| *completed == key).copied() {
+            return self.completed.remove(&at).expect("found a moment ago");
         }
-        let mut jobs = self.take_apart(self.jobs[&key]);
+        let mut jobs = self.dissolve(self.jobs[&key]);
         let place = jobs.iter().position(|job| job.key == key).expect("a running job is in its component");
-        let mut leaver = jobs.remove(place);
-        if leaver.doing == Doing::Sending {
-            let ended = leaver.flow(self.now, 0.0);
-            self.ledger.note(&leaver, ended);
+        let mut leaving = jobs.remove(place);
+        if leaving.phase == LoopPhase::Sending {
+            let ended = leaving.set_rate(self.now, 0.0);
+            self.totals.record(&leaving, ended);
         }
-        self.ledger.book(&mut leaver);
+        self.totals.add_sent(&mut leaving);
         self.jobs.remove(&key);
-        self.put_together(jobs, self.now);
-        leaver.result(self.now)
+        self.group_into_components(jobs, self.now);
+        leaving.progress(self.now)
     }
 
-    /// Goes on to the first completion at or before `until` and returns it, or to `until`. Completions at one
-    /// instant come in the order of their keys.
+    /// Advances to the first completion at or before `until` and returns it, or advances to `until`. Completions at
+    /// the same instant are returned in the order of their keys.
     pub fn run_until(&mut self, until: Instant) -> Option<Completion> {
         loop {
-            let first_over = self.over.first_key_value().map_or(NEVER, |((at, _), _)| *at);
-            if !self.wake_first(until.0.min(first_over)) {
+            let first_over = self.completed.first_key_value().map_or(NEVER, |((at, _), _)| *at);
+            if !self.advance_next(until.0.min(first_over)) {
                 break;
             }
         }
-        match self.over.first_entry() {
+        match self.completed.first_entry() {
             Some(first) if first.key().0 <= until.0 => {
-                let ((at, key), Done { iterations, mean }) = first.remove_entry();
+                let ((at, key), LoopProgress { iterations, mean }) = first.remove_entry();
                 self.now = self.now.max(at);
                 Some(Completion { at: Instant(at), key, iterations, mean })
             }
             _ => {
-                // The end of time is asked for by those who only want to know whether anything is still to come.
+                // A caller that passes the maximum time only asks whether any completion is left: the clock stays.
                 if until.0 != NEVER {
                     self.now = self.now.max(until.0);
                 }
@@ -196,48 +201,49 @@ impl Network {
         }
     }
 
-    /// From now on a job stands otherwise among those it meets. A turn holds it at the end of its iteration: once, or
-    /// whenever it has drifted, if that is watched.
+    /// Changes the traffic policy of a running job. A phase offset delays the job at the end of its iteration: once,
+    /// or, if the policy has a drift watch, each time that the job has drifted.
     pub fn set_lane(&mut self, now: Instant, key: usize, traffic: TrafficPolicy) {
-        self.change(now, key, |job| job.change_lane(traffic));
+        self.change_job(now, key, |job| job.set_traffic_policy(traffic));
     }
 
-    /// A link is degraded, fails (rate zero: what crosses it waits) or recovers.
+    /// Changes the rate of a link: degraded, down (rate zero: flows that cross it wait) or recovered.
     pub fn set_rate(&mut self, now: Instant, link: LinkId, rate: Bandwidth) {
-        self.reach(now);
+        self.advance_to(now);
         let crossed = |component: &Component| component.links().binary_search(&link).is_ok();
-        let slots = (0..self.components.len())
-            .filter(|slot| self.components[*slot].as_ref().is_some_and(crossed))
-            .collect::<Vec<Slot>>();
-        let apart: Vec<Vec<Running>> = slots.into_iter().map(|slot| self.take_apart(slot)).collect();
+        let indices = (0..self.components.len())
+            .filter(|index| self.components[*index].as_ref().is_some_and(crossed))
+            .collect::<Vec<ComponentIndex>>();
+        let dissolved: Vec<Vec<RunningLoop>> =
+            indices.into_iter().map(|index| self.dissolve(index)).collect();
         self.capacity[link] = bytes_per_nano(rate);
-        for jobs in apart {
-            self.put_together(jobs, self.now);
+        for jobs in dissolved {
+            self.group_into_components(jobs, self.now);
         }
     }
 
-    /// Whole iterations done so far by a running job.
+    /// Whole iterations that a running job has completed.
     pub fn iterations(&mut self, key: usize) -> u64 {
         self.result(key).iterations
     }
 
-    /// What a running job has done so far.
-    pub fn result(&mut self, key: usize) -> Done {
+    /// Progress of a running job.
+    pub fn result(&mut self, key: usize) -> LoopProgress {
         let now = self.now;
-        self.job(key).result(now)
+        self.job(key).progress(now)
     }
 
-    /// The bytes of gradient a second that a running job is sending.
+    /// Bytes of gradient per second that a running job is sending now.
     pub fn rate(&mut self, key: usize) -> f64 {
         self.job(key).rate * 1e9
     }
 
-    /// The bytes each link has carried so far.
+    /// Bytes that each link has carried so far.
     pub fn carried(&mut self) -> IdVec<LinkId, f64> {
-        self.settle_all();
-        let mut carried = self.ledger.carried.clone();
+        self.advance_all();
+        let mut carried = self.totals.carried.clone();
         for job in self.components.iter().flatten().flat_map(|component| &component.jobs) {
-            let sent = job.sent - job.booked + job.moved(self.now);
+            let sent = job.sent - job.in_totals + job.sent_since_base(self.now);
             for (link, load) in job.links() {
                 carried[*link] += load * sent;
             }
@@ -245,42 +251,44 @@ impl Network {
         carried
     }
 
-    /// From now on notes what each link carries over time. Steady states are then not skipped.
+    /// Starts to record the bytes of each link over time. Steady states are then simulated event by event instead of
+    /// skipped.
     pub fn record_loads(&mut self, width: Duration) {
-        self.settle_all();
-        self.ledger.history = Some(LoadHistory::new(width, self.capacity.len()));
+        self.advance_all();
+        self.totals.history = Some(LoadHistory::new(width, self.capacity.len()));
     }
 
-    /// What each link carried over time, if that was noted.
+    /// Recorded bytes of each link over time; `None` if [`Network::record_loads`] was not called.
     pub fn loads(&mut self) -> Option<LoadHistory> {
-        self.settle_all();
-        let mut history = self.ledger.history.clone()?;
+        self.advance_all();
+        let mut history = self.totals.history.clone()?;
         for job in self.components.iter().flatten().flat_map(|component| &component.jobs) {
-            let bytes = job.moved(self.now);
-            history.add(job.links(), Stretch { from: job.base, to: self.now, bytes });
+            let bytes = job.sent_since_base(self.now);
+            history.add(job.links(), RateInterval { from: job.base, to: self.now, bytes });
         }
         Some(history)
     }
 
-    /// From now on notes who puts what on one link, and when. Steady states are then not skipped.
+    /// Starts to record which job sends on one link, and when. Steady states are then simulated event by event
+    /// instead of skipped.
     pub fn watch(&mut self, link: LinkId) {
-        self.settle_all();
-        self.ledger.watch = Some(Watch::new(link, self.now));
+        self.advance_all();
+        self.totals.watch = Some(LinkTrace::new(link, self.now));
     }
 
-    /// What jobs have put on the watched link so far, by key and in order of time.
-    pub fn watched(&mut self) -> Vec<Sent> {
-        self.settle_all();
-        let Some(mut watch) = self.ledger.watch.clone() else { return Vec::new() };
+    /// Transmissions on the recorded link so far, by job key and time.
+    pub fn watched(&mut self) -> Vec<LinkTransmission> {
+        self.advance_all();
+        let Some(mut watch) = self.totals.watch.clone() else { return Vec::new() };
         for job in self.components.iter().flatten().flat_map(|component| &component.jobs) {
-            let bytes = job.moved(self.now);
-            watch.note(job, Stretch { from: job.base, to: self.now, bytes });
+            let bytes = job.sent_since_base(self.now);
+            watch.record(job, RateInterval { from: job.base, to: self.now, bytes });
         }
-        watch.sent()
+        watch.into_transmissions()
     }
 
-    /// How much has happened: flows that opened or ran dry, jobs that ended.
+    /// Number of simulated events: flows that opened or closed, jobs that completed.
     pub fn events(&self) -> u64 {
-        self.ledger.events
+        self.totals.events
     }
 }

@@ -1,8 +1,7 @@
-//! What is learned from running jobs: progress and learning curves, measured scaling, nodes on which members fail, and
-//! nodes on which members are slower than their peers.
+//! Estimates from running jobs: progress and learning curves, measured scaling, failing nodes, and slow nodes.
 //!
-//! A type belongs here if it folds reports of the world into an estimate. What follows from the estimate is decided in
-//! [`decide`](crate::decide).
+//! A type belongs here if it folds reports of the world into an estimate. [`decide`](crate::decide) acts on the
+//! estimates.
 
 pub mod node_failures;
 pub mod progress;

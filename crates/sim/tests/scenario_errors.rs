@@ -102,7 +102,7 @@ fn a_cluster_has_nodes_in_bounded_numbers() {
         (document("Cluster", "  nodes: [{gpus: .inf}]"), ":5:18: `.inf` is not a number with a unit", None),
         (
             document("Cluster", "  nodes: [{memory: 99999999999999999999}]"),
-            ":5:20: `99999999999999999999` is more than can be counted here",
+            ":5:20: `99999999999999999999` is too large",
             None,
         ),
         (
@@ -149,7 +149,7 @@ fn links_lead_from_below_to_above() {
             links(
                 "[{from: node-0, to: tor, rate: 1Gbps}, {from: tor, to: top, rate: 1Gbps}, {from: top, to: tor, rate: 1Gbps}]",
             ),
-            ":6:49: the links go round in a circle through `tor`; a link leads from below to above",
+            ":6:49: the links form a cycle through `tor`; a link leads from its lower end to its upper end",
             None,
         ),
         (
@@ -174,7 +174,7 @@ fn links_lead_from_below_to_above() {
         ),
         (
             links("[{from: a, to: a, rate: 1Gbps}]"),
-            ":6:11: the links go round in a circle through `a`; a link leads from below to above",
+            ":6:11: the links form a cycle through `a`; a link leads from its lower end to its upper end",
             None,
         ),
         (
@@ -547,17 +547,17 @@ fn phases_lie_on_a_period() {
     };
     let phase = |phase: &str| traffic(&format!("{{period: 100ms, phases: [{{{phase}}}]}}"));
     check(&[
-        (traffic("{period: 0s}"), ":13:21: a period lasts longer than nothing", None),
+        (traffic("{period: 0s}"), ":13:21: the period must be greater than zero", None),
         (traffic("{period: .inf}"), ":13:21: `.inf` is not a number with a unit", None),
-        (traffic("{period: 1e300s}"), ":13:21: `1e300s` is more than can be counted here", None),
+        (traffic("{period: 1e300s}"), ":13:21: `1e300s` is too large", None),
         (
             phase("length: 101ms, rate: 1Gbps"),
-            ":13:46: phase 0 lasts longer than nothing and no longer than the period",
+            ":13:46: phase 0 must be longer than zero and no longer than the period",
             None,
         ),
         (
             phase("length: 0s, rate: 1Gbps"),
-            ":13:46: phase 0 lasts longer than nothing and no longer than the period",
+            ":13:46: phase 0 must be longer than zero and no longer than the period",
             None,
         ),
         (
@@ -617,7 +617,7 @@ fn drawn_jobs_have_sound_numbers() {
         ),
         (
             field("gpus: {from: 5, to: 7, powersOfTwo: 1.6}"),
-            ":11:39: `1.6` is more than can be counted here",
+            ":11:39: `1.6` is too large",
             None,
         ),
         (
@@ -663,7 +663,7 @@ fn drawn_jobs_have_sound_numbers() {
             ":11:12: a server can never run: it needs 1 CPU, the cluster has 96 GPUs",
             None,
         ),
-        (field("noise: {compute: 101%}"), ":11:20: `101%` is more than can be counted here", None),
+        (field("noise: {compute: 101%}"), ":11:20: `101%` is too large", None),
         (field("job: {work: {duration: 1s}}"), ":11:8: `job` is for arrivals.at; here jobs are drawn", None),
         (field("limit: 5"), ":11:10: `limit` is for a trace", Some("say how many are drawn: jobs: 120")),
     ]);

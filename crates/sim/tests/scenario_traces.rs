@@ -33,7 +33,7 @@ fn a_bad_row_is_named_by_file_and_line() {
         ("a,0,1,10\na,1,1,10\n", Some(3), "a second job is called `a`"),
         ("a,-1,1,10\n", Some(2), "submit_s: `-1s` is negative"),
         ("a,NaN,1,10\n", Some(2), "submit_s: `NaN` is not a number with a unit"),
-        ("a,0,1,1e30\n", Some(2), "duration_s: `1e30s` is more than can be counted here"),
+        ("a,0,1,1e30\n", Some(2), "duration_s: `1e30s` is too large"),
         ("a,5m,1,10\n", Some(2), "submit_s: `5m` is not a number with a unit"),
         ("a,0,0,10\n", Some(2), "gpus: a job has more than 0 GPUs"),
         ("a,0,1e9,10\n", Some(2), "gpus: `1e9` is more than 1000000 GPUs"),

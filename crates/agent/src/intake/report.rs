@@ -124,7 +124,7 @@ fn positive(number: Option<f64>) -> Result<Option<f64>, &'static str> {
 fn time(text: Option<String>, now: Timestamp) -> Result<String, &'static str> {
     match text {
         Some(text) => {
-            let read: Timestamp = text.parse().map_err(|_| "the time is not written as in RFC 3339")?;
+            let read: Timestamp = text.parse().map_err(|_| "the time is not in RFC 3339 format")?;
             Ok(read.to_string())
         }
         None => Ok(now.to_string()),

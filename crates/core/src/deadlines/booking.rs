@@ -1,4 +1,4 @@
-//! A job's plan: which size it has from when to when.
+//! Bookings: the size of a job over time.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use super::{GUARD, Has, Need, Pauses, Size};
 use crate::model::units::{Duration, Instant};
 use crate::observe::progress::Pace;
 
-/// So many members from one time to another.
+/// A size of a job and the time for which the job has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
     pub from: Instant,
@@ -16,40 +16,40 @@ pub struct Segment {
     pub members: u32,
 }
 
-/// What is kept for a job so that it is done in time: segments in order, none of them empty.
+/// Capacity that is reserved so that a job meets its deadline: segments in order of time, none of them empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Booking {
     pub segments: Vec<Segment>,
-    /// When its work will be done.
+    /// Time at which the job completes.
     pub ends: Instant,
 }
 
 impl Booking {
-    /// How many members it is to have at a time; none while it waits.
+    /// Size of the job at a time; zero while it waits.
     pub fn members_at(&self, at: Instant) -> u32 {
         let there = self.segments.iter().find(|segment| segment.from <= at && at < segment.to);
         there.map_or(0, |segment| segment.members)
     }
 
-    /// The next time after `now` at which another size begins, or the last one ends.
+    /// Next time after `now` at which the size changes or the last segment ends.
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         let edges = self.segments.iter().flat_map(|segment| [segment.from, segment.to]);
         edges.filter(|edge| *edge > now && *edge < Instant(u64::MAX)).min()
     }
 
-    /// When it first has any members from `now` on.
+    /// First time from `now` on at which the job has members.
     pub fn starts(&self, now: Instant) -> Option<Instant> {
         self.segments.iter().find(|segment| segment.to > now).map(|segment| segment.from.max(now))
     }
 
-    /// What is left of it from `now` on.
+    /// Part of the booking from `now` on.
     pub(crate) fn rest_from(&self, now: Instant) -> Self {
         let left = self.segments.iter().filter(|segment| segment.to > now);
         let segments = left.map(|segment| Segment { from: segment.from.max(now), ..*segment }).collect();
         Self { segments, ends: self.ends }
     }
 
-    /// The same with neighbours of one size put together.
+    /// Creates a booking; merges adjacent segments of equal size.
     pub(super) fn of(mut segments: Vec<Segment>, ends: Instant) -> Self {
         segments.dedup_by(|next, before| {
             let continues = before.to == next.from && before.members == next.members;
@@ -61,13 +61,13 @@ impl Booking {
         Self { segments, ends }
     }
 
-    /// The same after a segment that ends when it begins.
+    /// Prepends a segment that ends where the booking begins.
     pub(crate) fn after(mut self, first: Segment) -> Self {
         self.segments.insert(0, first);
         Self::of(self.segments, self.ends)
     }
 
-    /// When a job is done that keeps to it; `None` if its work is not done by the end.
+    /// Completion time of a job that follows the booking; `None` if work is left at its end.
     pub(crate) fn end_of(&self, need: &Need) -> Option<Instant> {
         let mut walk = Walk::of(need);
         for segment in &self.segments {
@@ -76,12 +76,12 @@ impl Booking {
                 return Some(end);
             }
         }
-        // A rounding is no delay.
+        // A rounding error is no delay.
         (walk.left <= GUARD).then_some(self.segments.last().map_or(need.now, |last| last.to))
     }
 }
 
-/// A job on its way through its segments: what is left to do, and what it costs to go on.
+/// Simulation of a job over the segments of a booking: remaining work and present size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Walk<'n> {
     need: &'n Need,
@@ -95,24 +95,24 @@ impl<'n> Walk<'n> {
         Self { need, left: need.work, has: need.has, until: need.now }
     }
 
-    /// What is left to do.
+    /// Remaining work.
     pub(crate) fn left(&self) -> Duration {
         self.left
     }
 
-    /// What it has by now.
+    /// Present size.
     pub(crate) fn has(&self) -> Has {
         self.has
     }
 
-    /// How long it does nothing when it goes on with a size at a time.
+    /// Time without progress when the job continues with `size` at `from`.
     fn pause(&self, size: Size, from: Instant) -> Duration {
         let Pauses { first, again, more, fewer } = self.need.pauses;
         let runs = self.until == from && self.has.members > 0;
         let untouched = self.has.members == 0 && self.left == self.need.work;
         match size.members.cmp(&self.has.members) {
             Ordering::Equal if runs => self.has.pause,
-            // It has not yet begun to do anything with what it has.
+            // The job has not yet finished the pause of its previous change.
             Ordering::Less if runs => fewer.max(self.has.pause),
             Ordering::Greater if runs => more.max(self.has.pause),
             _ if untouched => first,
@@ -120,16 +120,17 @@ impl<'n> Walk<'n> {
         }
     }
 
-    fn goes_on(&self, size: Size, from: Instant) -> bool {
+    /// Whether the job continues without a change of size.
+    fn continues_unchanged(&self, size: Size, from: Instant) -> bool {
         self.has.members == size.members && self.until == from
     }
 
-    /// Whether a time is too short to be worth the pause before it.
+    /// Whether an interval is not longer than the pause before it.
     pub(crate) fn is_too_short(&self, size: Size, from: Instant, to: Instant) -> bool {
-        !self.goes_on(size, from) && to.since(from) <= self.pause(size, from)
+        !self.continues_unchanged(size, from) && to.since(from) <= self.pause(size, from)
     }
 
-    /// Lets it have a size for a time; says when it is done, if that is before the end of it.
+    /// Runs the job with a size for an interval; returns its completion time if it completes within the interval.
     pub(crate) fn run(&mut self, size: Size, from: Instant, to: Instant) -> Option<Instant> {
         let (time, pause) = (to.since(from), self.pause(size, from));
         let useful = time - pause;

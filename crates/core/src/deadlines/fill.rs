@@ -1,15 +1,14 @@
-//! The smallest size that gets a job done in time, with what is free last used first.
+//! Smallest sufficient size of a job, with the latest free capacity used first.
 
 use super::{Booking, Grid, Need, Outlook, Piece, Segment, Stops, Walk};
 use crate::model::units::{Duration, Instant};
 use crate::observe::progress::Pace;
 
-/// A plan by which a job is done in time and takes as little as need be: at the smallest size with which it gets done
-/// in the time before its deadline, counted from the back; before that time at the size below. `None` where even its
-/// fastest size does not do.
+/// Booking with which a job meets its deadline at minimum capacity: the smallest size that suffices in the time
+/// before the deadline, counted backwards; before that time, the next smaller size. `None` if even its fastest size
+/// does not suffice.
 ///
-/// It is walked through from the front, with every pause on the way. Where the pauses cost too much, the time of the
-/// larger size begins earlier.
+/// A forward simulation includes every pause. Where pauses cost too much, the time of the larger size begins earlier.
 pub(crate) fn fill(outlook: &Outlook, need: &Need, grid: &Grid) -> Option<Booking> {
     if need.work.is_zero() {
         return Some(Booking { segments: Vec::new(), ends: need.now });
@@ -19,39 +18,40 @@ pub(crate) fn fill(outlook: &Outlook, need: &Need, grid: &Grid) -> Option<Bookin
         return None;
     }
     let pieces = outlook.between(need.now, grid.up(target));
-    let filling = |most| Filling { need, grid, pieces: &pieces, target, most, stops: Stops::AtAnyTime };
-    (0..need.sizes.len()).find_map(|most| filling(most).book())
+    let search = |most| FillSearch { need, grid, pieces: &pieces, target, most, stops: Stops::AtAnyTime };
+    (0..need.sizes.len()).find_map(|most| search(most).book())
 }
 
-/// The same for a job that has some size from its start to its end: who runs already has so from now on.
+/// The same for a job that has members from its start to its end without a gap; a running job has started already.
 pub(super) fn fill_without_a_gap(outlook: &Outlook, need: &Need, grid: &Grid) -> Option<Booking> {
     let target = need.target();
     if target <= need.now {
         return None;
     }
     let pieces = outlook.between(need.now, grid.up(target));
-    let starts = if need.has.members > 0 { 1 } else { pieces.len().min(MOST_STARTS) };
+    let starts = if need.has.members > 0 { 1 } else { pieces.len().min(MAX_START_TIMES) };
     let stops = Stops::Never;
     (0..need.sizes.len()).find_map(|most| {
         (0..starts)
-            .find_map(|start| Filling { need, grid, pieces: &pieces[start..], target, most, stops }.book())
+            .find_map(|start| FillSearch { need, grid, pieces: &pieces[start..], target, most, stops }.book())
     })
 }
 
-/// So many times are tried at which a job might start that never stops from then on.
-const MOST_STARTS: usize = 16;
+/// Start times that are tried for a job that never stops.
+const MAX_START_TIMES: usize = 16;
 
-struct Filling<'f> {
+/// Search for a booking with sizes up to `most`.
+struct FillSearch<'f> {
     need: &'f Need,
     grid: &'f Grid,
     pieces: &'f [Piece],
     target: Instant,
-    /// The largest size it may have.
+    /// Index of the largest size.
     most: usize,
     stops: Stops,
 }
 
-impl Filling<'_> {
+impl FillSearch<'_> {
     fn book(&self) -> Option<Booking> {
         let (mut done, mut next, mut gap) = (Duration::ZERO, usize::MAX, 1);
         for at in (0..self.pieces.len()).rev() {
@@ -59,11 +59,11 @@ impl Filling<'_> {
             let Some(size) = self.need.largest(piece.free, self.most) else { continue };
             let time = piece.to.min(self.target).since(piece.from);
             done += Pace::at(self.need.sizes[size].speed).work(time);
-            // Each walk that fails lets more pieces pass before the next: few are short of time by more than a pause or two.
+            // The step doubles with each simulation that fails: few bookings lack more time than one or two pauses.
             if done < self.need.work || at > next && at > 0 {
                 continue;
             }
-            if let Some(booking) = self.walk(at) {
+            if let Some(booking) = self.simulate(at) {
                 return Some(booking);
             }
             (next, gap) = (at.saturating_sub(gap), gap * 2);
@@ -71,8 +71,8 @@ impl Filling<'_> {
         None
     }
 
-    /// From the front, with the largest size from a piece on and the size below before it.
-    fn walk(&self, large_from: usize) -> Option<Booking> {
+    /// Forward simulation with the largest size from a piece on and the next smaller size before it.
+    fn simulate(&self, large_from: usize) -> Option<Booking> {
         let mut walk = Walk::of(self.need);
         let mut segments = Vec::new();
         for (at, piece) in self.pieces.iter().enumerate() {
@@ -98,8 +98,8 @@ impl Filling<'_> {
     }
 }
 
-/// A plan by which a job that cannot be in time is done as soon as it may be: the largest size that is free at each
-/// time. `None` if nothing is ever free for it.
+/// Booking with which a job that cannot meet its deadline completes as early as possible: the largest size that fits
+/// at each time. `None` if no size ever fits.
 pub(crate) fn as_soon_as_may_be(outlook: &Outlook, need: &Need, grid: &Grid) -> Option<Booking> {
     let mut walk = Walk::of(need);
     let mut segments = Vec::new();

@@ -1,16 +1,15 @@
-//! What is free of a pool from now on.
+//! Free capacity of a pool from now on.
 
 use super::{Booking, Need, Units};
 use crate::model::units::Instant;
 
-/// How much is free of a pool at every time from now on, as pieces of time in which that is the same. The last lasts
-/// for ever.
+/// Free capacity of a pool over time: a step function whose last piece lasts forever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outlook {
     pieces: Vec<(Instant, Units)>,
 }
 
-/// A time in which so much is free.
+/// An interval of constant free capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub from: Instant,
@@ -27,12 +26,12 @@ impl Outlook {
         self.pieces[0].1
     }
 
-    /// The first time after now at which more or less is free.
+    /// First change of the free capacity after now.
     pub(crate) fn first_change(&self) -> Option<Instant> {
         self.pieces.get(1).map(|(at, _)| *at)
     }
 
-    /// The pieces from one time to another.
+    /// Pieces of an interval.
     pub(crate) fn between(&self, from: Instant, to: Instant) -> Vec<Piece> {
         let first = self.pieces.partition_point(|(at, _)| *at <= from).saturating_sub(1);
         let ends = self.pieces[first + 1..].iter().map(|(at, _)| *at).chain([Instant(u64::MAX)]);
@@ -42,12 +41,12 @@ impl Outlook {
         cut.take_while(|piece| piece.from < to).collect()
     }
 
-    /// The least that is free at any time from one to another.
+    /// Smallest free capacity within an interval.
     pub(crate) fn least(&self, from: Instant, to: Instant) -> Units {
         self.between(from, to).iter().map(|piece| piece.free).min().unwrap_or(Units::MAX)
     }
 
-    /// Takes so much from one time to another; gives it back, if it is less than nothing.
+    /// Allocates units for an interval; a negative number releases them.
     pub(crate) fn take(&mut self, from: Instant, to: Instant, units: Units) {
         let from = from.max(self.pieces[0].0);
         if from >= to || units == 0 {
@@ -60,7 +59,7 @@ impl Outlook {
         self.join(first);
     }
 
-    /// Begins a piece at a time, if none does; says which it is.
+    /// Splits the piece at a time; returns the index of the piece that begins there.
     fn split(&mut self, at: Instant) -> usize {
         match self.pieces.binary_search_by_key(&at, |(from, _)| *from) {
             Ok(there) => there,
@@ -72,7 +71,7 @@ impl Outlook {
         }
     }
 
-    /// Puts a piece together with the one before it, if they are alike.
+    /// Merges a piece with the one before it if both have the same free capacity.
     fn join(&mut self, at: usize) {
         if at > 0 && at < self.pieces.len() && self.pieces[at].1 == self.pieces[at - 1].1 {
             self.pieces.remove(at);
@@ -80,21 +79,21 @@ impl Outlook {
     }
 
     pub(crate) fn book(&mut self, need: &Need, booking: &Booking) {
-        self.change(need, booking, 1);
+        self.take_segments(need, booking, 1);
     }
 
     pub(crate) fn cancel(&mut self, need: &Need, booking: &Booking) {
-        self.change(need, booking, -1);
+        self.take_segments(need, booking, -1);
     }
 
-    fn change(&mut self, need: &Need, booking: &Booking, sign: Units) {
+    fn take_segments(&mut self, need: &Need, booking: &Booking, sign: Units) {
         for segment in &booking.segments {
             let units = need.size(segment.members).map_or(0, |size| size.units);
             self.take(segment.from, segment.to, sign * units);
         }
     }
 
-    /// The same, with what is free at each time told in other units.
+    /// Converts the free capacity to other units.
     pub(crate) fn told_as(&self, told: impl Fn(Units) -> Units) -> Self {
         let mut pieces: Vec<(Instant, Units)> =
             self.pieces.iter().map(|(at, free)| (*at, told(*free))).collect();
@@ -102,7 +101,7 @@ impl Outlook {
         Self { pieces }
     }
 
-    /// What is free of both of two pools, for who takes from both.
+    /// Free capacity of two pools together, for jobs that draw from both.
     pub(crate) fn common(&self, other: &Self) -> Self {
         let mut times: Vec<Instant> = self.pieces.iter().chain(&other.pieces).map(|(at, _)| *at).collect();
         times.sort_unstable();

@@ -1,13 +1,14 @@
-//! Against loops over every second: what is booked is free, what is planned is done, and nothing larger was needed.
+//! Comparison with simulations of every second: booked capacity is free, booked jobs complete, and no smaller size
+//! suffices.
 
 use super::*;
 use crate::model::units::Instant;
 use crate::observe::scaling::Speed;
 
-/// Numbers that look drawn, the same every time.
-struct Drawn(u64);
+/// Deterministic pseudo-random numbers.
+struct PseudoRandom(u64);
 
-impl Drawn {
+impl PseudoRandom {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
@@ -25,7 +26,7 @@ fn grid() -> Grid {
     Grid::of(Instant::START, Rounds::default(), 1)
 }
 
-fn outlook(drawn: &mut Drawn) -> Outlook {
+fn outlook(drawn: &mut PseudoRandom) -> Outlook {
     let mut outlook = Outlook::new(Instant::START, WHOLE);
     for _ in 0..drawn.below(8) {
         let from = drawn.below(LONG);
@@ -36,8 +37,8 @@ fn outlook(drawn: &mut Drawn) -> Outlook {
     outlook
 }
 
-/// Speeds grow with sizes, each by less than in proportion.
-fn need(drawn: &mut Drawn, pauses: Pauses) -> Need {
+/// Speeds rise with sizes, less than proportionally.
+fn need(drawn: &mut PseudoRandom, pauses: Pauses) -> Need {
     let count = 1 + drawn.below(4) as usize;
     let mut speed = 1_000_000;
     let mut sizes = Vec::new();
@@ -56,7 +57,7 @@ fn need(drawn: &mut Drawn, pauses: Pauses) -> Need {
     }
 }
 
-/// The most that is done by the end with no size larger than the one of this index, and without pauses.
+/// Work done by the deadline with sizes up to this index and without pauses.
 fn most_done(outlook: &Outlook, need: &Need, most: usize) -> Duration {
     let pieces = outlook.between(need.now, need.target());
     let done = pieces.iter().map(|piece| {
@@ -69,9 +70,9 @@ fn most_done(outlook: &Outlook, need: &Need, most: usize) -> Duration {
 }
 
 #[test]
-fn a_plan_is_found_exactly_where_there_is_one_and_takes_no_larger_size_than_it_must() {
+fn fill_finds_a_booking_exactly_if_one_exists_and_takes_the_smallest_size() {
     for seed in 0..3000 {
-        let drawn = &mut Drawn(seed);
+        let drawn = &mut PseudoRandom(seed);
         let (outlook, need) = (outlook(drawn), need(drawn, Pauses::default()));
         let enough = (0..need.sizes.len()).find(|most| most_done(&outlook, &need, *most) >= need.work);
         let booking = fill(&outlook, &need, &grid());
@@ -82,7 +83,7 @@ fn a_plan_is_found_exactly_where_there_is_one_and_takes_no_larger_size_than_it_m
     }
 }
 
-/// Second by second: whether what is booked is free, and when the work is done.
+/// Second by second: checks that the booked capacity is free, and returns when the work is done.
 fn done_by_the_clock(outlook: &Outlook, need: &Need, booking: &Booking) -> Option<u64> {
     let (mut left, mut has, mut pause, mut touched) = (need.work.0 as i128, 0, 0, false);
     for second in 0..2 * LONG {
@@ -114,11 +115,11 @@ fn done_by_the_clock(outlook: &Outlook, need: &Need, booking: &Booking) -> Optio
 }
 
 #[test]
-fn what_is_booked_is_free_and_the_work_is_done_in_time_pauses_and_all() {
-    let seconds = |drawn: &mut Drawn| Duration::from_secs(drawn.below(8));
+fn booked_capacity_is_free_and_the_work_is_done_in_time_including_pauses() {
+    let seconds = |drawn: &mut PseudoRandom| Duration::from_secs(drawn.below(8));
     let mut found = 0;
     for seed in 0..3000 {
-        let drawn = &mut Drawn(seed);
+        let drawn = &mut PseudoRandom(seed);
         let outlook = outlook(drawn);
         let more = seconds(drawn);
         let need = need(drawn, Pauses { first: more, again: more, more, fewer: more });
@@ -132,9 +133,9 @@ fn what_is_booked_is_free_and_the_work_is_done_in_time_pauses_and_all() {
 }
 
 #[test]
-fn what_is_left_of_a_plan_still_gets_the_job_done() {
+fn the_rest_of_a_booking_still_completes_the_job() {
     for seed in 0..1000 {
-        let drawn = &mut Drawn(seed);
+        let drawn = &mut PseudoRandom(seed);
         let outlook = outlook(drawn);
         let mut need = need(drawn, Pauses::default());
         let Some(booking) = fill(&outlook, &need, &grid()) else { continue };
@@ -151,10 +152,10 @@ fn what_is_left_of_a_plan_still_gets_the_job_done() {
 }
 
 #[test]
-fn who_cannot_be_stopped_is_booked_in_one_piece_of_free_time() {
+fn a_job_that_cannot_be_preempted_has_a_booking_without_a_gap() {
     let mut found = 0;
     for seed in 0..2000 {
-        let drawn = &mut Drawn(seed);
+        let drawn = &mut PseudoRandom(seed);
         let (outlook, need) = (outlook(drawn), need(drawn, Pauses::default()));
         let Some(booking) = book_in_one_piece(&outlook, &need, &grid()) else { continue };
         for segment in &booking.segments {
@@ -170,9 +171,9 @@ fn who_cannot_be_stopped_is_booked_in_one_piece_of_free_time() {
 }
 
 #[test]
-fn what_is_taken_and_given_back_leaves_no_trace() {
+fn released_capacity_leaves_no_trace() {
     for seed in 0..500 {
-        let drawn = &mut Drawn(seed);
+        let drawn = &mut PseudoRandom(seed);
         let before = outlook(drawn);
         let mut after = before.clone();
         let taken: Vec<_> = (0..6).map(|_| (drawn.below(LONG), 1 + drawn.below(90))).collect();
@@ -183,9 +184,9 @@ fn what_is_taken_and_given_back_leaves_no_trace() {
 }
 
 #[test]
-fn who_takes_from_two_pools_finds_what_both_have() {
+fn a_job_on_two_pools_has_the_smaller_free_capacity_of_both() {
     for seed in 0..300 {
-        let drawn = &mut Drawn(seed);
+        let drawn = &mut PseudoRandom(seed);
         let (one, other) = (outlook(drawn), outlook(drawn));
         let common = one.common(&other);
         for second in 0..LONG {
@@ -196,7 +197,7 @@ fn who_takes_from_two_pools_finds_what_both_have() {
 }
 
 #[test]
-fn the_least_cost_is_that_of_the_smallest_sizes_that_do() {
+fn the_minimum_cost_uses_the_smallest_sufficient_sizes() {
     let sizes = [(1, 1_000_000), (2, 1_500_000), (4, 2_000_000)];
     let sizes: Vec<Size> = sizes
         .iter()
@@ -212,13 +213,13 @@ fn the_least_cost_is_that_of_the_smallest_sizes_that_do() {
     };
     let seconds = |cost: Cost| cost / u128::from(Duration::from_secs(1).0);
     assert_eq!(need(80).cost().map(seconds), Some(80));
-    // Fifty seconds with two, fifty with one.
+    // Fifty seconds with two members, fifty with one.
     assert_eq!(need(125).cost().map(seconds), Some(150));
     assert_eq!(need(201).cost(), None);
 }
 
 #[test]
-fn times_far_ahead_are_told_less_exactly_but_never_earlier() {
+fn distant_times_are_rounded_up_more_coarsely() {
     let many = Grid::of(
         Instant::START,
         Rounds { multiples_of: Duration::from_secs(240), ..Rounds::default() },

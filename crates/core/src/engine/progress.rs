@@ -7,7 +7,7 @@ use crate::model::job::Life;
 use crate::model::policy::Moving;
 use crate::model::report::Learned;
 use crate::model::units::{Cpu, Duration, Instant, Share};
-use crate::observe::progress::{Beside, Bounds, CHECKED_EVERY, Sample};
+use crate::observe::progress::{Bounds, CHECKED_EVERY, ReportContext, Sample};
 
 impl Engine {
     pub(super) fn reported(&mut self, id: JobId, sample: Sample) {
@@ -57,7 +57,7 @@ impl Engine {
     }
 
     /// What a report is looked at beside.
-    fn beside(&self, id: JobId) -> Beside {
+    fn beside(&self, id: JobId) -> ReportContext {
         let held = self.state.jobs.get(id).map(|job| &job.life);
         let of: Cpu = match held {
             Some(Life::Running(held)) => {
@@ -70,7 +70,7 @@ impl Engine {
             (_, Some(usual)) => Bounds::beside(usual),
             (_, None) => Bounds::beside(0.0),
         };
-        Beside { of, bounds }
+        ReportContext { of, bounds }
     }
 
     /// Changes how much of their nodes' CPU jobs have beside others.

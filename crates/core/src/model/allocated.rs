@@ -1,4 +1,4 @@
-//! What is taken from each node: added up exactly, however much more than the node has that may be.
+//! Allocated capacity of each node: exact sums, even where they exceed the node's capacity.
 
 use std::sync::Arc;
 
@@ -9,16 +9,18 @@ use crate::model::job::{Eligibility, Shape};
 use crate::model::plan::Assignment;
 use crate::model::units::{Gpus, Resources};
 
-/// Cloning is cheap where counters or shared devices are many: they are copied only when first written to.
+/// Allocated resources, counters and device shares of all nodes. Cloning is cheap with many counters or shared
+/// devices: these are copied on first write.
 #[derive(Clone, Debug, Default)]
 pub struct Allocated {
     resources: IdVec<NodeId, Resources>,
-    /// By counter, then node; as far as anything was ever taken.
+    /// By counter, then node; entries beyond the end are zero.
     counters: Vec<Arc<Vec<u64>>>,
-    /// Of devices that are shared, by node; as far as anybody ever shared one.
+    /// Shared devices by node; entries beyond the end are empty.
     shares: Arc<Vec<Vec<Load>>>,
 }
 
+/// No allocation on any node.
 impl Allocated {
     pub(crate) fn nothing(nodes: usize) -> Self {
         Self { resources: IdVec::filled(Resources::NONE, nodes), ..Self::default() }
@@ -32,7 +34,7 @@ impl Allocated {
         &self.resources
     }
 
-    /// All that is taken of counters, where it is not nothing.
+    /// All nonzero allocations of counters.
     pub(crate) fn counters(&self) -> impl Iterator<Item = (CounterId, NodeId, u64)> {
         let columns = self.counters.iter().enumerate();
         columns.flat_map(|(counter, column)| {
@@ -41,7 +43,7 @@ impl Allocated {
         })
     }
 
-    /// All that is taken of shared devices, in order of node and device.
+    /// All allocations of shared devices, in order of node and device.
     pub(crate) fn all_shares(&self) -> impl Iterator<Item = (NodeId, DeviceId, Gpus)> {
         let nodes = self.shares.iter().enumerate();
         nodes.flat_map(|(node, loads)| {
@@ -49,22 +51,25 @@ impl Allocated {
         })
     }
 
-    /// What is taken of the devices of a node that are shared.
+    /// Allocations of the shared devices of a node.
     pub(crate) fn shares(&self, node: NodeId) -> &[Load] {
         self.shares.get(node.index()).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether amounts that add up might still not lie on devices.
+    /// Whether sums of GPUs are not sufficient to decide if a shape fits, because devices are shared or a share is
+    /// requested.
     pub(crate) fn minds_devices(&self, node: NodeId, shape: &Shape) -> bool {
         let gpus = shape.each.gpus;
         !gpus.is_whole() || !gpus.is_zero() && !self.shares(node).is_empty()
     }
 
+    /// Devices of a node with their allocations.
     pub(crate) fn devices(&self, cluster: &Cluster, node: NodeId) -> Devices<'_> {
         let (capacity, taken) = (cluster.node(node).capacity.gpus, self.resources[node].gpus);
         Devices::new(capacity, taken, self.shares(node))
     }
 
+    /// Allocated amount of a counter on a node.
     pub(crate) fn count(&self, node: NodeId, counter: CounterId) -> u64 {
         let column = self.counters.get(counter.index());
         column.and_then(|column| column.get(node.index())).copied().unwrap_or(0)
@@ -115,6 +120,7 @@ impl Allocated {
         &mut column[node.index()]
     }
 
+    /// Adds a whole assignment.
     pub(crate) fn add_all(&mut self, assignment: &Assignment) {
         for (node, amount) in assignment.takes() {
             self.add(*node, *amount);
@@ -127,6 +133,7 @@ impl Allocated {
         }
     }
 
+    /// Removes a whole assignment.
     pub(crate) fn remove_all(&mut self, assignment: &Assignment) {
         for (node, amount) in assignment.takes() {
             self.remove(*node, *amount);
@@ -139,23 +146,24 @@ impl Allocated {
         }
     }
 
-    /// What is left of a node; nothing, where more is taken than it has.
+    /// Free resources of a node; zero where the node is overcommitted.
     pub(crate) fn free(&self, cluster: &Cluster, node: NodeId) -> Resources {
         cluster.node(node).capacity - self.resources[node]
     }
 
+    /// Free amount of a counter on a node.
     pub(crate) fn left(&self, cluster: &Cluster, node: NodeId, counter: CounterId) -> u64 {
         cluster.count(node, counter).saturating_sub(self.count(node, counter))
     }
 
-    /// How many members of that shape a node takes beside all this, whatever state it is in.
+    /// Number of members of a shape that fit on a node, whatever the node's state.
     pub(crate) fn fit(&self, cluster: &Cluster, node: NodeId, shape: &Shape) -> u32 {
         let devices = self.minds_devices(node, shape).then(|| self.devices(cluster, node));
         let free = self.free(cluster, node);
         fit(cluster, node, shape, free, devices.as_ref(), |counter| self.left(cluster, node, counter))
     }
 
-    /// The nodes on which there is not as much left as an assignment takes.
+    /// Nodes that have less free capacity than an assignment needs.
     pub(crate) fn lacking(&self, cluster: &Cluster, assignment: &Assignment) -> Vec<NodeId> {
         let takes = assignment.takes().iter();
         let short = takes.filter(|(node, amount)| !amount.fits_in(self.free(cluster, *node)));
@@ -178,7 +186,8 @@ impl Allocated {
     }
 }
 
-/// How many members of a shape go into what is left of a node; `devices` where they matter to it.
+/// Number of members of a shape that fit into the free capacity of a node; `devices` is `Some` where single devices
+/// matter.
 pub(crate) fn fit(
     cluster: &Cluster,
     node: NodeId,
@@ -199,6 +208,7 @@ pub(crate) fn fit(
     shape.counters.iter().fold(shape.each.count_in(free).min(on_devices), by_count)
 }
 
+/// Whether a node has the GPU type and belongs to the node set that a role requires.
 pub(crate) fn is_eligible(cluster: &Cluster, node: NodeId, on: Eligibility) -> bool {
     on.gpu_type.is_none_or(|wanted| cluster.node(node).gpu_type == Some(wanted))
         && on.set.is_none_or(|set| cluster.in_set(node, set))

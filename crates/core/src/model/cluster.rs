@@ -1,4 +1,4 @@
-//! What there is: nodes with their resources, the levels of the topology above them, and the fabric of links.
+//! Cluster: nodes with their resources, the levels of the topology above them, and the fabric of links.
 
 mod fabric;
 mod node_set;
@@ -16,69 +16,73 @@ pub use fabric::{Fabric, FabricError, Keeping, Link, Path, Vertex};
 pub use node_set::NodeSet;
 use tree::Tree;
 
-/// A name given by a user; the border interns it, the edge prints it.
+/// Name given by a user; the input layer interns it, the output layer prints it.
 pub type Name = Arc<str>;
 
-/// A level of the topology, counted from the outermost: 0 is the widest, `Cluster::depth` is the node itself.
+/// Level of the topology, counted from the outermost: 0 is the widest, `Cluster::depth` is the node itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Level(pub u8);
 
+/// Whether a node accepts members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NodeState {
     Ready,
-    /// Keeps what it runs and takes nothing new.
+    /// Keeps its members and accepts no new ones.
     Cordoned,
-    /// The same, for a while, because several jobs failed there.
+    /// Like [`NodeState::Cordoned`] for a limited time, because several jobs failed on the node.
     Avoided,
-    /// The same, and it is about to go, then or once nothing runs there: whoever can goes elsewhere in time.
+    /// Like [`NodeState::Cordoned`], and leaves at `until` or once it is empty: jobs that can be migrated leave
+    /// before.
     Draining {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Instant>,
     },
-    /// Not heard of: what it ran is lost.
+    /// Unreachable: its members are lost.
     Gone,
 }
 
+/// A node as the core knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     pub name: Name,
     pub capacity: Resources,
-    /// What it has of counters where that is not what every node has, in order of id.
+    /// Amounts of counters that differ from the cluster-wide default, in order of id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<(CounterId, u64)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_type: Option<GpuTypeId>,
-    /// The domain it lies in at each level, outermost first.
+    /// Domain of the node at each level, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<DomainId>,
     pub state: NodeState,
 }
 
-/// A node as the border describes it, by names.
+/// Description of a node from the input layer, by names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeSpec {
     pub name: String,
     pub capacity: Resources,
-    /// What it has of counters where that is not what every node has.
+    /// Amounts of counters that differ from the cluster-wide default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<(CounterId, u64)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_type: Option<String>,
-    /// A domain name for each level but the node's own, outermost first.
+    /// Domain name for each level above the node, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<String>,
 }
 
-/// Something that nodes have a number of and members take, beside CPU, memory and GPUs.
+/// An integer resource of nodes other than CPU, memory and GPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter {
     pub name: Name,
-    /// How much every node has that says nothing else.
+    /// Amount on each node that states no amount of its own.
     pub each: u64,
 }
 
+/// Why a cluster or node is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClusterError {
     #[error("two nodes are called `{0}`")]
@@ -93,12 +97,13 @@ pub enum ClusterError {
     DuplicateLevel(String),
 }
 
+/// All nodes, domains, counters, node sets and links.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cluster {
-    /// Outermost first; the node itself is not listed.
+    /// Names of the levels, outermost first, without the node's own.
     levels: Vec<Name>,
     domains: IndexSet<Domain>,
-    /// The nodes of each domain.
+    /// Nodes of each domain.
     members: IdVec<DomainId, Vec<NodeId>>,
     gpu_types: IndexSet<Name>,
     nodes: IdVec<NodeId, Node>,
@@ -109,11 +114,12 @@ pub struct Cluster {
     #[serde(default, skip_serializing_if = "IdVec::is_empty")]
     sets: IdVec<NodeSetId, NodeSet>,
     pub fabric: Fabric,
-    /// What its links are, where they are laid as nodes come.
+    /// Tree of links if they are created as nodes join.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tree: Option<Tree>,
 }
 
+/// A domain of the topology.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct Domain {
     level: Level,
@@ -122,11 +128,11 @@ struct Domain {
 }
 
 impl Cluster {
-    /// A cluster without nodes; `levels` are the names above the node, outermost first.
+    /// Creates a cluster without nodes; `levels` are the names above the node, outermost first.
     pub fn new(levels: &[&str]) -> Result<Self, ClusterError> {
-        const MOST_LEVELS: usize = 8;
-        if levels.len() > MOST_LEVELS {
-            return Err(ClusterError::TooManyLevels(MOST_LEVELS));
+        const MAX_LEVELS: usize = 8;
+        if levels.len() > MAX_LEVELS {
+            return Err(ClusterError::TooManyLevels(MAX_LEVELS));
         }
         if let Some(at) = (1..levels.len()).find(|at| levels[..*at].contains(&levels[*at])) {
             return Err(ClusterError::DuplicateLevel(levels[at].to_owned()));
@@ -145,16 +151,17 @@ impl Cluster {
         })
     }
 
+    /// Adds a node in state ready.
     pub fn add_node(&mut self, spec: &NodeSpec) -> Result<NodeId, ClusterError> {
         if self.names.contains_key(spec.name.as_str()) {
             return Err(ClusterError::DuplicateNode(spec.name.clone()));
         }
-        let (domains, gpu_type) = self.place_of(spec)?;
+        let (domains, gpu_type) = self.resolve_domains(spec)?;
         let name = Name::from(spec.name.as_str());
         let id = self.nodes.push(Node {
             name: name.clone(),
             capacity: spec.capacity,
-            counters: in_order(&spec.counters),
+            counters: sorted_by_id(&spec.counters),
             gpu_type,
             domains,
             state: NodeState::Ready,
@@ -163,20 +170,20 @@ impl Cluster {
             self.members[*domain].push(id);
         }
         self.names.insert(name, id);
-        self.plug_in(id);
+        self.connect_node(id);
         Ok(id)
     }
 
-    /// Gives a node what `spec` says in place of what it had. It keeps its name and its state.
+    /// Replaces capacity, counters, GPU type and domains of a node. Name and state stay.
     pub fn change_node(&mut self, id: NodeId, spec: &NodeSpec) -> Result<(), ClusterError> {
         if *self.nodes[id].name != *spec.name {
             let (was, is) = (self.nodes[id].name.to_string(), spec.name.clone());
             return Err(ClusterError::OtherNode { was, is });
         }
-        let (domains, gpu_type) = self.place_of(spec)?;
+        let (domains, gpu_type) = self.resolve_domains(spec)?;
         let node = &mut self.nodes[id];
         node.capacity = spec.capacity;
-        node.counters = in_order(&spec.counters);
+        node.counters = sorted_by_id(&spec.counters);
         node.gpu_type = gpu_type;
         let left = std::mem::replace(&mut node.domains, domains);
         for domain in left {
@@ -186,12 +193,15 @@ impl Cluster {
             let members = &mut self.members[*domain];
             members.insert(members.partition_point(|member| *member < id), id);
         }
-        self.plug_in(id);
+        self.connect_node(id);
         Ok(())
     }
 
-    /// The domains and the GPU type that a node names.
-    fn place_of(&mut self, spec: &NodeSpec) -> Result<(Vec<DomainId>, Option<GpuTypeId>), ClusterError> {
+    /// Domains and GPU type of a node, interned.
+    fn resolve_domains(
+        &mut self,
+        spec: &NodeSpec,
+    ) -> Result<(Vec<DomainId>, Option<GpuTypeId>), ClusterError> {
         if spec.domains.len() != self.levels.len() {
             return Err(ClusterError::DomainCount {
                 node: spec.name.clone(),
@@ -206,6 +216,7 @@ impl Cluster {
         Ok((domains, spec.gpu_type.as_deref().map(|name| self.intern_gpu_type(name))))
     }
 
+    /// Domain with this name at a level within an outer domain; creates it if necessary.
     fn domain(&mut self, level: Level, name: &str, within: Option<DomainId>) -> DomainId {
         let (index, _) = self.domains.insert_full(Domain { level, name: Name::from(name), within });
         if index == self.members.len() {
@@ -230,7 +241,7 @@ impl Cluster {
         self.gpu_types.get_index_of(name).map(GpuTypeId::from_index)
     }
 
-    /// The names of all types of GPU that nodes have or had.
+    /// Names of all GPU types of present and former nodes.
     pub fn gpu_types(&self) -> impl Iterator<Item = &str> {
         self.gpu_types.iter().map(|name| &**name)
     }
@@ -251,12 +262,12 @@ impl Cluster {
         self.names.get(name).copied()
     }
 
-    /// The level that is the node itself.
+    /// Level of the node itself.
     pub fn depth(&self) -> Level {
         Level(self.levels.len() as u8)
     }
 
-    /// The level of that name; `node` is the innermost.
+    /// Level with this name; `node` is the innermost.
     pub fn find_level(&self, name: &str) -> Option<Level> {
         if name == "node" {
             return Some(self.depth());
@@ -272,12 +283,12 @@ impl Cluster {
         self.domains.len()
     }
 
-    /// The nodes of a domain, in order of id.
+    /// Nodes of a domain in order of id.
     pub fn nodes_in(&self, domain: DomainId) -> &[NodeId] {
         &self.members[domain]
     }
 
-    /// The domains of a level, in order of id.
+    /// Domains of a level in order of id.
     pub fn domains_at(&self, level: Level) -> impl Iterator<Item = DomainId> {
         let ids = self.members.ids().zip(&self.domains);
         ids.filter(move |(_, domain)| domain.level == level).map(|(id, _)| id)
@@ -295,7 +306,7 @@ impl Cluster {
         &self.counters
     }
 
-    /// How much of a counter a node has in all; nothing of one that nobody has named.
+    /// Amount of a counter on a node; zero for an unknown counter.
     pub fn count(&self, node: NodeId, counter: CounterId) -> u64 {
         let own = &self.nodes[node].counters;
         match own.binary_search_by_key(&counter, |(counter, _)| *counter) {
@@ -308,12 +319,12 @@ impl Cluster {
         &self.sets
     }
 
-    /// Adds a set of nodes before anything runs; afterwards an event does.
+    /// Adds a node set before the engine starts; afterwards an event does.
     pub fn add_set(&mut self, nodes: NodeSet) -> NodeSetId {
         self.sets.push(nodes)
     }
 
-    /// Adds a set under the next id, or replaces it; `None` for an id beyond the next.
+    /// Adds a set with the next id, or replaces an existing one; `None` for an id beyond the next.
     pub(crate) fn put_set(&mut self, set: NodeSetId, nodes: NodeSet) -> Option<()> {
         self.sets.put(set, nodes)
     }
@@ -322,25 +333,25 @@ impl Cluster {
         self.sets.get_mut(set)
     }
 
-    /// Whether a node lies in a set; a set that nobody has named has no nodes.
+    /// Whether a node belongs to a set; an unknown set is empty.
     pub fn in_set(&self, node: NodeId, set: NodeSetId) -> bool {
         self.sets.get(set).is_some_and(|nodes| nodes.contains(node))
     }
 
-    /// Everything there is, whatever its state.
+    /// Capacity of all nodes in any state.
     pub fn capacity(&self) -> Resources {
         self.nodes.values().map(|node| node.capacity).sum()
     }
 }
 
-fn in_order(counters: &[(CounterId, u64)]) -> Vec<(CounterId, u64)> {
+fn sorted_by_id(counters: &[(CounterId, u64)]) -> Vec<(CounterId, u64)> {
     let mut counters = counters.to_vec();
     counters.sort_unstable();
     counters.dedup_by_key(|(counter, _)| *counter);
     counters
 }
 
-/// The index from names to nodes is made anew on reading: it says nothing that the nodes do not.
+/// Serializes the index from names to nodes as a list of names: the nodes' order gives the ids.
 mod by_name {
     use super::{IndexMap, Name, NodeId};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -378,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_for_one_node() {
+    fn a_name_belongs_to_one_node() {
         let mut cluster = Cluster::new(&["rack"]).unwrap();
         cluster.add_node(&spec("a", "r1")).unwrap();
         assert_eq!(cluster.add_node(&spec("a", "r2")), Err(ClusterError::DuplicateNode("a".into())));
@@ -397,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn every_node_has_of_a_counter_what_it_says_or_what_each_has() {
+    fn a_node_has_its_own_amount_of_a_counter_or_the_default() {
         let mut cluster = Cluster::new(&["rack"]).unwrap();
         let slots = cluster.add_counter(Name::from("slots"), 8);
         let plain = cluster.add_node(&spec("a", "r1")).unwrap();

@@ -1,12 +1,13 @@
-//! How jobs that share the cores of a node stand beside each other there.
+//! CPU weights of jobs that share the cores of a node.
 //!
-//! A weight is a standing, not an amount: what a job gets follows from who else is there, and nobody gets nothing.
+//! A weight is relative, not an amount: a job's cores follow from the weights of the other jobs on the node, and
+//! every job gets some.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::units::Share;
 
-/// As the kernel counts it: from 1 to 10,000, and 100 unless something else is said.
+/// Weight as in Linux `cpu.weight`: from 1 to 10,000, default 100.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CpuWeight(u32);
@@ -15,7 +16,7 @@ impl CpuWeight {
     pub const USUAL: Self = Self(100);
     pub const MOST: Self = Self(10_000);
 
-    /// From the usual to the most, the surer the more.
+    /// Weight between default and maximum in proportion to the confidence.
     pub(crate) fn ahead(confidence: Share) -> Self {
         let more =
             u64::from(Self::MOST.0 - Self::USUAL.0) * u64::from(confidence.0) / u64::from(Share::WHOLE.0);

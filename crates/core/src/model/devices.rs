@@ -1,23 +1,24 @@
-//! The GPUs of one node, device by device.
+//! GPUs of one node, device by device.
 //!
-//! A member that asks for less than one GPU has its share of a single device; one that asks for whole GPUs has devices
-//! to itself. Two halves of two devices are therefore not a GPU. What nobody shares needs no list: a node whose members
-//! have whole GPUs is counted as one number.
+//! A member that asks for less than one GPU has its share on a single device; a member that asks for whole GPUs has
+//! devices of its own. Two free halves of two devices are therefore not a GPU. Only shared devices are listed: a node
+//! with whole-GPU members only is one number.
 
 use std::borrow::Cow;
 
 use crate::model::id::{DeviceId, Id};
 use crate::model::units::Gpus;
 
-/// What is taken of a device that is shared.
+/// Allocation of one shared device.
 pub(crate) type Load = (DeviceId, Gpus);
 
+/// Devices of a node and their allocations.
 #[derive(Clone, Debug)]
 pub(crate) struct Devices<'a> {
     capacity: Gpus,
-    /// Of all devices together.
+    /// Allocation of all devices together.
     taken: Gpus,
-    /// Those that are shared, in order of number.
+    /// Allocations of shared devices, in order of device.
     shared: Cow<'a, [Load]>,
 }
 
@@ -26,12 +27,12 @@ impl<'a> Devices<'a> {
         Self { capacity, taken, shared: Cow::Borrowed(shared) }
     }
 
-    /// All of a node's devices, with nobody on them.
+    /// Devices of a node without allocations.
     pub(crate) fn unused(capacity: Gpus) -> Self {
         Self::new(capacity, Gpus::ZERO, &[])
     }
 
-    /// The same with what others take beside.
+    /// Adds further allocations.
     pub(crate) fn beside(self, taken: Gpus, shared: &[Load]) -> Self {
         let mut all = self.shared;
         if !shared.is_empty() {
@@ -41,7 +42,7 @@ impl<'a> Devices<'a> {
         Self { taken: self.taken + taken, shared: all, ..self }
     }
 
-    /// The same with so many members of a size more, each where `best_for` puts it; `None` if they do not fit.
+    /// Adds members of one size, each on the device that `best_for` selects; `None` if they do not fit.
     pub(crate) fn with(mut self, each: Gpus, members: u32) -> Option<Self> {
         if !each.is_share() {
             let taken = each.times(u64::from(members));
@@ -54,19 +55,19 @@ impl<'a> Devices<'a> {
         Some(self)
     }
 
-    /// What is left of each device that is shared.
+    /// Free part of each shared device.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = Gpus> {
         self.shared.iter().map(|(_, taken)| Gpus::ONE - *taken)
     }
 
-    /// How many devices nobody is on; none where more are in use than there are.
+    /// Number of empty devices; `None` where more devices are in use than exist.
     pub(crate) fn empty(&self) -> Option<u64> {
         let shared: Gpus = self.shared.iter().map(|(_, taken)| *taken).sum();
         let whole = (self.taken - shared).0.div_ceil(Gpus::ONE.0);
         self.capacity.devices().checked_sub(whole + self.shared.len() as u64)
     }
 
-    /// How many members of a size fit, each with whole devices or with its share of a single one.
+    /// Number of members of one size that fit, each on whole devices or with its share on a single device.
     pub(crate) fn fit(&self, each: Gpus) -> u64 {
         if each.is_zero() {
             return u64::MAX;
@@ -82,27 +83,27 @@ impl<'a> Devices<'a> {
         beside + empty * (Gpus::ONE.0 / each.0)
     }
 
-    /// The device for a share: the fullest that has room for it, else an empty one.
+    /// Device for a share: the fullest with enough capacity (best fit), otherwise an empty one.
     pub(crate) fn best_for(&self, each: Gpus) -> Option<DeviceId> {
         let empty = self.empty()?;
-        let roomy = self.shared.iter().filter(|(_, taken)| Gpus::ONE - *taken >= each);
-        let fullest = roomy.min_by_key(|(device, taken)| (Gpus::ONE - *taken, *device));
-        fullest.map(|(device, _)| *device).or_else(|| (empty > 0).then(|| self.unnumbered()))
+        let with_capacity = self.shared.iter().filter(|(_, taken)| Gpus::ONE - *taken >= each);
+        let fullest = with_capacity.min_by_key(|(device, taken)| (Gpus::ONE - *taken, *device));
+        fullest.map(|(device, _)| *device).or_else(|| (empty > 0).then(|| self.first_unused_index()))
     }
 
-    /// The least number that no shared device has. As one device is empty, it is below their count.
-    fn unnumbered(&self) -> DeviceId {
+    /// Smallest index that no shared device has. Below the number of devices, because one of them is empty.
+    fn first_unused_index(&self) -> DeviceId {
         let gap = self.shared.iter().zip(0..).position(|((device, _), number)| device.index() != number);
         DeviceId::from_index(gap.unwrap_or(self.shared.len()))
     }
 
-    /// Whether more devices are in use than there are, or one of them has more on it than it has.
+    /// Whether more devices are in use than exist, or a device is allocated beyond one GPU.
     pub(crate) fn are_overcommitted(&self) -> bool {
         let matters = !self.shared.is_empty();
         matters && (self.empty().is_none() || self.shared.iter().any(|(_, taken)| *taken > Gpus::ONE))
     }
 
-    /// Whether there is not as much left as somebody takes: `taken` in all, and of shared devices what is listed.
+    /// Whether less is free than an allocation needs: `taken` in total, of which `shares` on shared devices.
     pub(crate) fn lack(&self, taken: Gpus, shares: impl Iterator<Item = Load> + Clone) -> bool {
         let shared: Gpus = shares.clone().map(|(_, share)| share).sum();
         let load = |device| self.shared.binary_search_by_key(&device, |(other, _)| *other);
@@ -117,7 +118,7 @@ impl<'a> Devices<'a> {
     }
 }
 
-/// Adds to what is taken of a device.
+/// Adds to the allocation of a device.
 pub(crate) fn add(loads: &mut Vec<Load>, device: DeviceId, taken: Gpus) {
     match loads.binary_search_by_key(&device, |(other, _)| *other) {
         Ok(at) => loads[at].1 += taken,
@@ -125,7 +126,7 @@ pub(crate) fn add(loads: &mut Vec<Load>, device: DeviceId, taken: Gpus) {
     }
 }
 
-/// Takes it off again. A device that nobody is on any more is no longer shared.
+/// Subtracts from the allocation of a device; a device without allocation is no longer shared.
 pub(crate) fn remove(loads: &mut Vec<Load>, device: DeviceId, taken: Gpus) {
     if let Ok(at) = loads.binary_search_by_key(&device, |(other, _)| *other) {
         loads[at].1 -= taken;
@@ -172,12 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn one_and_a_half_gpus_lie_on_no_devices() {
+    fn a_member_with_one_and_a_half_gpus_fits_on_no_devices() {
         assert_eq!(Devices::unused(Gpus::whole(8)).fit(Gpus(1500)), 0);
     }
 
     #[test]
-    fn what_does_not_lie_on_devices_is_lacking_though_it_adds_up() {
+    fn a_sum_that_fits_on_no_single_device_is_lacking() {
         let shared = loads(&[(0, 500), (1, 500)]);
         let devices = || Devices::new(Gpus::whole(3), Gpus(1000), &shared);
         let lacks = |taken, shares: &[(u32, u64)]| devices().lack(Gpus(taken), loads(shares).into_iter());

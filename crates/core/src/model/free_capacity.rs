@@ -1,7 +1,7 @@
-//! Free room: per node, and for each shape of member how many more would fit in the whole cluster.
+//! Free capacity of nodes, and for each member shape the number of members that would fit in the whole cluster.
 //!
-//! The counts are kept up to date node by node, so that "does this gang fit at all?" is one comparison however
-//! large the cluster is.
+//! The counts are updated node by node, so "does this gang fit at all?" is one comparison, whatever the size of the
+//! cluster.
 
 use std::sync::Arc;
 
@@ -15,80 +15,84 @@ use crate::model::job::Shape;
 use crate::model::plan::Assignment;
 use crate::model::units::Resources;
 
-/// Shapes in use, interned.
+/// Interned shapes in use.
 #[derive(Clone, Debug, Default)]
 pub struct Shapes {
     known: IndexMap<Arc<Shape>, ShapeId>,
-    slots: IdVec<ShapeId, Slot>,
+    shape_uses: IdVec<ShapeId, ShapeUses>,
     vacant: Vec<ShapeId>,
-    /// How many of them ask for a share of a GPU.
+    /// Number of shapes in use that ask for a share of a GPU.
     shares: usize,
 }
 
+/// An interned shape and the number of roles that use it.
 #[derive(Clone, Debug)]
-struct Slot {
+struct ShapeUses {
     shape: Arc<Shape>,
     uses: u32,
 }
 
 impl Shapes {
     pub fn get(&self, id: ShapeId) -> &Shape {
-        &self.slots[id].shape
+        &self.shape_uses[id].shape
     }
 
+    /// Shapes in use.
     pub(crate) fn live(&self) -> impl Iterator<Item = (ShapeId, &Shape)> {
-        self.slots.iter().filter(|(_, slot)| slot.uses > 0).map(|(id, slot)| (id, &*slot.shape))
+        self.shape_uses.iter().filter(|(_, entry)| entry.uses > 0).map(|(id, entry)| (id, &*entry.shape))
     }
 
-    /// Shapes in use, with how many roles of live jobs ask for each.
+    /// Shapes in use, each with the number of roles of live jobs that ask for it.
     pub(crate) fn in_use(&self) -> impl Iterator<Item = (&Shape, u32)> {
-        self.slots.values().filter(|slot| slot.uses > 0).map(|slot| (&*slot.shape, slot.uses))
+        self.shape_uses.values().filter(|entry| entry.uses > 0).map(|entry| (&*entry.shape, entry.uses))
     }
 
-    /// Whether anybody asks for a share of a GPU.
+    /// Whether a shape in use asks for a share of a GPU.
     pub(crate) fn any_shares(&self) -> bool {
         self.shares > 0
     }
 
-    /// Counts one more user; true if the shape is new to the room.
-    fn take_up(&mut self, shape: &Shape) -> (ShapeId, bool) {
+    /// Counts one more user of a shape; returns true if the shape is new.
+    fn add_use(&mut self, shape: &Shape) -> (ShapeId, bool) {
         if let Some(id) = self.known.get(shape) {
-            self.slots[*id].uses += 1;
+            self.shape_uses[*id].uses += 1;
             return (*id, false);
         }
         let shape = Arc::new(shape.clone());
-        let slot = Slot { shape: shape.clone(), uses: 1 };
+        let entry = ShapeUses { shape: shape.clone(), uses: 1 };
         let id = match self.vacant.pop() {
             Some(id) => {
-                self.slots[id] = slot;
+                self.shape_uses[id] = entry;
                 id
             }
-            None => self.slots.push(slot),
+            None => self.shape_uses.push(entry),
         };
         self.shares += usize::from(shape.each.gpus.is_share());
         self.known.insert(shape, id);
         (id, true)
     }
 
-    fn put_down(&mut self, id: ShapeId) {
-        let slot = &mut self.slots[id];
-        slot.uses -= 1;
-        if slot.uses == 0 {
-            self.known.swap_remove(&slot.shape);
-            self.shares -= usize::from(slot.shape.each.gpus.is_share());
+    /// Counts one user of a shape less.
+    fn remove_use(&mut self, id: ShapeId) {
+        let entry = &mut self.shape_uses[id];
+        entry.uses -= 1;
+        if entry.uses == 0 {
+            self.known.swap_remove(&entry.shape);
+            self.shares -= usize::from(entry.shape.each.gpus.is_share());
             self.vacant.push(id);
         }
     }
 }
 
+/// Allocations, and the number of members of each shape in use that fit beside them.
 #[derive(Clone, Debug, Default)]
 pub struct FreeCapacity {
     pub shapes: Shapes,
     taken: Allocated,
     fits: IdVec<ShapeId, u64>,
-    /// The same, were every node well and free.
+    /// The same for an empty cluster whose nodes are all ready.
     most: IdVec<ShapeId, u64>,
-    /// Counts the times room was given back: what did not fit before cannot fit now unless this has grown.
+    /// Counts releases of capacity: a shape that did not fit cannot fit before this number grows.
     growth: u64,
 }
 
@@ -105,52 +109,55 @@ impl FreeCapacity {
         &self.fits
     }
 
-    /// How many members of a shape would fit if every node were well and free.
+    /// Number of members of a shape that would fit if every node were ready and empty.
     pub fn most(&self, shape: ShapeId) -> u64 {
         self.most[shape]
     }
 
+    /// Number of releases of capacity so far.
     pub fn growth(&self) -> u64 {
         self.growth
     }
 
-    /// Something has changed by which what did not fit before may fit now.
+    /// Records a change after which shapes that did not fit may fit.
     pub(crate) fn grow(&mut self) {
         self.growth += 1;
     }
 
-    /// Free on all nodes that take new work.
+    /// Free resources of all ready nodes.
     pub fn total(&self, cluster: &Cluster) -> Resources {
         let nodes = cluster.nodes().iter();
         let ready = nodes.filter(|(_, node)| node.state == NodeState::Ready);
         ready.map(|(node, _)| self.taken.free(cluster, node)).sum()
     }
 
+    /// Counts one more user of a shape.
     pub(crate) fn intern(&mut self, cluster: &Cluster, shape: &Shape) -> ShapeId {
-        let (id, new) = self.shapes.take_up(shape);
+        let (id, new) = self.shapes.add_use(shape);
         if new {
             if id.0 as usize == self.fits.len() {
                 self.fits.push(0);
                 self.most.push(0);
             }
-            self.count_shape(cluster, id);
+            self.recount_shape(cluster, id);
         }
         id
     }
 
+    /// Counts one user of a shape less.
     pub(crate) fn release(&mut self, shape: ShapeId) {
-        self.shapes.put_down(shape);
+        self.shapes.remove_use(shape);
     }
 
-    /// Counts anew where the shapes that `changed` names fit.
+    /// Recounts the shapes that `changed` selects.
     pub(crate) fn recount(&mut self, cluster: &Cluster, changed: impl Fn(&Shape) -> bool) {
         let ids: Vec<ShapeId> =
             self.shapes.live().filter(|(_, shape)| changed(shape)).map(|(id, _)| id).collect();
-        ids.into_iter().for_each(|id| self.count_shape(cluster, id));
+        ids.into_iter().for_each(|id| self.recount_shape(cluster, id));
         self.growth += 1;
     }
 
-    fn count_shape(&mut self, cluster: &Cluster, id: ShapeId) {
+    fn recount_shape(&mut self, cluster: &Cluster, id: ShapeId) {
         let shape = self.shapes.get(id);
         let (mut fits, mut most) = (0, 0);
         for node in cluster.nodes().ids() {
@@ -160,7 +167,7 @@ impl FreeCapacity {
         (self.fits[id], self.most[id]) = (fits, most);
     }
 
-    /// How many members of that shape a node takes beside what it holds already.
+    /// Number of members of a shape that a node accepts beside its present ones.
     fn fit_on(&self, cluster: &Cluster, node: NodeId, shape: &Shape) -> u32 {
         match cluster.node(node).state {
             NodeState::Ready => self.taken.fit(cluster, node, shape),
@@ -168,12 +175,14 @@ impl FreeCapacity {
         }
     }
 
+    /// Allocates an assignment.
     pub(crate) fn take(&mut self, cluster: &Cluster, assignment: &Assignment) {
         assignment.nodes().for_each(|node| self.count_out(cluster, node));
         self.taken.add_all(assignment);
         assignment.nodes().for_each(|node| self.count_in(cluster, node));
     }
 
+    /// Releases an assignment.
     pub(crate) fn give(&mut self, cluster: &Cluster, assignment: &Assignment) {
         assignment.nodes().for_each(|node| self.count_out(cluster, node));
         self.taken.remove_all(assignment);
@@ -181,14 +190,14 @@ impl FreeCapacity {
         self.growth += 1;
     }
 
-    /// A new node, empty.
+    /// Adds a new, empty node.
     pub(crate) fn add(&mut self, cluster: &Cluster, node: NodeId) {
         let added = self.taken.add_node();
         assert_eq!(added, node, "nodes are added in the order of their ids");
         self.count_in_whole(cluster, node);
     }
 
-    /// Counts a node as it is now. Whatever is about it may change only between `count_out` and this.
+    /// Adds a node to the counts. A node may change only between `count_out` and this call.
     pub(crate) fn count_in(&mut self, cluster: &Cluster, node: NodeId) {
         if cluster.node(node).state == NodeState::Ready {
             for (id, shape) in self.shapes.live() {
@@ -197,6 +206,7 @@ impl FreeCapacity {
         }
     }
 
+    /// Removes a node from the counts.
     pub(crate) fn count_out(&mut self, cluster: &Cluster, node: NodeId) {
         if cluster.node(node).state == NodeState::Ready {
             for (id, shape) in self.shapes.live() {
@@ -205,7 +215,7 @@ impl FreeCapacity {
         }
     }
 
-    /// As `count_in`, where what the node has in all may have changed too.
+    /// Like `count_in`, after a change that may include the node's capacity.
     pub(crate) fn count_in_whole(&mut self, cluster: &Cluster, node: NodeId) {
         self.count_in(cluster, node);
         for (id, shape) in self.shapes.live() {
@@ -214,6 +224,7 @@ impl FreeCapacity {
         self.growth += 1;
     }
 
+    /// Like `count_out`, before a change that may include the node's capacity.
     pub(crate) fn count_out_whole(&mut self, cluster: &Cluster, node: NodeId) {
         self.count_out(cluster, node);
         for (id, shape) in self.shapes.live() {
@@ -222,7 +233,7 @@ impl FreeCapacity {
     }
 }
 
-/// How many members of a shape an empty node takes.
+/// Number of members of a shape that fit on the node when it is empty.
 pub(crate) fn fit_at_most(cluster: &Cluster, node: NodeId, shape: &Shape) -> u32 {
     let whole = cluster.node(node).capacity;
     let devices = Devices::unused(whole.gpus);

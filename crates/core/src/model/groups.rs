@@ -1,7 +1,7 @@
-//! Who is counted together where: nodes divided into domains, and groups of members counted in each.
+//! Partitions of nodes into domains, and groups of members that are counted per domain.
 //!
-//! A rule of a member (`job::Rule`) looks at these counts. They cover whoever belongs to a group: members of jobs in
-//! the plan, of jobs that still hold nodes though no longer planned, and others that are no jobs of this engine.
+//! A rule of a member (`job::Rule`) evaluates these counts. They include members of jobs in the plan, of jobs that
+//! hold nodes although no longer planned, and pods that are not jobs of this engine.
 
 mod tally;
 
@@ -12,10 +12,10 @@ use crate::model::id::{GroupId, IdVec, NodeId, PartitionId};
 pub(crate) use tally::Belonging;
 pub use tally::{Tallies, Tally};
 
-/// A domain of a partition. The number means nothing beyond it.
+/// Domain of a partition: a number without further meaning.
 pub type Domain = u32;
 
-/// Which domain each node lies in, if any.
+/// Domain of each node, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Partition {
@@ -27,7 +27,7 @@ impl Partition {
         self.domains.get(node).copied().flatten()
     }
 
-    /// All nodes that have a domain, with it.
+    /// Nodes that have a domain, with it.
     pub fn iter(&self) -> impl Iterator<Item = (NodeId, Domain)> {
         self.domains.iter().filter_map(|(node, domain)| Some((node, (*domain)?)))
     }
@@ -48,11 +48,11 @@ impl FromIterator<(NodeId, Domain)> for Partition {
     }
 }
 
-/// Members counted per domain of one partition.
+/// Members that are counted per domain of one partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     pub partition: PartitionId,
-    /// How many on each node belong to it that are no jobs of this engine, in order of node.
+    /// Members per node that are not jobs of this engine, in order of node.
     pub others: Vec<(NodeId, u32)>,
 }
 
@@ -94,7 +94,7 @@ impl Groups {
         self.partitions.is_empty() && self.groups.is_empty()
     }
 
-    /// The domain of a node in the partition of a group.
+    /// Domain of a node in the partition of a group.
     pub fn domain(&self, group: GroupId, node: NodeId) -> Option<Domain> {
         self.partitions.get(self.groups.get(group)?.partition)?.domain(node)
     }
@@ -105,7 +105,7 @@ impl Groups {
         }
     }
 
-    /// The groups that are counted per domain of a partition.
+    /// Groups of a partition.
     pub(crate) fn over(&self, partition: PartitionId) -> impl Iterator<Item = GroupId> {
         self.groups.iter().filter(move |(_, group)| group.partition == partition).map(|(id, _)| id)
     }

@@ -1,7 +1,7 @@
 //! Dense ids, and vectors that only their own id can index.
 //!
-//! Names are interned at the border; inside, a thing is its number. Every comparison between equals ends in an
-//! id, so ids are ordered, and that order is the order of arrival.
+//! The input layer interns names; the core works with ids. Every comparison of equals ends in an id, so ids are
+//! ordered: by arrival.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use std::ops::{Index, IndexMut};
 
 use serde::{Deserialize, Serialize};
 
-/// A number that stands for one kind of thing.
+/// Index of one kind of object.
 pub trait Id: Copy + Ord + fmt::Debug {
     fn from_index(index: usize) -> Self;
     fn index(self) -> usize;
@@ -40,34 +40,34 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A job, numbered in the order of submission and never reused.
+    /// Job, numbered in the order of submission; never reused.
     JobId "j";
     NodeId "n";
     /// One direction of one cable.
     LinkId "l";
     QueueId "q";
-    /// A rack, a pod of racks: one place at one level of the topology.
+    /// One domain at one level of the topology, such as a rack.
     DomainId "d";
     GpuTypeId "g";
-    /// A GPU of one node that members share.
+    /// GPU of one node that members share.
     DeviceId "v";
-    /// A member's needs, interned: jobs that ask for equal members share one.
+    /// Interned shape of a member: jobs that ask for equal members have the same.
     ShapeId "s";
-    /// Waiting jobs that differ in nothing the scheduler looks at but their place in line.
+    /// Waiting jobs that are equal to the scheduler except for their position in the queue.
     ClassId "c";
-    /// Something nodes have a number of, beside CPU, memory and GPUs.
+    /// Integer resource of nodes other than CPU, memory and GPUs.
     CounterId "k";
-    /// Nodes that some members may run on.
+    /// Set of nodes on which some members may run.
     NodeSetId "e";
-    /// A way of dividing nodes into domains, beside the topology's.
+    /// Partition of nodes into domains, independent of the topology.
     PartitionId "p";
-    /// Members that are counted together, per domain of one partition.
+    /// Group of members that are counted per domain of one partition.
     GroupId "u";
-    /// How many members may be evicted that share it.
+    /// Disruption budget: number of members that may be evicted together.
     BudgetId "b";
 }
 
-/// A vector that only `I` can index.
+/// Vector that only `I` can index.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct IdVec<I, T> {
@@ -81,7 +81,7 @@ impl<I: Id, T> IdVec<I, T> {
         Self { items: Vec::new(), id: PhantomData }
     }
 
-    /// One item for each of the first `len` ids.
+    /// Creates a vector with `len` copies of an item.
     pub fn filled(item: T, len: usize) -> Self
     where
         T: Clone,
@@ -103,7 +103,7 @@ impl<I: Id, T> IdVec<I, T> {
         self.items.get_mut(id.index())
     }
 
-    /// Replaces what has this id, or adds it if the id is the next; `None` for an id beyond that.
+    /// Replaces an item, or adds it if the id is the next; `None` for an id beyond that.
     pub fn put(&mut self, id: I, item: T) -> Option<()> {
         match self.items.len().cmp(&id.index()) {
             std::cmp::Ordering::Less => return None,
@@ -113,7 +113,7 @@ impl<I: Id, T> IdVec<I, T> {
         Some(())
     }
 
-    /// The id that the next `push` will give.
+    /// Id of the next `push`.
     pub fn next_id(&self) -> I {
         I::from_index(self.items.len())
     }
@@ -174,8 +174,8 @@ impl<I: Id, T> IndexMut<I> for IdVec<I, T> {
     }
 }
 
-/// Things that come and go under ids that are never reused: a window from the oldest that is still here to the
-/// newest. What has gone costs one pointer until everything older has gone too.
+/// Items that are added and removed under ids that are never reused: a window from the oldest live item to the
+/// newest. A removed item costs one pointer until all older items are removed too.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Window<I, T> {
     first: usize,
@@ -190,7 +190,7 @@ impl<I: Id, T> Window<I, T> {
         Self { first: 0, items: std::collections::VecDeque::new(), live: 0, id: PhantomData }
     }
 
-    /// The id that the next `push` will give.
+    /// Id of the next `push`.
     pub fn next_id(&self) -> I {
         I::from_index(self.first + self.items.len())
     }
@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_forgets_what_has_gone_and_never_reuses_an_id() {
+    fn a_window_frees_removed_items_and_never_reuses_an_id() {
         let mut window: Window<JobId, &str> = Window::new();
         let (a, b, c) = (window.push("a"), window.push("b"), window.push("c"));
         assert_eq!(window.remove(b), Some("b"));

@@ -1,4 +1,4 @@
-//! What was asked: roles, gangs, priority, deadline; and the life of a job.
+//! Jobs: request (roles, gangs, priority, deadline), state and history.
 
 mod deadline;
 mod gang;
@@ -26,7 +26,7 @@ pub use life::{Exit, Held, Life};
 pub use shape::{Eligibility, Rule, Shape};
 pub use unused_cores::Idle;
 
-/// What a member does. The order is the order in which a job's members are started.
+/// Purpose of a member. The order of the variants is the start order of a job's members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RoleKind {
@@ -35,6 +35,7 @@ pub enum RoleKind {
     Worker,
 }
 
+/// Members of one kind and shape.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Role {
     pub kind: RoleKind,
@@ -42,8 +43,8 @@ pub struct Role {
     pub shape: Shape,
 }
 
-/// Workers in groups that exchange far more among themselves than with others, as those do that hold one model together:
-/// each group of `size` is inside one domain of a level.
+/// Teams: groups of workers that exchange far more data within the group than between groups, such as the workers of
+/// one model replica. Each group of `size` workers is placed within one domain of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Teams {
     pub size: NonZeroU32,
@@ -51,13 +52,13 @@ pub struct Teams {
 }
 
 impl Teams {
-    /// How many of so many members stand in whole groups.
+    /// Number of members in complete groups.
     pub const fn whole(self, members: u64) -> u64 {
         members - members % (self.size.get() as u64)
     }
 }
 
-/// Whether members want to be near each other.
+/// Placement of members relative to the topology.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Topology {
@@ -67,7 +68,7 @@ pub enum Topology {
     Required(Level),
 }
 
-/// Urgency of a job as its owner gave it: greater goes first.
+/// Priority that the owner gave a job: higher values are served first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Priority(pub i32);
@@ -78,25 +79,25 @@ impl Priority {
     pub const HIGH: Self = Self(100);
 }
 
-/// What there is to do. What is not known is not guessed here: `progress` estimates.
+/// Size of a job's work, as declared; [`Progress`] estimates what is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Work {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<Iterations>,
-    /// How long it takes alone, at the size it asks for.
+    /// Duration without contention at the requested size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<Duration>,
-    /// Where it is done before its iterations are.
+    /// Target of the metric, at which the job completes before its last iteration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
-    /// The most CPU it can use, where that is more than it asks for: it shares the cores of its nodes with others, and
-    /// `alone` is with so many.
+    /// Largest CPU capacity that the job can use, if it shares the cores of its nodes with other jobs; `alone` is the
+    /// duration with this capacity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Cpu>,
 }
 
-/// What its metric is to be.
+/// Target of a job's metric.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Target {
@@ -104,27 +105,27 @@ pub enum Target {
     AtLeast(f64),
 }
 
-/// What may be done to a job once it runs. `decide` never plans what the world cannot do.
+/// Operations that the world supports for a running job. `decide` plans no others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Capabilities {
-    /// Stopped and started again later without losing what it did.
+    /// Stop and later restart without loss of work.
     pub suspend: bool,
-    /// Stopped here and started there in one step.
+    /// Migration in one step.
     pub relocate: bool,
-    /// Its CPU quota changed while it runs.
+    /// Change of the CPU quota while the job runs.
     pub resize_in_place: bool,
-    /// Its number of members changed.
+    /// Change of the number of members.
     pub rescale: bool,
-    /// Slowed down where it is.
+    /// Throttling in place.
     pub throttle: bool,
-    /// Stopped for another's sake, though what it did is lost.
+    /// Eviction with loss of work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub evict: bool,
 }
 
 impl Capabilities {
-    /// Started and left alone.
+    /// Start only.
     pub const START_ONLY: Self = Self {
         suspend: false,
         relocate: false,
@@ -133,26 +134,30 @@ impl Capabilities {
         throttle: false,
         evict: false,
     };
-    /// A job with checkpoints: it may be stopped, moved and rescaled.
+    /// A job with checkpoints: it may be suspended, migrated and rescaled.
     pub const CHECKPOINTED: Self = Self { suspend: true, relocate: true, rescale: true, ..Self::START_ONLY };
 
-    /// Whether it may be taken off its nodes to make room.
+    /// Whether the job may be preempted.
     pub const fn makes_room(self) -> bool {
         self.suspend || self.evict
     }
 }
 
-/// What stopping and starting again costs.
+/// Cost of stopping and restarting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Checkpointing {
-    /// How often it saves by itself; never, if absent: then it saves only when asked to.
+    /// Interval of periodic checkpoints; `None` if the job saves on request only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Duration>,
     pub takes: Duration,
     pub restart: Duration,
 }
 
+/// A job as its owner requested it.
+///
+/// One struct of 19 fields: each is an independent part of the request and a field of the job's journal record, which
+/// events carry as a whole; the decision stages read different ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobSpec {
@@ -160,10 +165,10 @@ pub struct JobSpec {
     pub queue: QueueId,
     #[serde(default)]
     pub priority: Priority,
-    /// How much its user counts, as the queue says.
+    /// Weight of the user, as the queue states it.
     #[serde(default)]
     pub user: Share,
-    /// Its user, where known by name.
+    /// Name of the user, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Name>,
     pub roles: Vec<Role>,
@@ -171,12 +176,12 @@ pub struct JobSpec {
     pub work: Work,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Deadline>,
-    /// The sizes it may have and how fast it is with each; in proportion to its members, if absent.
+    /// Sizes and the speed at each; speed proportional to members if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Arc<Scaling>>,
     #[serde(default)]
     pub topology: Topology,
-    /// How its workers stand in groups, where they do.
+    /// Teams of the workers, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub teams: Option<Teams>,
     pub capabilities: Capabilities,
@@ -184,18 +189,18 @@ pub struct JobSpec {
     pub checkpointing: Option<Checkpointing>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Arc<Profile>>,
-    /// How often a start may fail before the job does.
+    /// Failed starts after which the job fails.
     pub start_retries: u32,
-    /// Submitted, but not to be started.
+    /// Submitted but not released.
     #[serde(default)]
     pub suspended: bool,
-    /// What evicting its members counts against.
+    /// Disruption budgets of its members.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetId>,
-    /// Whether others may be stopped for its sake.
+    /// Whether the job may preempt others.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub preempts: bool,
-    /// It completes a gang of which others hold nodes and wait for it: it goes first.
+    /// Whether the job completes a gang whose other members already hold nodes: it is served first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repairs: bool,
 }
@@ -207,7 +212,7 @@ fn yes() -> bool {
 impl JobSpec {
     pub const DEFAULT_START_RETRIES: u32 = 3;
 
-    /// The smallest request: `members` equal workers, in the default queue.
+    /// The smallest request: `members` equal workers in the default queue.
     pub fn workers(name: &str, gang: Gang, each: Resources) -> Self {
         Self {
             name: Name::from(name),
@@ -232,7 +237,7 @@ impl JobSpec {
         }
     }
 
-    /// What it takes at its smallest.
+    /// Resources at its smallest size.
     pub fn least(&self) -> Resources {
         self.roles.iter().map(|role| role.shape.each.times(u64::from(role.gang.min()))).sum()
     }
@@ -247,6 +252,9 @@ impl JobSpec {
 }
 
 /// A job as the engine knows it.
+///
+/// One struct of 17 fields: together they are the job's record in the journal, and every engine module reads some of
+/// them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Job {
@@ -255,35 +263,35 @@ pub struct Job {
     pub life: Life,
     pub progress: Progress,
     pub standing: Standing,
-    /// Starts that failed since it last ran, and why the last one did.
+    /// Failed starts since the job last ran, and the failure of the last one.
     pub failed_starts: u32,
-    /// Times in a row that it could not be moved: the more, the longer it is left alone.
+    /// Consecutive failed migrations: each lengthens the time before the next attempt.
     #[serde(default, skip_serializing_if = "is_none")]
     pub failed_moves: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<Failure>,
-    /// Not to be started, or not to be disturbed, before this.
+    /// Time before which the job is not started or disturbed.
     pub not_before: Instant,
-    /// Since when it runs where it is, if it does.
+    /// Start time on its present nodes, while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_since: Option<Instant>,
-    /// It lost a node and waits to go on: ahead of newcomers.
+    /// Whether the job lost a node and waits to continue: it is served before new jobs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_to_be_repaired: bool,
-    /// How often its loop was measured and found to be other than was known.
+    /// Number of times that a measured traffic profile differed from the known one.
     #[serde(default, skip_serializing_if = "is_none")]
     pub times_measured: u32,
-    /// Its agent found it slower with its traffic directive than in fair windows, by so much: no directive is given to it or
-    /// to the jobs it shares links with.
+    /// Slowdown that its agent measured with its traffic directive compared with fair sharing: the job and those that
+    /// share links with it get no directive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slower_than_fair: Option<Share>,
-    /// How fast it was with the members it has had.
+    /// Measured speed at the sizes that the job has had.
     #[serde(default, skip_serializing_if = "Measured::is_nothing")]
     pub measured: Measured,
-    /// What it does not use of the cores it has.
+    /// Unused part of its cores.
     #[serde(default, skip_serializing_if = "Idle::is_nothing")]
     pub idle: Idle,
-    /// The shapes of its roles and the class it waits in, as interned by the engine.
+    /// Interned shapes of its roles and class in which it waits.
     #[serde(skip)]
     pub shapes: Vec<ShapeId>,
     #[serde(skip)]
@@ -295,12 +303,13 @@ fn is_none(count: &u32) -> bool {
 }
 
 impl Job {
-    /// What is left to do, as time alone; unknown where the work is. While a job seems to hang it does not become less.
+    /// Remaining work in time without contention; `None` if the work is unknown. It does not shrink while the job is
+    /// stalled.
     pub fn remaining(&self, now: Instant) -> Option<Duration> {
         self.spec.work.alone.map(|alone| alone - self.progress.counted_on(now))
     }
 
-    /// The same as far as can be told by now: by how far its iterations have come, if it reports them, else as declared.
+    /// Estimated remaining work: from the reported iterations if the job reports, otherwise as declared.
     pub fn foreseen(&self, now: Instant) -> Option<Duration> {
         match self.progress.all_work(&self.spec) {
             Some(judged) => Some(judged - self.progress.counted_on(now)),
@@ -308,28 +317,29 @@ impl Job {
         }
     }
 
-    /// How long it still takes at the size it runs with, or asks for; unknown where the work is.
+    /// Remaining duration at the present size, or at the requested size while it waits; `None` if the work is
+    /// unknown.
     pub fn time_left(&self, now: Instant) -> Option<Duration> {
         self.remaining(now).map(|work| self.progress.pace().time(work))
     }
 
-    /// Whether nodes are held in vain until it runs.
+    /// Whether other members hold nodes in vain until the job runs.
     pub fn goes_first(&self) -> bool {
         self.is_to_be_repaired || self.spec.repairs
     }
 
-    /// When it has run for `least`, if it runs.
+    /// Time at which a running job has run for `least`.
     pub fn ripe(&self, least: Duration) -> Option<Instant> {
         self.runs_since.map(|since| since + least)
     }
 }
 
-/// A job's place among its equals: by the pass that gave it, then newcomers last, then the place in that pass.
+/// Position of a job among equals: by the pass that assigned it, then new jobs last, then the position in that pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Standing {
     pub pass: i64,
     pub newcomer: bool,
     pub place: u32,
-    /// The level of attained service in the last pass (2D-LAS only).
+    /// Queue level by attained service in the last pass (2D-LAS only).
     pub level: u8,
 }

@@ -1,4 +1,4 @@
-//! What one iteration costs: compute by GPU type and size, and traffic in phases on a period.
+//! Cost of one iteration: compute time by GPU type and size, and traffic in phases on a period.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,18 +13,19 @@ pub struct Phase {
     pub rate: Bandwidth,
 }
 
-/// What a job sends in one iteration.
+/// Traffic of one iteration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
     period: Duration,
     phases: Vec<Phase>,
 }
 
+/// Why a profile is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
-    #[error("a period lasts longer than nothing")]
+    #[error("the period must be greater than zero")]
     NoPeriod,
-    #[error("phase {0} lasts longer than nothing and no longer than the period")]
+    #[error("phase {0} must be longer than zero and no longer than the period")]
     PhaseLength(usize),
     #[error("phase {0} begins after the period has ended")]
     PhaseOffset(usize),
@@ -37,7 +38,7 @@ pub enum ProfileError {
 }
 
 impl Traffic {
-    /// Hybrid-parallel jobs have up to six; the rest is room to learn.
+    /// Hybrid-parallel jobs have up to six phases; the rest is margin for measured profiles.
     pub const MOST_PHASES: usize = 16;
 
     pub fn new(period: Duration, phases: Vec<Phase>) -> Result<Self, ProfileError> {
@@ -74,14 +75,14 @@ impl Traffic {
         self.period
     }
 
-    /// The same, beginning with its longest pause.
+    /// Returns the profile shifted so that it begins with its longest pause.
     #[must_use]
     pub fn from_longest_pause(&self) -> Self {
         let period = self.period.0;
         let pause_after = |phase: &Phase| {
             let end = phase.offset.0 + phase.length.0;
             let ahead = |other: &Phase| (other.offset.0 + 2 * period - end) % period;
-            // A phase that is alone is followed by itself.
+            // A single phase is followed by itself.
             self.phases.iter().map(ahead).min().unwrap_or(0)
         };
         let Some(last) = self.phases.iter().max_by_key(|phase| (pause_after(phase), phase.offset)) else {
@@ -101,7 +102,7 @@ impl Traffic {
         &self.phases
     }
 
-    /// What one iteration sends.
+    /// Bytes that one iteration sends.
     pub fn bytes(&self) -> Bytes {
         let bits = |phase: &Phase| u128::from(phase.rate.0) * u128::from(phase.length.0) / 1_000_000_000;
         Bytes(
@@ -115,18 +116,18 @@ impl Traffic {
     }
 }
 
-/// One iteration: compute, during which gradients become ready bucket by bucket and are sent in order; then, when
-/// compute and sending are both over, the optimiser's step.
+/// One iteration: compute, during which gradients become ready bucket by bucket and are sent in order; the
+/// optimiser's step follows when compute and communication are complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Iteration {
     /// Forward and backward pass.
     pub compute: Duration,
     pub buckets: Vec<Bucket>,
-    /// The optimiser's step, after everything else.
+    /// The optimiser's step.
     pub finish: Duration,
 }
 
-/// Gradients that become ready together.
+/// Gradients that become ready at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bucket {
     /// Since the beginning of the iteration.
@@ -139,8 +140,8 @@ impl Iteration {
         self.buckets.iter().map(|bucket| bucket.bytes).sum()
     }
 
-    /// How long an iteration takes alone, where each byte of gradient puts `load` bytes on the narrowest link of its
-    /// way, of that rate. Nothing is sent where the load is zero.
+    /// Duration of an iteration without contention, where each byte of gradient puts `load` bytes on the bottleneck
+    /// link of its route, which has this rate. With load zero, nothing is sent.
     pub fn alone(&self, load: f64, rate: Bandwidth) -> Duration {
         let mut sent = 0.0_f64;
         if load > 0.0 {
@@ -153,17 +154,17 @@ impl Iteration {
     }
 }
 
-/// The bytes that a ring all-reduce over so many nodes puts on each of its hops, for each byte of gradient.
+/// Bytes per hop that a ring all-reduce over `nodes` nodes sends per byte of gradient.
 pub fn ring_load(nodes: u32) -> f64 {
     if nodes < 2 { 0.0 } else { 2.0 * f64::from(nodes - 1) / f64::from(nodes) }
 }
 
-/// What a job computes and sends in each of its iterations.
+/// Data exchange of a job in each iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exchange<'a> {
-    /// A model's gradients, all-reduced over the job's nodes or sent to its parameter servers.
+    /// Gradients of a model, all-reduced over the job's nodes or sent to its parameter servers.
     Gradients(&'a Iteration),
-    /// Bursts at declared offsets on a declared period.
+    /// Bursts at declared offsets of a declared period.
     Phases(&'a Traffic),
 }
 
@@ -171,20 +172,20 @@ pub enum Exchange<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Compute {
-    /// On any type, if none is named.
+    /// Any type if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_type: Option<GpuTypeId>,
     pub members: u32,
     pub time: Duration,
 }
 
-/// What one iteration costs, as declared or measured.
+/// Cost of one iteration, declared or measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
     compute: Vec<Compute>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Traffic>,
-    /// What one iteration reduces, where that is known better than the traffic it makes.
+    /// Gradients of one iteration, if declared: they determine the traffic more precisely than phases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradients: Option<Iteration>,
 }
@@ -198,19 +199,19 @@ impl Profile {
         Ok(Self { compute, traffic, gradients: None })
     }
 
-    /// The same, with what one iteration reduces.
+    /// Adds the gradients of one iteration.
     pub fn reducing(self, iteration: Iteration) -> Self {
         Self { gradients: Some(iteration), ..self }
     }
 
-    /// What its iterations put on links; nothing that is known of, if none is given.
+    /// Data exchange of its iterations; `None` if unknown.
     pub fn exchange(&self) -> Option<Exchange<'_>> {
         let declared = || self.traffic.as_ref().map(Exchange::Phases);
         self.gradients.as_ref().map(Exchange::Gradients).or_else(declared)
     }
 
-    /// The compute time measured nearest to `members` on that type, or on any type where that one was not measured;
-    /// the declared period where nothing was.
+    /// Compute time of the measurement nearest to `members` on this GPU type, on any type if there is none on this
+    /// one; the declared period if nothing was measured.
     pub fn compute(&self, gpu_type: Option<GpuTypeId>, members: u32) -> Option<Duration> {
         let nearest = |wanted: Option<GpuTypeId>| {
             let measured = self.compute.iter().filter(|point| point.gpu_type == wanted);
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_lie_on_the_period_and_apart() {
+    fn phases_lie_within_the_period_and_do_not_overlap() {
         let period = Duration::from_millis(210);
         assert!(Traffic::new(period, vec![phase(80, 60), phase(150, 20)]).is_ok());
         assert!(Traffic::new(period, vec![phase(200, 30), phase(40, 20)]).is_ok(), "a burst may wrap");
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn compute_is_taken_from_the_nearest_measurement() {
+    fn the_nearest_measurement_gives_the_compute_time() {
         let at = |gpu_type, members, ms| Compute { gpu_type, members, time: Duration::from_millis(ms) };
         let h200 = Some(GpuTypeId(1));
         let profile = Profile::new(vec![at(h200, 8, 50), at(h200, 1, 40), at(None, 1, 90)], None).unwrap();
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn alone_an_iteration_waits_for_the_slower_of_compute_and_sending() {
+    fn an_iteration_lasts_as_long_as_the_slower_of_compute_and_communication() {
         let ms = Duration::from_millis;
         let bucket = |ready, bytes| Bucket { ready: ms(ready), bytes: Bytes(bytes) };
         let iteration = Iteration {
@@ -273,7 +274,7 @@ mod tests {
             buckets: vec![bucket(50, 10_000_000), bucket(90, 10_000_000)],
             finish: ms(5),
         };
-        // 10 MB take 20 ms at 4 Gbps and a load of 1.
+        // 10 MB take 20 ms at 4 Gbps and load 1.
         assert_eq!(iteration.alone(1.0, Bandwidth(4_000_000_000)), ms(115));
         assert_eq!(iteration.alone(0.0, Bandwidth(4_000_000_000)), ms(105));
         assert_eq!(ring_load(1), 0.0);

@@ -1,4 +1,4 @@
-//! Queues: whose work it is, how much it counts, and how much it may hold.
+//! Queues: weights, quotas, limits and users.
 
 mod usage_history;
 
@@ -14,6 +14,7 @@ use crate::model::units::{Cpu, Duration, Gpus, Memory, Resources, Share};
 
 pub use usage_history::Pasts;
 
+/// A queue of jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Queue {
@@ -21,45 +22,44 @@ pub struct Queue {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<QueueId>,
     pub weight: u32,
-    /// What it may call its own. Without one that is its part, by weight, of what those beside it leave.
+    /// Guaranteed resources. Without a quota: the queue's weighted share of what its siblings' quotas leave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<Resources>,
-    /// What it may never exceed, also where it borrows.
+    /// Upper bound of its allocations, borrowed resources included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Resources>,
-    /// Whether others may use what is left of its quota until it wants it back.
+    /// Whether other queues may use the free part of its quota until it needs it.
     pub lends: bool,
-    /// What it never lends, of a quota that it lends otherwise.
+    /// Part of a lent quota that is never lent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Resources>,
-    /// Whether it may hold more than its quota while others leave room.
+    /// Whether the queue may exceed its quota while resources are free.
     pub borrows: bool,
-    /// Whether others may take back what it holds beyond its own.
+    /// Whether other queues may reclaim what it holds beyond its quota.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub gives_back: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<QueueUser>,
-    /// How its jobs are ordered, where that is not as everywhere.
+    /// Weights of its job order, if they differ from the policy's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Weights>,
-    /// What it held lately counts as much as what it holds when it is compared with others; half as much after each of
-    /// these.
+    /// Half-life of its usage history, which counts as much as its present usage when queues are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Duration>,
 }
 
-/// How much a user counts in a queue.
+/// A user's weight and limit in a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueUser {
     pub name: Name,
     pub priority: Share,
-    /// What the jobs of this user together may never exceed there.
+    /// Upper bound of the allocations of all jobs of this user in the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Resources>,
 }
 
 impl Queue {
-    /// A queue that holds nobody back.
+    /// Creates a queue without bounds.
     pub fn open(name: &str) -> Self {
         Self {
             name: Name::from(name),
@@ -77,17 +77,17 @@ impl Queue {
         }
     }
 
-    /// What it may never exceed; nothing bounds a queue that borrows without a limit.
+    /// Upper bound of its allocations; `None` for a queue that borrows without a limit.
     pub fn bound(&self) -> Option<Resources> {
         self.quota.filter(|_| !self.borrows).or(self.limit)
     }
 
-    /// What it leaves to nobody, used or not.
+    /// Resources that it never lends.
     pub fn keeps(&self) -> Option<Resources> {
         self.quota.filter(|_| !self.lends).or(self.kept).map(named)
     }
 
-    /// What a user may never exceed there.
+    /// Upper bound of a user's allocations in the queue.
     pub fn bound_of(&self, user: &Name) -> Option<Resources> {
         self.users.iter().find(|known| known.name == *user)?.limit
     }
@@ -97,7 +97,7 @@ fn yes() -> bool {
     true
 }
 
-/// What a quota says: what it does not name it does not bound, nor keep.
+/// Resources that a quota names; zero for the others.
 pub(crate) fn named(quota: Resources) -> Resources {
     let named = |amount: u64| if amount == u64::MAX { 0 } else { amount };
     Resources {
@@ -107,21 +107,21 @@ pub(crate) fn named(quota: Resources) -> Resources {
     }
 }
 
-/// Whether a queue may lie where it says: in one that there is, and not in itself.
+/// Whether the parent of a queue exists and is not inside the queue.
 pub fn has_its_place(queues: &IdVec<QueueId, Queue>, id: QueueId, queue: &Queue) -> bool {
     queue
         .parent
         .is_none_or(|parent| queues.get(parent).is_some() && lineage(queues, parent).all(|above| above != id))
 }
 
-/// A queue, the one it lies in, and so on to the outermost.
+/// A queue and its ancestors up to the outermost.
 pub fn lineage(queues: &IdVec<QueueId, Queue>, queue: QueueId) -> impl Iterator<Item = QueueId> {
     let above = |below: &QueueId| queues.get(*below)?.parent;
-    // Files with a queue above itself are refused; should one come all the same, this still ends.
+    // Input with a cyclic parent is rejected; the bound ends the iteration if such input arrives nevertheless.
     std::iter::successors(Some(queue), above).take(queues.len())
 }
 
-/// What queues hold, those inside them included, and what users hold whom a queue bounds.
+/// Allocations of each queue including its children, and of each user with a limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holdings {
     by_queue: IdVec<QueueId, Resources>,
@@ -161,7 +161,7 @@ impl Holdings {
         let bounded = spec.owner.as_ref().filter(|owner| queues[spec.queue].bound_of(owner).is_some());
         if let Some(owner) = bounded {
             let user = (spec.queue, owner.clone());
-            // Who holds nothing is not kept: then what was counted on the way and what is counted anew are equal.
+            // Zero entries are removed so that incremental and recomputed sums are equal.
             let held = changed(self.by_user.remove(&user).unwrap_or_default());
             if held != Resources::NONE {
                 self.by_user.insert(user, held);

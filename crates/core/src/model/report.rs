@@ -1,4 +1,5 @@
-//! Why: typed reasons for every verdict, and `explain`. Text is made at the edge; `core` does not log, it reports.
+//! Typed reasons for every verdict, and the data of `explain`. The output layer turns them into text; `core` does not
+//! log.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,17 +13,17 @@ use crate::observe::progress::Category;
 use crate::observe::scaling::Speed;
 use crate::traffic::decision_inputs::Reconfiguration;
 
-/// The one vocabulary of verdicts. Each is something a user can act on.
+/// Reasons why a job waits, failed or ended. Each is something that a user can act on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all_fields = "camelCase")]
 pub enum Reason {
-    /// Submitted, but its owner has not released it.
+    /// The owner has not released the job.
     Gated,
-    /// Larger than its queue may ever hold.
+    /// The job needs more than its queue may ever hold.
     ExceedsQuota { queue: QueueId, need: Resources, quota: Resources },
-    /// No set of nodes could ever hold it, even if all were free and well.
+    /// No set of nodes could hold the job even if all nodes were free and ready.
     NoMatchingNode { each: Resources, members: u32, fit: u32 },
-    /// Its queue, or its user there, holds as much as it may.
+    /// The job's queue, or its user in the queue, holds as much as it may.
     WaitingForQuota {
         queue: QueueId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,59 +31,59 @@ pub enum Reason {
         need: Resources,
         left: Resources,
     },
-    /// Room for `fit` of the `members` it needs.
+    /// Free capacity for `fit` of the `members` members.
     InsufficientResources { each: Resources, members: u32, fit: u32 },
-    /// Enough room, but in no single domain of the level it requires.
+    /// Enough free capacity, but in no single domain of the required level.
     TopologyUnsatisfied { level: Level, members: u32, best: u32 },
-    /// Room for its members, but only for `fit` of them beside those they must be with.
+    /// Free capacity, but only for `fit` members in domains with the groups that they must be with.
     AffinityUnsatisfied { members: u32, fit: u32 },
-    /// Room for its members, but only for `fit` of them away from those they must not be with.
+    /// Free capacity, but only for `fit` members outside the domains of groups that they must avoid.
     AntiAffinityUnsatisfied { members: u32, fit: u32 },
-    /// Room for its members, but only for `fit` of them without crowding a domain more than they allow.
+    /// Free capacity, but only for `fit` members within the allowed skew between domains.
     SpreadUnsatisfied { members: u32, fit: u32 },
-    /// Its place is chosen; others have yet to leave it.
+    /// Nodes are assigned; the job waits for other jobs to release them.
     WaitingForVictims,
-    /// There is room, but over links that others use: starting there is predicted to cost itself and others more than to
-    /// wait for a better place, and it starts anywhere once it has waited so long in all; or too little is left of the
-    /// links for what it asks of them, and it waits until there is enough.
+    /// Free capacity, but behind contended links: a start there is predicted to cost this and other jobs more than
+    /// waiting for better nodes, and the job starts on any nodes after `patience` in total. Or the links have less
+    /// bandwidth left than the job reserves.
     BandwidthContended {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         patience: Option<Duration>,
     },
-    /// It waits for the time from which its members are booked, and will be done so long before its deadline.
+    /// The job waits for its booked start; it is predicted to complete `margin` before its deadline.
     BookedFrom { from: Instant, members: u32, margin: Duration },
-    /// It cannot be in time beside those who were taken on; the earliest that it could be done.
+    /// The deadline cannot be met beside the jobs that were accepted before; `earliest` is the earliest feasible one.
     DeadlineInfeasible {
         deadline: Instant,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         earliest: Option<Instant>,
     },
-    /// There would be room, but it is kept for somebody ahead who is expected to start then.
+    /// Free capacity, but reserved for a job of higher priority that is expected to start at `until`.
     ReservedUntil { ahead: JobId, until: Instant },
-    /// The line is served in order and somebody ahead is waiting.
+    /// The queue is served in order, and a job of higher priority waits.
     BehindHigherPriority { ahead: JobId },
-    /// The world could not start it; it is tried again.
+    /// The world could not start the job; the start is retried.
     StartFailed { times: u32, failure: Failure },
-    /// A node under it is gone.
+    /// One of its nodes failed.
     NodeLost { node: NodeId },
-    /// It runs and reported, and then nothing was heard of it for longer than ten of its iterations take: it seems to hang.
-    /// Nothing is done about it but that nobody counts on its progress until it reports again.
+    /// The running job has shown no sign of life for longer than ten of its iterations take. The scheduler does not
+    /// stop it, but predictions do not rely on its progress until it reports again.
     Stalled { since: Instant, silent: Duration },
-    /// It started, and its training code failed.
+    /// The job started, and its training code failed.
     TrainingFailed,
-    /// There are as many jobs as can be kept track of.
+    /// The engine holds as many jobs as it can.
     TooManyJobs { most: usize },
-    /// The last plan broke a rule and was thrown away. A bug: please report it.
+    /// The last plan violated a rule and was rejected. A bug: please report it.
     SchedulerError,
 }
 
 impl Reason {
-    /// Whether it may be over though nothing has happened but that time went on.
+    /// Whether the reason may cease to apply without any event, as time advances.
     pub(crate) const fn passes_with_time(&self) -> bool {
         matches!(self, Self::ReservedUntil { .. } | Self::BandwidthContended { .. })
     }
 
-    /// The word for it in data: the same as in the journal.
+    /// Identifier in data, the same as in the journal.
     pub const fn name(&self) -> &'static str {
         match self {
             Reason::Gated => "Gated",
@@ -110,45 +111,47 @@ impl Reason {
     }
 }
 
-/// Why a world could not carry out a step.
+/// Why the world could not carry out a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Failure {
-    /// A newer step for the same job came first.
+    /// A newer step for the same job arrived first.
     Stale,
     NodeGone,
     NoRoom,
-    /// The job would not let go.
+    /// The job did not stop.
     WouldNotStop,
-    /// Nothing was heard before the step's deadline.
+    /// The world did not answer before the step's deadline.
     TimedOut,
-    /// The checker found that the step breaks a rule, so no world was told to carry it out.
+    /// The checker found that the step violates a rule; the world never received it.
     Rejected,
     Other,
 }
 
-/// What one decision says beside its plan.
+/// What a decision reports beside its plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[must_use]
 pub struct Report {
-    /// Classes that were looked at and stay waiting, with the reason all their jobs share.
+    /// Classes that were considered and stay waiting, with the common reason of their jobs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<(ClassId, Reason)>,
-    /// Where the line is served in order: who holds it up.
+    /// The job that blocks the queue, where the queue is served in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<JobId>,
-    /// The bound on work in one cycle was reached; the next cycle goes on.
+    /// Whether the work budget of one cycle was exhausted; the next cycle continues.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_short: bool,
-    /// Who makes room, and for whom.
+    /// Preempted or migrated jobs, each with the job for which it makes room.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub displaced: Vec<(JobId, JobId)>,
-    /// What changes for running jobs because of links, cores or nodes, and why.
+    /// Changes of running jobs because of links, cores or nodes, with reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reconfigured: Vec<Reconfiguration>,
 }
 
-/// Everything a user may ask about one job.
+/// Everything that a user may ask about one job.
+///
+/// One struct of 18 fields: it is one document of the command line and the API, whose fields are independent answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
@@ -159,44 +162,44 @@ pub struct Explanation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
     pub need: Resources,
-    /// Free now, over all nodes that are well.
+    /// Free resources of all ready nodes.
     pub free: Resources,
-    /// Counters of which there is too little: by name, what it needs and what is free where it may run.
+    /// Insufficient counters: name, demand, and free amount on eligible nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<(Name, u64, u64)>,
-    /// Its place in the line, from 1; none once it is planned or over.
+    /// Position in the queue, from 1; `None` once planned or ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<usize>,
-    /// What its owner gave it; with the wait, what most orders go by.
+    /// Priority from its owner; most orders combine it with the waiting time.
     #[serde(default)]
     pub priority: Priority,
-    /// The first few ahead of it, first first.
+    /// The first few jobs of higher priority, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ahead: Vec<Ahead>,
-    /// Where most of its members would find room now, if it waits for some.
+    /// Domain with free capacity for most of its members, while the job waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,
-    /// Nodes that it might use and that are avoided, if it waits.
+    /// Avoided nodes that the job could use, while it waits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub avoided: Vec<NotUsed>,
-    /// The first few who have yet to leave its place, where that is chosen: stopped for its sake, or moved elsewhere.
+    /// The first few jobs that still hold its assigned nodes: preempted or migrated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaits: Vec<Name>,
-    /// Where it runs, or shall run.
+    /// Present or planned nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Assignment>,
-    /// What is not well with nodes under it.
+    /// Problems of its nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwell: Vec<Unwell>,
-    /// How it stands to its deadline, if it has one.
+    /// Prediction for its deadline, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Due>,
-    /// What it has reported of its training, if it has.
+    /// Learning progress, if it reports a metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learned: Option<Learned>,
 }
 
-/// A node that takes nothing new for so long, because these jobs failed there and nowhere else.
+/// A node that accepts no members for `lasts`, because these jobs failed on it and on no other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotUsed {
@@ -205,7 +208,7 @@ pub struct NotUsed {
     pub lasts: Duration,
 }
 
-/// A node under a job, and what is not well with it.
+/// A node of a job, and its problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unwell {
@@ -213,81 +216,82 @@ pub struct Unwell {
     pub is: Condition,
 }
 
+/// Problem of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Condition {
-    /// Members there go at such a part of the speed of their peers elsewhere.
+    /// Members on the node reach this fraction of their peers' speed.
     Slow { speed: Speed },
-    /// It takes nothing new and is about to go: so soon, if that was said.
+    /// The node accepts no members and leaves, in `within` if known.
     Draining { within: Option<Duration> },
 }
 
-/// What a job has reported of its training, and where that leads.
+/// Learning progress of a job and its prediction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Learned {
     pub category: Category,
-    /// What is left to do, as time alone, as far as its reports tell.
+    /// Remaining work in time without contention, by its reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<Duration>,
-    /// The part of its metric that another hour alone would take off. Where that is little its owner may want to stop it;
-    /// nobody else does.
+    /// Predicted improvement in one more hour, in parts of the metric. Where it is small, the owner may want to stop
+    /// the job; the scheduler does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gains_in_an_hour: Option<Share>,
-    /// Whether it has not been nearly done for far longer than that takes.
+    /// Whether the prediction is plausible: false once the job has executed far more than it predicted.
     pub is_believed: bool,
-    /// Reports that made no sense.
+    /// Reports without information.
     pub odd: u32,
 }
 
-/// Whether a job will be in time.
+/// Prediction for a job's deadline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Due {
     pub deadline: Instant,
-    /// How sure that is; nothing where nobody looks at deadlines.
+    /// Certainty of meeting the deadline; `None` if the policy ignores deadlines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// When it will be done by its booking; without one, when it would be at its fastest from now on.
+    /// Completion time by its booking; without a booking, at its fastest from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<Instant>,
-    /// The least members with which it would be in time from now on, if any are enough: what would save it.
+    /// Smallest number of members that meets the deadline from now on, if any does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enough: Option<u32>,
-    /// What nine in ten predictions were not off by.
+    /// 90th percentile of recent prediction errors.
     pub error: Share,
-    /// The earliest deadline that it could be booked for, where nothing is booked for the one it has.
+    /// Earliest deadline for which the job could be booked, if its own cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earliest: Option<Instant>,
-    /// Some of those without any one of whom it could be booked for that.
+    /// Some of the jobs without any one of which the deadline could be booked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_the_way: Vec<Name>,
 }
 
-/// Somebody who stands further ahead in the line, with what puts it there.
+/// A job of higher priority, with the values that determine the order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ahead {
     pub job: Name,
     pub priority: Priority,
     pub waited: Duration,
-    /// What it has left to do, where the order goes by that.
+    /// Remaining work, if the order depends on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<Duration>,
 }
 
-/// The domain that comes nearest to holding a job.
+/// Domain that comes nearest to holding a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Best {
     pub level: Level,
     pub domain: Name,
-    /// How many of its members have room there, each role by itself.
+    /// Members that fit there, each role by itself.
     pub fit: u32,
     pub members: u32,
 }
 
-/// `Life` without its data, for people and filters.
+/// `Life` without its data, for output and filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum State {

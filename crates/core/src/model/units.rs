@@ -1,7 +1,7 @@
-//! Units: whole numbers with a meaning, so that seconds are never added to bytes.
+//! Units: integers with a meaning, so that the compiler rejects a sum of seconds and bytes.
 //!
-//! Time is whole nanoseconds, CPU and GPUs are thousandths (a GPU may be shared), memory is bytes, rates are bits
-//! a second. Arithmetic saturates: an absurd quantity stays absurd instead of wrapping into a plausible one.
+//! Time is in nanoseconds, CPU and GPUs in thousandths (members may share a GPU), memory in bytes, rates in bits per
+//! second. Arithmetic saturates: an overflow stays at the maximum instead of wrapping to a plausible value.
 
 mod moment;
 mod quantity;
@@ -83,7 +83,7 @@ amounts! {
     Gpus;
     /// Bytes on the wire or on disk.
     Bytes;
-    /// Bits a second.
+    /// Bits per second.
     Bandwidth;
     /// Training iterations.
     Iterations;
@@ -113,24 +113,24 @@ impl Duration {
 }
 
 impl Gpus {
-    /// One device, all of it.
+    /// One whole device.
     pub const ONE: Self = Self(1000);
 
     pub const fn whole(count: u64) -> Self {
         Self(count.saturating_mul(Self::ONE.0))
     }
 
-    /// Whether this is so many whole devices, or none.
+    /// Whether the amount is a multiple of whole devices, zero included.
     pub const fn is_whole(self) -> bool {
         self.0.is_multiple_of(Self::ONE.0)
     }
 
-    /// Whether this is less than a device: a share of one.
+    /// Whether the amount is a share of one device.
     pub const fn is_share(self) -> bool {
         0 < self.0 && self.0 < Self::ONE.0
     }
 
-    /// How many whole devices are in it.
+    /// Number of whole devices.
     pub const fn devices(self) -> u64 {
         self.0 / Self::ONE.0
     }
@@ -148,7 +148,7 @@ impl Memory {
     }
 }
 
-/// A point in time: nanoseconds since the world began.
+/// A point in time: nanoseconds since the start of the world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Instant(pub u64);
@@ -160,12 +160,12 @@ impl Instant {
         Self(seconds.saturating_mul(Duration::SECOND.0))
     }
 
-    /// The time since `earlier`, or zero if that lies ahead.
+    /// Time since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
-    /// The first multiple of `tick` that is not earlier; time itself where there is no tick.
+    /// First multiple of `tick` at or after this time; the time itself if `tick` is zero.
     pub const fn rounded_up(self, tick: Duration) -> Self {
         match tick.0 {
             0 => self,
@@ -185,7 +185,7 @@ impl Add<Duration> for Instant {
     }
 }
 
-/// GPU-time: thousandths of a GPU times nanoseconds.
+/// GPU time: thousandths of a GPU times nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct GpuTime(pub u128);
@@ -203,7 +203,7 @@ impl GpuTime {
         self.0 as f64 / (1000.0 * Duration::SECOND.0 as f64)
     }
 
-    /// How long `gpus` take to add up to this; never, for no GPUs.
+    /// Time in which `gpus` reach this GPU time; `None` for zero GPUs.
     pub fn time_on(self, gpus: Gpus) -> Option<Duration> {
         if gpus.is_zero() {
             return None;
@@ -226,7 +226,7 @@ impl Sub for GpuTime {
     }
 }
 
-/// A share of a whole, in millionths.
+/// Part of a whole, in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Share(pub u32);
@@ -235,7 +235,7 @@ impl Share {
     pub const NONE: Self = Self(0);
     pub const WHOLE: Self = Self(1_000_000);
 
-    /// `part` of `whole`, at most the whole; no part of nothing.
+    /// `part` of `whole`, at most the whole; zero if `whole` is zero.
     pub fn ratio(part: u64, whole: u64) -> Self {
         if whole == 0 {
             return Self::NONE;
@@ -249,32 +249,7 @@ impl Share {
     }
 }
 
-/// A position on a period: a wrapping fraction of one turn in fixed point.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Turn(pub u32);
-
-impl Turn {
-    /// Where `offset` lies on a circle of length `period`.
-    pub fn at(offset: Duration, period: Duration) -> Self {
-        let offset = u128::from(offset.0 % period.0.max(1));
-        Self(((offset << 32) / u128::from(period.0.max(1))) as u32)
-    }
-
-    /// The time from the start of a `period` to this position.
-    pub fn offset_in(self, period: Duration) -> Duration {
-        Duration(((u128::from(self.0) * u128::from(period.0)) >> 32) as u64)
-    }
-}
-
-impl Add for Turn {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self(self.0.wrapping_add(other.0))
-    }
-}
-
-/// What a node has and what a member takes.
+/// CPU, memory and GPUs of a node or member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Resources {
     #[serde(default, skip_serializing_if = "zero_cpu")]
@@ -297,7 +272,7 @@ fn zero_gpus(amount: &Gpus) -> bool {
 
 impl Resources {
     pub const NONE: Self = Self { cpu: Cpu::ZERO, memory: Memory::ZERO, gpus: Gpus::ZERO };
-    /// What a quota says that names nothing.
+    /// A quota that bounds no resource.
     pub const UNBOUNDED: Self = Self { cpu: Cpu(u64::MAX), memory: Memory(u64::MAX), gpus: Gpus(u64::MAX) };
 
     pub const fn times(self, count: u64) -> Self {
@@ -308,7 +283,7 @@ impl Resources {
         self.cpu <= room.cpu && self.memory <= room.memory && self.gpus <= room.gpus
     }
 
-    /// How many members of this size fit into `room`; `u32::MAX` for a member that takes nothing.
+    /// Number of members of this size that fit into `room`; `u32::MAX` for a member without resources.
     pub fn count_in(self, room: Self) -> u32 {
         let per = |room: u64, each: u64| room.checked_div(each).unwrap_or(u64::MAX);
         let count = per(room.gpus.0, self.gpus.0)
@@ -317,7 +292,7 @@ impl Resources {
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
-    /// The lesser of each.
+    /// Minimum of each resource.
     pub fn common(self, other: Self) -> Self {
         Self {
             cpu: self.cpu.min(other.cpu),
@@ -326,7 +301,7 @@ impl Resources {
         }
     }
 
-    /// The greater of each.
+    /// Maximum of each resource.
     pub fn either(self, other: Self) -> Self {
         Self {
             cpu: self.cpu.max(other.cpu),
@@ -335,8 +310,8 @@ impl Resources {
         }
     }
 
-    /// How many members of this size an empty node takes, each with its GPUs on devices: `count_in` would cut three
-    /// thirds of two devices together.
+    /// Number of members of this size that fit on an empty node, each with its GPUs on devices: `count_in` would
+    /// combine three thirds of two devices.
     pub fn count_on(self, node: Self) -> u32 {
         let on_devices = match self.gpus {
             share if share.is_share() => (Gpus::ONE.0 / share.0).saturating_mul(node.gpus.devices()),
@@ -375,7 +350,7 @@ impl Sum for Resources {
     }
 }
 
-/// `8 GPUs, 4 CPUs, 16Gi` — what is there, largest matter first.
+/// `8 GPUs, 4 CPUs, 16Gi`: the nonzero resources, GPUs first.
 impl fmt::Display for Resources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
@@ -435,7 +410,7 @@ impl fmt::Display for Bandwidth {
     }
 }
 
-/// The two largest units that matter: `2d 3h`, `1m 30s`, `210ms`.
+/// The two largest nonzero units: `2d 3h`, `1m 30s`, `210ms`.
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(&str, u64); 7] = [
@@ -479,16 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_wraps_and_finds_its_way_back() {
-        let period = Duration::from_millis(210);
-        let turn = Turn::at(Duration::from_millis(90), period);
-        assert!(turn.offset_in(period).0.abs_diff(Duration::from_millis(90).0) <= 1);
-        assert_eq!(turn + Turn(u32::MAX) + Turn(1), turn);
-        assert_eq!(Turn::at(period, period), Turn(0));
-    }
-
-    #[test]
-    fn amounts_are_shown_as_people_write_them() {
+    fn amounts_are_displayed_in_their_largest_units() {
         let shown = [
             Duration::from_secs(90).to_string(),
             Duration::from_secs(3 * 86_400 + 7200).to_string(),

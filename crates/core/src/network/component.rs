@@ -1,9 +1,10 @@
-//! Jobs that share links, directly or by way of others: what one does concerns them all, and nobody else.
+//! Jobs that share links, directly or through other jobs. A component is independent of all other components.
 //!
-//! A component keeps its own clock and is moved on only when somebody needs to know. Inside, only four things
-//! happen: a flow opens, runs dry, passes a mark of its traffic policy, or a job is over. With each change of the flows that are sending come new
-//! rates, but a flow whose rate stays as it was is not touched: its end is worked out once, from its beginning, and
-//! does not depend on how often somebody looked. A job that is alone is its own little loop.
+//! A component keeps its own clock and advances only when a caller needs its state. Four kinds of events occur in it:
+//! a flow opens, a flow closes, a flow passes a threshold of its traffic policy, a job completes. Each change of the
+//! set of sending flows leads to new rates, but a flow whose rate is unchanged is not touched: its end is computed
+//! once, from its beginning, and does not depend on how often a caller reads the state. A component with a single job
+//! has a simpler loop without rate sharing.
 
 use crate::model::id::LinkId;
 use crate::model::units::Share;
@@ -11,86 +12,98 @@ use crate::model::units::Share;
 use crate::traffic::burst_order::class_of_first;
 
 use super::pattern::NEVER;
-use super::rate_cache::{Marks, Meeting, Memo};
-use super::running::{Change, Doing, Running};
-use super::sharing::Sharer;
-use super::steady_state::Repeat;
-use super::totals::Ledger;
+use super::rate_cache::{CacheKey, KeyContents, RateCache};
+use super::running::{FlowChange, LoopPhase, RunningLoop};
+use super::sharing::RateSolver;
+use super::steady_state::CycleDetector;
+use super::totals::LinkTotals;
 
+/// Jobs of one component, their next events and the solver for their rates.
 #[derive(Debug)]
 pub(super) struct Component {
     /// In the order of their keys.
-    pub(super) jobs: Vec<Running>,
-    /// When each does something next.
+    pub(super) jobs: Vec<RunningLoop>,
+    /// Time of the next event of each job.
     next: Vec<u64>,
-    /// When each passes a mark of its traffic policy; empty where nobody has any.
-    passes: Vec<u64>,
-    /// The flows that are sending, one bit each.
+    /// Time at which each job passes a threshold of its traffic policy; empty if no job has thresholds.
+    threshold_at: Vec<u64>,
+    /// Bit set of the flows that are sending.
     sending: Vec<u64>,
-    sharer: Sharer,
-    memo: Option<Memo>,
+    solver: RateSolver,
+    cache: Option<RateCache>,
     senders: Vec<u32>,
-    /// Unless there is noise, or somebody keeps to the clock: then nothing ever repeats.
-    repeat: Option<Repeat>,
+    /// `None` with jitter, drift watches or rotations: such a component never returns to an earlier state.
+    cycle_detector: Option<CycleDetector>,
 }
 
 impl Component {
-    /// These jobs as they stand at `now`, in the order of their keys.
+    /// Creates a component of jobs in their state at `now`, in the order of their keys.
     pub(super) fn new(
-        mut jobs: Vec<Running>,
+        mut jobs: Vec<RunningLoop>,
         now: u64,
         floor: Share,
         capacity: impl Fn(LinkId) -> f64,
-        ledger: &mut Ledger,
+        totals: &mut LinkTotals,
     ) -> Self {
-        let mut sharer = Sharer::new(&jobs, floor, capacity);
+        let mut solver = RateSolver::new(&jobs, floor, capacity);
         for (index, job) in jobs.iter_mut().enumerate() {
-            job.expect(sharer.alone(index));
-            sharer.stand(index, job.standing(0));
+            job.set_best_rate(solver.rate_without_contention(index));
+            solver.set_class(index, job.class_and_weight(0));
         }
         let count = jobs.len();
-        let marks = if jobs.iter().any(Running::has_marks) { Marks::Some } else { Marks::None };
+        let contents = if jobs.iter().any(RunningLoop::has_thresholds) {
+            KeyContents::SendersAndThresholds
+        } else {
+            KeyContents::Senders
+        };
         let mut component = Self {
             next: jobs.iter().map(|job| job.next).collect(),
-            passes: if marks == Marks::Some { vec![NEVER; count] } else { Vec::new() },
+            threshold_at: if contents == KeyContents::SendersAndThresholds {
+                vec![NEVER; count]
+            } else {
+                Vec::new()
+            },
             sending: vec![0; count.div_ceil(64)],
-            sharer,
-            memo: Memo::new(count, marks),
+            solver,
+            cache: RateCache::new(count, contents),
             senders: Vec::with_capacity(count),
-            repeat: (!jobs.iter().any(|job| job.is_noisy() || job.is_watched())).then(Repeat::default),
+            cycle_detector: (!jobs.iter().any(|job| job.has_jitter() || job.depends_on_time()))
+                .then(CycleDetector::default),
             jobs,
         };
         for index in 0..count {
-            if component.jobs[index].doing == Doing::Sending {
-                component.mark(index);
+            if component.jobs[index].phase == LoopPhase::Sending {
+                component.toggle_sending(index);
             }
         }
-        component.share(now, ledger);
+        component.update_rates(now, totals);
         component
     }
 
     pub(super) fn links(&self) -> &[LinkId] {
-        self.sharer.links()
+        self.solver.links()
     }
 
-    /// When it must be moved on: never later than the first job's end, and never without something to do.
+    /// Time at which the component must advance: at the latest when the first job completes, and never without an
+    /// event.
     pub(super) fn wake(&self) -> u64 {
         let next = self.next_event();
         if next == NEVER {
             return NEVER;
         }
-        let end = self.jobs.iter().map(Running::earliest_end).min().unwrap_or(NEVER);
+        let end = self.jobs.iter().map(RunningLoop::earliest_end).min().unwrap_or(NEVER);
         next.max(end)
     }
 
     fn next_event(&self) -> u64 {
-        self.next.iter().chain(&self.passes).copied().min().unwrap_or(NEVER)
+        self.next.iter().chain(&self.threshold_at).copied().min().unwrap_or(NEVER)
     }
 
-    /// Does all that is due up to `goal`, or up to the first moment at which a job is over; returns that moment.
-    pub(super) fn advance(&mut self, goal: u64, ledger: &mut Ledger) -> Option<u64> {
+    /// Processes all events up to `goal`, or up to the first completion of a job; returns the time of that
+    /// completion.
+    pub(super) fn advance(&mut self, goal: u64, totals: &mut LinkTotals) -> Option<u64> {
         if self.jobs.len() == 1 {
-            return self.advance_alone(goal, ledger);
+            return self.advance_alone(goal, totals);
         }
         loop {
             let now = self.next_event();
@@ -98,77 +111,81 @@ impl Component {
                 return None;
             }
             let iteration = self.jobs[0].done;
-            let completes = self.step_all(now, ledger);
+            let completes = self.process_events(now, totals);
             if completes {
                 return Some(now);
             }
             if self.jobs[0].done > iteration {
-                self.skip_repetitions(now, goal, ledger);
+                self.skip_repetitions(now, goal, totals);
             }
         }
     }
 
-    /// Does what is due now, and shares the links anew if flows have opened, run dry or passed a mark.
-    fn step_all(&mut self, now: u64, ledger: &mut Ledger) -> bool {
-        let (mut changed, mut completes) = (self.passes.contains(&now), false);
+    /// Processes the events at `now`, and computes new rates if a flow opened, closed or passed a threshold. Returns
+    /// whether a job completed.
+    fn process_events(&mut self, now: u64, totals: &mut LinkTotals) -> bool {
+        let (mut changed, mut completes) = (self.threshold_at.contains(&now), false);
         for index in 0..self.jobs.len() {
             while self.next[index] == now {
-                let change = step(&mut self.jobs[index], ledger);
+                let change = process_event(&mut self.jobs[index], totals);
                 self.next[index] = self.jobs[index].next;
-                changed |= matches!(change, Change::Opens | Change::Closes);
-                completes |= change == Change::Completes;
-                if matches!(change, Change::Opens | Change::Closes) {
-                    self.mark(index);
+                changed |= matches!(change, FlowChange::Opened | FlowChange::Closed);
+                completes |= change == FlowChange::LoopCompleted;
+                if matches!(change, FlowChange::Opened | FlowChange::Closed) {
+                    self.toggle_sending(index);
                 }
             }
         }
         if changed {
-            self.share(now, ledger);
+            self.update_rates(now, totals);
         }
         completes
     }
 
-    fn advance_alone(&mut self, goal: u64, ledger: &mut Ledger) -> Option<u64> {
-        let rate = if self.jobs[0].sends() { self.sharer.rates(&[0])[0] } else { 0.0 };
+    /// [`Self::advance`] for a single job: its rate is constant while it sends.
+    fn advance_alone(&mut self, goal: u64, totals: &mut LinkTotals) -> Option<u64> {
+        let rate = if self.jobs[0].sends() { self.solver.rates(&[0])[0] } else { 0.0 };
         while self.jobs[0].next <= goal && self.jobs[0].next != NEVER {
             let job = &mut self.jobs[0];
             let (now, iteration) = (job.next, job.done);
-            match step(job, ledger) {
-                Change::Opens => _ = job.flow(now, rate),
-                Change::Completes => {
+            match process_event(job, totals) {
+                FlowChange::Opened => _ = job.set_rate(now, rate),
+                FlowChange::LoopCompleted => {
                     self.next[0] = NEVER;
                     return Some(now);
                 }
-                Change::Nothing | Change::Closes => {}
+                FlowChange::None | FlowChange::Closed => {}
             }
             if self.jobs[0].done > iteration {
-                self.skip_repetitions(now, goal, ledger);
+                self.skip_repetitions(now, goal, totals);
             }
         }
         self.next[0] = self.jobs[0].next;
         None
     }
 
-    fn skip_repetitions(&mut self, now: u64, goal: u64, ledger: &Ledger) {
-        let Some(repeat) = self.repeat.as_mut().filter(|_| !ledger.keeps_times()) else { return };
-        let skipped = repeat.look(&mut self.jobs, now, goal);
+    fn skip_repetitions(&mut self, now: u64, goal: u64, totals: &LinkTotals) {
+        let Some(cycle_detector) = self.cycle_detector.as_mut().filter(|_| !totals.is_recording()) else {
+            return;
+        };
+        let skipped = cycle_detector.skip_repetitions_until(&mut self.jobs, now, goal);
         if skipped > 0 {
             for (next, job) in self.next.iter_mut().zip(&self.jobs) {
                 *next = job.next;
             }
-            for passes in self.passes.iter_mut() {
-                *passes = passes.saturating_add(skipped);
+            for threshold_at in self.threshold_at.iter_mut() {
+                *threshold_at = threshold_at.saturating_add(skipped);
             }
         }
     }
 
-    /// A flow opens, or runs dry.
-    fn mark(&mut self, index: usize) {
+    /// Toggles the bit of a flow that opens or closes.
+    fn toggle_sending(&mut self, index: usize) {
         self.sending[index / 64] ^= 1 << (index % 64);
     }
 
-    /// Gives every flow that is sending its rate.
-    fn share(&mut self, now: u64, ledger: &mut Ledger) {
+    /// Computes the rate of every flow that is sending.
+    fn update_rates(&mut self, now: u64, totals: &mut LinkTotals) {
         self.senders.clear();
         for (word, bits) in self.sending.iter().enumerate() {
             let mut bits = *bits;
@@ -177,94 +194,96 @@ impl Component {
                 bits &= bits - 1;
             }
         }
-        self.passes.fill(NEVER);
+        self.threshold_at.fill(NEVER);
         if self.senders.is_empty() {
             return;
         }
-        let meeting = self.take_stand(now);
-        let (senders, sharer) = (&self.senders, &mut self.sharer);
-        let rates = match &mut self.memo {
-            Some(memo) => memo.rates(meeting, |known| known.copy_from_slice(sharer.rates(senders))),
-            None => sharer.rates(senders),
+        let key = self.set_classes(now);
+        let (senders, solver) = (&self.senders, &mut self.solver);
+        let rates = match &mut self.cache {
+            Some(cache) => cache.rates(key, |known| known.copy_from_slice(solver.rates(senders))),
+            None => solver.rates(senders),
         };
         for index in senders.iter().map(|index| *index as usize) {
             let job = &mut self.jobs[index];
             if job.rate != rates[index] || job.next == NEVER {
-                let ended = job.flow(now, rates[index]);
-                ledger.note(job, ended);
+                let ended = job.set_rate(now, rates[index]);
+                totals.record(job, ended);
                 self.next[index] = job.next;
             }
         }
-        self.look_for_marks(now);
+        self.schedule_thresholds(now);
     }
 
-    /// Tells the sharer how everybody stands who is sending. Whoever sends alone has it all, however it stands.
-    fn take_stand(&mut self, now: u64) -> Meeting {
-        let mut meeting = Meeting { set: self.sending[0], rungs: 0 };
-        self.order_newcomers(now);
-        if self.passes.is_empty() || self.senders.len() == 1 {
-            return meeting;
+    /// Passes the class and weight of every sending flow to the solver, and returns the cache key. A flow that sends
+    /// alone gets the full rate whatever its class is.
+    fn set_classes(&mut self, now: u64) -> CacheKey {
+        let mut key = CacheKey { set: self.sending[0], passed: 0 };
+        self.class_new_bursts(now);
+        if self.threshold_at.is_empty() || self.senders.len() == 1 {
+            return key;
         }
         for index in &self.senders {
             let job = &self.jobs[*index as usize];
-            let rung = job.rung(now);
-            self.sharer.stand(*index as usize, job.standing(rung));
-            if self.memo.is_some() {
-                meeting.note(*index, rung);
+            let passed = job.passed(now);
+            self.solver.set_class(*index as usize, job.class_and_weight(passed));
+            if self.cache.is_some() {
+                key.add_passed(*index, passed);
             }
         }
-        meeting
+        key
     }
 
-    /// Gives a class to each sender whose burst has just begun and whose class depends on the bursts under way.
-    fn order_newcomers(&mut self, now: u64) {
-        self.promote_first(now);
+    /// Assigns a class to each sender whose burst has just begun and whose class depends on the bursts in progress.
+    fn class_new_bursts(&mut self, now: u64) {
+        self.promote_first_bursts(now);
         for index in 0..self.senders.len() {
             let sender = self.senders[index] as usize;
-            if self.jobs[sender].is_unordered() {
-                let class = self.class_beside(sender, now);
+            if self.jobs[sender].needs_class() {
+                let class = self.class_among(sender, now);
                 self.jobs[sender].class = Some(class);
             }
         }
     }
 
-    /// Moves up the bursts that are served first on their links.
-    fn promote_first(&mut self, now: u64) {
+    /// Raises the class of the bursts that are served first on their links.
+    fn promote_first_bursts(&mut self, now: u64) {
         for index in 0..self.jobs.len() {
             let Some(own) = self.jobs[index].burst(now) else { continue };
             let others = self.jobs.iter().enumerate().filter(|(other, _)| *other != index);
-            let met = others.filter(|(other, _)| self.sharer.share_a_link(*other, index));
+            let met = others.filter(|(other, _)| self.solver.share_link(*other, index));
             let class = class_of_first(&own, met.filter_map(|(_, job)| job.burst(now)));
             self.jobs[index].class = Some(class);
         }
     }
 
-    /// The class of a job's burst beside those that are under way on its links.
-    fn class_beside(&self, index: usize, now: u64) -> u8 {
+    /// Class of a job's burst given the bursts in progress on its links.
+    fn class_among(&self, index: usize, now: u64) -> u8 {
         let others = self.jobs.iter().enumerate().filter(|(other, _)| *other != index);
         let under_way = others.filter_map(|(other, job)| {
             let burst = job.burst(now)?;
-            self.sharer.share_a_link(other, index).then_some(burst)
+            self.solver.share_link(other, index).then_some(burst)
         });
-        self.jobs[index].newcomer(now).class(under_way)
+        self.jobs[index].new_burst(now).class(under_way)
     }
 
-    fn look_for_marks(&mut self, now: u64) {
-        if self.passes.is_empty() || self.senders.len() == 1 {
+    /// Computes when each sending flow passes its next threshold at its present rate.
+    fn schedule_thresholds(&mut self, now: u64) {
+        if self.threshold_at.is_empty() || self.senders.len() == 1 {
             return;
         }
         for index in self.senders.iter().map(|index| *index as usize) {
             let job = &self.jobs[index];
-            self.passes[index] = job.passes(job.rung(now), now);
+            self.threshold_at[index] = job.threshold_at(job.passed(now), now);
         }
     }
 }
 
-/// Moves one job by one step, with its traffic in the books.
-fn step(job: &mut Running, ledger: &mut Ledger) -> Change {
-    ledger.events += 1;
-    if job.doing == Doing::Sending {
-        ledger.note(job, job.last_stretch());
+/// Processes one event of one job and records its traffic.
+fn process_event(job: &mut RunningLoop, totals: &mut LinkTotals) -> FlowChange {
+    totals.events += 1;
+    if job.phase == LoopPhase::Sending {
+        totals.record(job, job.last_interval());
     }
-    job.step()
+    job.process_event()
 }

@@ -1,4 +1,4 @@
-//! Which jobs form which component, as jobs come and go and time goes on.
+//! Assignment of jobs to components as jobs start and stop and time advances.
 
 use crate::model::id::LinkId;
 use crate::model::units::Instant;
@@ -6,92 +6,97 @@ use std::collections::BTreeMap;
 
 use super::component::Component;
 use super::pattern::NEVER;
-use super::running::{Doing, Running};
+use super::running::{LoopPhase, RunningLoop};
 use super::sharing::Contention;
-use super::{Network, Slot};
+use super::{ComponentIndex, Network};
 
 impl Network {
-    /// Time goes on to `now` without anyone asking who was over before: that is remembered.
-    pub(super) fn reach(&mut self, now: Instant) {
-        while self.wake_first(now.0) {}
+    /// Advances to `now`. Completions on the way are kept for [`Network::run_until`].
+    pub(super) fn advance_to(&mut self, now: Instant) {
+        while self.advance_next(now.0) {}
         self.now = self.now.max(now.0);
     }
 
-    /// Moves on the component that is due first, if that is not after `goal`.
-    pub(super) fn wake_first(&mut self, goal: u64) -> bool {
+    /// Advances the component with the earliest event if that is at or before `goal`; returns whether there was one.
+    pub(super) fn advance_next(&mut self, goal: u64) -> bool {
         match self.wakes.first().copied() {
-            Some((wake, slot)) if wake <= goal && wake != NEVER => {
-                self.move_on(slot, wake);
+            Some((wake, index)) if wake <= goal && wake != NEVER => {
+                self.advance_component(index, wake);
                 true
             }
             _ => false,
         }
     }
 
-    /// Moves a component on to `goal`, or to the first end of one of its jobs.
-    fn move_on(&mut self, slot: Slot, goal: u64) {
-        let component = self.components[slot].as_mut().expect("a component that is due is here");
-        self.wakes.remove(&(component.wake(), slot));
-        let over = component.advance(goal, &mut self.ledger);
-        self.wakes.insert((component.wake(), slot));
-        if let Some(at) = over {
-            self.part_with(slot, at);
+    /// Advances a component to `goal`, or to the first completion of one of its jobs.
+    fn advance_component(&mut self, index: ComponentIndex, goal: u64) {
+        let component = self.components[index].as_mut().expect("a component that is due is here");
+        self.wakes.remove(&(component.wake(), index));
+        let completed = component.advance(goal, &mut self.totals);
+        self.wakes.insert((component.wake(), index));
+        if let Some(at) = completed {
+            self.remove_completed(index, at);
         }
     }
 
-    /// Jobs of a component are over: what is left of it stays together or falls apart.
-    fn part_with(&mut self, slot: Slot, at: u64) {
-        let jobs = self.remove(slot);
-        let (over, stay): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.doing == Doing::Over);
-        for mut job in over {
-            self.ledger.book(&mut job);
+    /// Removes the completed jobs of a component; the other jobs stay together or form several components.
+    fn remove_completed(&mut self, index: ComponentIndex, at: u64) {
+        let jobs = self.remove(index);
+        let (completed, stay): (Vec<_>, Vec<_>) =
+            jobs.into_iter().partition(|job| job.phase == LoopPhase::Completed);
+        for mut job in completed {
+            self.totals.add_sent(&mut job);
             self.jobs.remove(&job.key);
-            self.over.insert((at, job.key), job.result(at));
+            self.completed.insert((at, job.key), job.progress(at));
         }
-        self.put_together(stay, at);
+        self.group_into_components(stay, at);
     }
 
-    /// The jobs of a component as they stand now. None of them is over: it would have been due.
-    pub(super) fn take_apart(&mut self, slot: Slot) -> Vec<Running> {
-        self.settle(slot);
-        self.remove(slot)
+    /// Removes a component and returns its jobs in their state now. No job of it is completed: that completion would
+    /// have been an earlier event.
+    pub(super) fn dissolve(&mut self, index: ComponentIndex) -> Vec<RunningLoop> {
+        self.advance_to_now(index);
+        self.remove(index)
     }
 
-    fn settle(&mut self, slot: Slot) {
-        self.move_on(slot, self.now);
+    fn advance_to_now(&mut self, index: ComponentIndex) {
+        self.advance_component(index, self.now);
     }
 
-    pub(super) fn settle_all(&mut self) {
-        for slot in 0..self.components.len() {
-            if self.components[slot].is_some() {
-                self.settle(slot);
+    /// Advances every component to now.
+    pub(super) fn advance_all(&mut self) {
+        for index in 0..self.components.len() {
+            if self.components[index].is_some() {
+                self.advance_to_now(index);
             }
         }
     }
 
-    pub(super) fn job(&mut self, key: usize) -> &Running {
-        let slot = self.jobs[&key];
-        self.settle(slot);
-        let component = self.components[slot].as_ref().expect("a running job has a component");
+    /// A running job, advanced to now.
+    pub(super) fn job(&mut self, key: usize) -> &RunningLoop {
+        let index = self.jobs[&key];
+        self.advance_to_now(index);
+        let component = self.components[index].as_ref().expect("a running job has a component");
         component.jobs.iter().find(|job| job.key == key).expect("a running job is in its component")
     }
 
-    pub(super) fn change(&mut self, now: Instant, key: usize, change: impl FnOnce(&mut Running)) {
-        self.reach(now);
-        let Some(slot) = self.jobs.get(&key) else { return };
-        let mut jobs = self.take_apart(*slot);
+    /// Changes one running job and regroups the jobs of its component. Does nothing if no job has the key.
+    pub(super) fn change_job(&mut self, now: Instant, key: usize, change: impl FnOnce(&mut RunningLoop)) {
+        self.advance_to(now);
+        let Some(index) = self.jobs.get(&key) else { return };
+        let mut jobs = self.dissolve(*index);
         change(jobs.iter_mut().find(|job| job.key == key).expect("a running job is in its component"));
-        self.put_together(jobs, self.now);
+        self.group_into_components(jobs, self.now);
     }
 
-    /// Makes components of jobs that may share links.
-    pub(super) fn put_together(&mut self, mut jobs: Vec<Running>, now: u64) {
+    /// Groups jobs into components by the links that they share.
+    pub(super) fn group_into_components(&mut self, mut jobs: Vec<RunningLoop>, now: u64) {
         jobs.sort_unstable_by_key(|job| job.key);
         let groups = match self.sharing.contention {
             Contention::Shared => groups(&jobs),
             Contention::None => (0..jobs.len()).collect(),
         };
-        let mut members: BTreeMap<usize, Vec<Running>> = BTreeMap::new();
+        let mut members: BTreeMap<usize, Vec<RunningLoop>> = BTreeMap::new();
         for (group, job) in groups.into_iter().zip(jobs) {
             members.entry(group).or_default().push(job);
         }
@@ -100,29 +105,29 @@ impl Network {
         }
     }
 
-    fn insert(&mut self, jobs: Vec<Running>, now: u64) {
-        let slot = self.free.pop().unwrap_or_else(|| {
+    fn insert(&mut self, jobs: Vec<RunningLoop>, now: u64) {
+        let index = self.free.pop().unwrap_or_else(|| {
             self.components.push(None);
             self.components.len() - 1
         });
-        self.jobs.extend(jobs.iter().map(|job| (job.key, slot)));
+        self.jobs.extend(jobs.iter().map(|job| (job.key, index)));
         let capacity = |link| self.capacity[link];
-        let component = Component::new(jobs, now, self.sharing.floor, capacity, &mut self.ledger);
-        self.own(component.links(), Some(slot));
-        self.wakes.insert((component.wake(), slot));
-        self.components[slot] = Some(component);
+        let component = Component::new(jobs, now, self.sharing.floor, capacity, &mut self.totals);
+        self.set_owner(component.links(), Some(index));
+        self.wakes.insert((component.wake(), index));
+        self.components[index] = Some(component);
     }
 
-    fn remove(&mut self, slot: Slot) -> Vec<Running> {
-        let component = self.components[slot].take().expect("a component that is here");
-        self.wakes.remove(&(component.wake(), slot));
-        self.own(component.links(), None);
-        self.free.push(slot);
+    fn remove(&mut self, index: ComponentIndex) -> Vec<RunningLoop> {
+        let component = self.components[index].take().expect("a component that is here");
+        self.wakes.remove(&(component.wake(), index));
+        self.set_owner(component.links(), None);
+        self.free.push(index);
         component.jobs
     }
 
-    /// Where flows do not contend, a link belongs to nobody.
-    fn own(&mut self, links: &[LinkId], owner: Option<Slot>) {
+    /// Records the component of links. With [`Contention::None`] links have none.
+    fn set_owner(&mut self, links: &[LinkId], owner: Option<ComponentIndex>) {
         if self.sharing.contention == Contention::Shared {
             for link in links {
                 self.owners[*link] = owner;
@@ -131,8 +136,8 @@ impl Network {
     }
 }
 
-/// For each job the first one that it shares links with, directly or by way of others.
-fn groups(jobs: &[Running]) -> Vec<usize> {
+/// For each job the index of the first job with which it shares links, directly or through other jobs (union-find).
+fn groups(jobs: &[RunningLoop]) -> Vec<usize> {
     let mut groups: Vec<usize> = (0..jobs.len()).collect();
     let mut users: BTreeMap<LinkId, usize> = BTreeMap::new();
     for (job, running) in jobs.iter().enumerate() {
@@ -145,7 +150,7 @@ fn groups(jobs: &[Running]) -> Vec<usize> {
     (0..jobs.len()).map(|job| root(&groups, job)).collect()
 }
 
-/// The head of a group is its own; every other member points to an earlier one.
+/// Representative of a group: it points to itself, every other job points to an earlier one.
 fn root(groups: &[usize], mut job: usize) -> usize {
     while groups[job] != job {
         job = groups[job];

@@ -1,44 +1,48 @@
-//! What each link carried over time, for pictures.
+//! Bytes that each link carried over time, for reports.
 //!
-//! Bytes are counted in equal bins of time. When there would be too many, pairs of bins are merged and bins are twice
-//! as wide, so the memory does not depend on how long a run lasts.
+//! Bytes are counted in time bins of equal width. When a run needs more than [`MAX_BINS`], pairs of bins are merged
+//! and the width doubles, so memory does not depend on the length of a run.
 
 use crate::model::id::{IdVec, LinkId};
 use crate::model::units::Duration;
 
-use super::running::Stretch;
+use super::running::RateInterval;
 
+/// Bytes per link and time bin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadHistory {
     width: u64,
     bins: IdVec<LinkId, Vec<f64>>,
 }
 
-const MOST_BINS: u64 = 1024;
+/// Upper bound of the bins per link, which bounds memory.
+/// Maximum number of bins per link.
+const MAX_BINS: u64 = 1024;
 
 impl LoadHistory {
     pub(super) fn new(width: Duration, links: usize) -> Self {
         Self { width: width.0.max(1), bins: IdVec::filled(Vec::new(), links) }
     }
 
-    /// How long a bin is.
+    /// Width of a bin.
     pub fn width(&self) -> Duration {
         Duration(self.width)
     }
 
-    /// The bytes a link carried in each bin from the beginning; nothing in those that are not listed.
+    /// Bytes of a link in each bin from time zero; bins behind the end of the slice carried nothing.
     pub fn bins(&self, link: LinkId) -> &[f64] {
         &self.bins[link]
     }
 
-    pub(super) fn add(&mut self, links: &[(LinkId, f64)], stretch: Stretch) {
-        let Stretch { from, to, bytes } = stretch;
+    /// Distributes the bytes of an interval over the bins in proportion to time.
+    pub(super) fn add(&mut self, links: &[(LinkId, f64)], stretch: RateInterval) {
+        let RateInterval { from, to, bytes } = stretch;
         if bytes == 0.0 {
             return;
         }
-        // A burst so short that it has no length belongs to the bin it is in.
+        // An interval of length zero belongs to the bin that contains it.
         let last = to.max(from + 1) - 1;
-        while last / self.width >= MOST_BINS {
+        while last / self.width >= MAX_BINS {
             self.widen();
         }
         let length = (last + 1 - from) as f64;
@@ -71,9 +75,9 @@ mod tests {
     const LINK: LinkId = LinkId(0);
 
     #[test]
-    fn bytes_fall_into_the_bins_in_which_they_were_sent() {
+    fn bytes_are_counted_in_the_bins_in_which_they_were_sent() {
         let mut history = LoadHistory::new(Duration(10), 1);
-        history.add(&[(LINK, 2.0)], Stretch { from: 5, to: 25, bytes: 20.0 });
+        history.add(&[(LINK, 2.0)], RateInterval { from: 5, to: 25, bytes: 20.0 });
         assert_eq!(history.bins(LINK), [10.0, 20.0, 10.0]);
     }
 
@@ -81,7 +85,7 @@ mod tests {
     fn bins_are_merged_in_pairs_when_there_are_too_many() {
         let mut history = LoadHistory::new(Duration(1), 1);
         for from in 0..5000 {
-            history.add(&[(LINK, 1.0)], Stretch { from, to: from + 1, bytes: 3.0 });
+            history.add(&[(LINK, 1.0)], RateInterval { from, to: from + 1, bytes: 3.0 });
         }
         assert_eq!(history.width(), Duration(8));
         assert_eq!(history.bins(LINK).len(), 625);

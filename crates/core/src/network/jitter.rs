@@ -1,17 +1,17 @@
-//! No two iterations compute for exactly as long. One factor for each iteration stretches its compute, the times at
-//! which its bytes are ready and the optimiser's step. Where the factors come from is the caller's: chance is an
-//! argument here.
+//! Random variation of compute times. One factor per iteration stretches its compute, the times at which its bytes
+//! are ready and the optimiser's step. The caller supplies the factors: randomness is an argument in core.
 
 use std::fmt::Debug;
 
-/// The factors of one loop, iteration by iteration, around a mean of one.
+/// Sequence of factors of one loop, one per iteration, with mean one.
 pub trait Jitter: Debug + Send + Sync {
+    /// Returns the factor of the next iteration.
     fn draw(&mut self) -> f64;
 
-    /// No factor is smaller.
+    /// Lower bound of all factors.
     fn least(&self) -> f64;
 
-    /// The same factors from here on, for another run of the same loop.
+    /// Copies the sequence from its present position, for another run of the same loop.
     fn again(&self) -> Box<dyn Jitter>;
 }
 

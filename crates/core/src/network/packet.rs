@@ -1,25 +1,26 @@
-//! The largest packet that a host hands to a shaped link.
+//! Size of the largest packet that a host sends to a shaped link.
 
 use crate::model::units::Bandwidth;
 
-/// One packet on the wire: 9,000 bytes and the header of Ethernet.
+/// Bytes of one packet on the wire: an MTU of 9,000 and the Ethernet header.
 pub const WIRE_PACKET: u32 = 9014;
 
-/// Transmission time of the largest packet, as long as that is more than one packet on the wire. Packets that are joined
-/// for segmentation offload cost the processor a fraction: at 5.5 Gbit/s single ones take so much of it that a connection
-/// sends at three quarters of the rate. Longer packets would make the turns of leaves coarse.
-const TRANSMISSION_NS: u64 = 100_000;
+/// Maximum transmission time of a packet that segmentation offload joins (TSO/GSO), if it has more than one packet on
+/// the wire. Joined packets cost the processor a fraction: at 5.5 Gbit/s, single packets take so much of it that a
+/// connection reaches three quarters of the rate. Longer packets would make the round robin between HTB leaves
+/// coarse.
+const MAX_TRANSMISSION_NS: u64 = 100_000;
 
 /// Segmentation offload joins at most 64 KiB.
 const MAX_SEGMENTS: u64 = 65_536 / WIRE_PACKET as u64;
 
-/// How many packets of the wire the largest packet of a link has.
+/// Number of wire packets in the largest packet of a link.
 pub fn segments(rate: Bandwidth) -> u32 {
-    let bytes = u128::from(rate.0) * u128::from(TRANSMISSION_NS) / 8 / 1_000_000_000;
+    let bytes = u128::from(rate.0) * u128::from(MAX_TRANSMISSION_NS) / 8 / 1_000_000_000;
     ((bytes / u128::from(WIRE_PACKET)) as u64).clamp(1, MAX_SEGMENTS) as u32
 }
 
-/// Bytes of the largest packet of a link.
+/// Size of the largest packet of a link in bytes.
 pub fn largest_packet(rate: Bandwidth) -> u32 {
     segments(rate) * WIRE_PACKET
 }

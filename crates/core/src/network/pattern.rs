@@ -1,13 +1,13 @@
-//! What one iteration computes and sends, in the form the network runs.
+//! Compute and communication of one iteration, in the form that the network runs.
 
 use crate::model::profile::{Exchange, Iteration, Traffic};
 use crate::model::units::{Bytes, Duration};
 
-/// One iteration of a training loop: compute, during which bytes become ready and are sent in order; when compute is
-/// over and everything is sent, the optimiser's step.
+/// One iteration of a training loop: compute, during which bytes become ready and leave in order, then the
+/// optimiser's step when compute is over and all bytes are sent.
 ///
-/// A loop said in phases on a period is the same thing: the period is its compute, and a phase's bytes become ready
-/// at the phase's offset.
+/// A traffic profile of phases on a period has the same form: the period is the compute time, and the bytes of a
+/// phase become ready at its offset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pattern {
     /// Nanoseconds.
@@ -16,18 +16,19 @@ pub struct Pattern {
     pub(super) bursts: Vec<Burst>,
 }
 
-/// Bytes that become ready together.
+/// Bytes that become ready at the same time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Burst {
-    /// Nanoseconds since the beginning of the iteration; never before an earlier burst, since they go in order.
+    /// Nanoseconds since the beginning of the iteration; never before an earlier burst, because bursts leave in
+    /// order.
     pub(super) ready: u64,
     pub(super) bytes: f64,
 }
 
-/// Why a pattern cannot be run.
+/// Why an iteration or traffic profile is not a valid pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    #[error("an iteration lasts longer than nothing")]
+    #[error("the iteration must be longer than zero")]
     NoTime,
     #[error("there are no gradient buckets")]
     NoBuckets,
@@ -42,7 +43,7 @@ pub enum PatternError {
 }
 
 impl Pattern {
-    /// Whatever a job exchanges.
+    /// Pattern of a job's exchange: of its gradient buckets or of its traffic phases.
     pub fn of(exchange: Exchange<'_>) -> Result<Self, PatternError> {
         match exchange {
             Exchange::Gradients(iteration) => Self::buckets(iteration),
@@ -50,7 +51,7 @@ impl Pattern {
         }
     }
 
-    /// A data-parallel iteration whose gradients are reduced bucket by bucket.
+    /// Pattern of a data-parallel iteration whose gradients are reduced bucket by bucket.
     pub fn buckets(iteration: &Iteration) -> Result<Self, PatternError> {
         if iteration.buckets.is_empty() {
             return Err(PatternError::NoBuckets);
@@ -62,7 +63,7 @@ impl Pattern {
         Self::new(iteration.compute, iteration.finish, bursts)
     }
 
-    /// A period with up to [`Traffic::MOST_PHASES`] phases: when each begins and what it sends.
+    /// Pattern of a period with up to [`Traffic::MOST_PHASES`] phases, each with its offset and its bytes.
     pub fn phases(period: Duration, phases: &[(Duration, Bytes)]) -> Result<Self, PatternError> {
         if phases.len() > Traffic::MOST_PHASES {
             return Err(PatternError::TooManyPhases);
@@ -80,7 +81,7 @@ impl Pattern {
         Self::new(period, Duration::ZERO, in_time)
     }
 
-    /// A measured or declared profile: each phase sends its rate times its length.
+    /// Pattern of a measured or declared traffic profile: each phase sends its rate times its length.
     pub fn traffic(traffic: &Traffic) -> Result<Self, PatternError> {
         let bytes = |bits: u128| Bytes(u64::try_from(bits / 8_000_000_000).unwrap_or(u64::MAX));
         let phases: Vec<(Duration, Bytes)> = traffic
@@ -91,7 +92,7 @@ impl Pattern {
         Self::phases(traffic.period(), &phases)
     }
 
-    /// An iteration that sends nothing.
+    /// Pattern of an iteration that sends nothing.
     pub fn compute(time: Duration) -> Result<Self, PatternError> {
         Self::new(time, Duration::ZERO, [])
     }
@@ -112,7 +113,7 @@ impl Pattern {
         Ok(Self { compute: compute.0, finish: finish.0, bursts: bursts.into_iter().map(in_order).collect() })
     }
 
-    /// The same where all that is computed takes so many times as long.
+    /// Returns the pattern with all compute times multiplied by `times`.
     #[must_use]
     pub fn slowed(&self, times: f64) -> Self {
         let longer = |nanos: u64| (nanos as f64 * times) as u64;
@@ -120,7 +121,7 @@ impl Pattern {
         Self { compute: longer(self.compute), finish: longer(self.finish), bursts: bursts.collect() }
     }
 
-    /// A number that is equal for equal patterns, and for others hardly ever.
+    /// Hash for caches: equal patterns have equal hashes; different patterns almost never do.
     pub fn fingerprint(&self) -> u64 {
         let bursts = self.bursts.iter().flat_map(|burst| [burst.ready, burst.bytes.to_bits()]);
         let all = [self.compute, self.finish].into_iter().chain(bursts);
@@ -129,20 +130,20 @@ impl Pattern {
         })
     }
 
-    /// What one iteration sends.
+    /// Bytes of gradient that one iteration sends.
     pub fn bytes(&self) -> f64 {
         self.bursts.iter().map(|burst| burst.bytes).sum()
     }
 
-    /// How long an iteration lasts whose flow sends `rate` bytes a nanosecond whenever it has any, with its compute
-    /// stretched by `factor`. Without a rate nothing is sent.
+    /// Duration of an iteration in nanoseconds whose flow sends at `rate` bytes per nanosecond, with compute times
+    /// multiplied by `factor`. Without a rate the iteration sends nothing.
     pub(super) fn time(&self, rate: Option<f64>, factor: f64) -> u64 {
-        let sent = rate.map_or(0, |rate| self.sent_at(rate, factor));
+        let sent = rate.map_or(0, |rate| self.last_byte_at(rate, factor));
         let computed = scaled(self.compute, factor).max(sent);
         computed.saturating_add(scaled(self.finish, factor)).max(1)
     }
 
-    /// When a flow sends that has `rate` bytes a nanosecond for itself: from and to, in order.
+    /// Intervals in which a flow sends that has `rate` bytes per nanosecond without contention, in order of time.
     pub fn sends(&self, rate: f64) -> Vec<(Duration, Duration)> {
         let mut spans: Vec<(Duration, Duration)> = Vec::new();
         for burst in &self.bursts {
@@ -157,8 +158,8 @@ impl Pattern {
         spans
     }
 
-    /// When the last byte is sent.
-    fn sent_at(&self, rate: f64, factor: f64) -> u64 {
+    /// Time in the iteration at which the last byte is sent.
+    fn last_byte_at(&self, rate: f64, factor: f64) -> u64 {
         let (mut end, mut base, mut bytes) = (0, 0, 0.0);
         for burst in &self.bursts {
             let ready = scaled(burst.ready, factor);
@@ -172,20 +173,21 @@ impl Pattern {
     }
 }
 
-/// A time that does not come.
+/// The time of an event that never occurs.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// The nearest whole nanosecond. Nothing here is negative, and `f64::round` is a call where this is two instructions.
+/// Rounds to the nearest nanosecond. The argument is never negative, and `f64::round` is a function call where this
+/// is two instructions.
 fn nearest(nanos: f64) -> u64 {
     (nanos + 0.5) as u64
 }
 
-/// A span under the noise of its iteration.
+/// Multiplies a span by the jitter factor of its iteration.
 pub(super) fn scaled(nanos: u64, factor: f64) -> u64 {
     if factor == 1.0 { nanos } else { nearest(nanos as f64 * factor) }
 }
 
-/// When `bytes` are sent that begin at `base`.
+/// Time at which `bytes` bytes are sent that start at `base`.
 pub(super) fn after(base: u64, bytes: f64, rate: f64) -> u64 {
     if rate > 0.0 { base.saturating_add(nearest(bytes / rate)) } else { NEVER }
 }
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_refused() {
+    fn an_invalid_pattern_is_refused() {
         let empty = Bucket { ready: ms(1), bytes: Bytes(0) };
         assert_eq!(Pattern::buckets(&iteration(vec![])), Err(PatternError::NoBuckets));
         assert_eq!(Pattern::buckets(&iteration(vec![empty])), Err(PatternError::EmptyBucket(0)));

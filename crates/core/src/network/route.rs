@@ -1,4 +1,4 @@
-//! Routes: what each byte of a job's gradient puts on each link.
+//! Routes: the bytes that each byte of a job's gradient puts on each link.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use crate::model::id::{LinkId, NodeId};
 
 use crate::model::profile::ring_load;
 
-/// The links a job's exchange crosses, in the order of their ids, each with the bytes it carries for every byte of
-/// gradient. All parts of an exchange go on together, so one number says how fast it goes.
+/// Links that a job's exchange crosses, in the order of their ids, each with its load: the bytes on the link per byte
+/// of gradient. All hops of an exchange proceed together, so one rate describes the whole exchange.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route(Arc<[(LinkId, f64)]>);
 
-/// Two nodes that the links do not join.
+/// Error: no path of links joins two nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no links lead from node {} to node {}", from.0, to.0)]
 pub struct NoPath {
@@ -22,12 +22,13 @@ pub struct NoPath {
 }
 
 impl Route {
-    /// The exchange of a job on one node: its GPUs talk for free.
+    /// Route of a job on one node: communication between its GPUs crosses no link.
     pub fn nothing() -> Self {
         Self(Arc::new([]))
     }
 
-    /// A ring all-reduce through `nodes` in the order given and back to the first. A node named twice is one member.
+    /// Route of a ring all-reduce through `nodes` in the order given and back to the first. A node that occurs twice
+    /// is one member.
     pub fn ring(fabric: &Fabric, nodes: &[NodeId]) -> Result<Self, NoPath> {
         let mut seen = BTreeSet::new();
         let ring: Vec<NodeId> = nodes.iter().copied().filter(|node| seen.insert(*node)).collect();
@@ -39,8 +40,8 @@ impl Route {
         Ok(loads.route())
     }
 
-    /// Parameter servers: so many workers on each node send every byte of gradient to the servers, an equal part to
-    /// each, and get as much back. A worker and a server on one node exchange theirs for free.
+    /// Route of an exchange with parameter servers. Every worker sends each byte of its gradient to the servers, an
+    /// equal part to each, and receives as much. A worker and a server on the same node use no link.
     pub fn servers(fabric: &Fabric, workers: &[(NodeId, u32)], servers: &[NodeId]) -> Result<Self, NoPath> {
         let mut loads = Loads { fabric, links: BTreeMap::new() };
         for (worker, count) in workers {
@@ -53,7 +54,7 @@ impl Route {
         Ok(loads.route())
     }
 
-    /// A route said link by link.
+    /// Route from a list of links and loads; loads of the same link add up.
     pub fn over(links: &[(LinkId, f64)]) -> Self {
         let mut sums: BTreeMap<LinkId, f64> = BTreeMap::new();
         for (link, load) in links {
@@ -66,17 +67,18 @@ impl Route {
         &self.0
     }
 
-    /// What one byte of gradient puts on a link.
+    /// Bytes that one byte of gradient puts on a link; zero if the route does not cross it.
     pub fn load_on(&self, link: LinkId) -> f64 {
         self.0.binary_search_by_key(&link, |(crossed, _)| *crossed).map_or(0.0, |at| self.0[at].1)
     }
 
-    /// The most that one byte of gradient puts on any link.
+    /// Largest load of any link of the route.
     pub(super) fn peak(&self) -> f64 {
         self.0.iter().map(|(_, load)| *load).fold(0.0, f64::max)
     }
 }
 
+/// Loads that add up while a route is built.
 struct Loads<'a> {
     fabric: &'a Fabric,
     links: BTreeMap<LinkId, f64>,
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn one_node_sends_nothing() {
+    fn a_job_on_one_node_crosses_no_link() {
         assert_eq!(Route::ring(&clos(), &[NodeId(1), NodeId(1)]), Ok(Route::nothing()));
         assert_eq!(Route::ring(&Fabric::default(), &[]), Ok(Route::nothing()));
         assert_eq!(Route::servers(&clos(), &[(NodeId(1), 4)], &[NodeId(1)]), Ok(Route::nothing()));
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_in_two_pieces_are_named() {
+    fn unconnected_nodes_are_named_in_the_error() {
         let mut fabric = clos();
         let alone = fabric.add_switch("alone");
         let name = |vertex: Vertex| format!("{vertex:?}");

@@ -1,5 +1,5 @@
-//! How jobs are wired: from the places of their members to routes over links, in one place for everybody who asks
-//! how long an iteration takes.
+//! Routes of placed jobs: from the nodes of their members to links and loads. All estimates of iteration times use
+//! this module.
 
 use crate::model::cluster::{Cluster, Fabric};
 use crate::model::id::{Id, IdVec, LinkId, NodeId};
@@ -9,15 +9,16 @@ use crate::model::units::{Bandwidth, Duration, Gpus};
 use crate::model::profile::{Exchange, ring_load};
 use crate::network::{self, NoPath, Pattern, Route};
 
-/// So many members of one role on one node.
+/// Members of one role on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacedMembers {
     pub kind: RoleKind,
     pub node: NodeId,
     pub members: u32,
 }
 
-/// The links of a cluster; behind those of its fabric, one inside each node, where that is not free.
+/// Links of a cluster and their rates. If communication within a node has a rate, one link per node follows the
+/// fabric's.
 #[derive(Clone, Debug, Default)]
 pub struct Routing {
     fabric: Fabric,
@@ -26,6 +27,7 @@ pub struct Routing {
 }
 
 impl Routing {
+    /// Links of a cluster; `within_node` is the rate between the GPUs of one node, `None` if that is free.
     pub fn of(cluster: &Cluster, within_node: Option<Bandwidth>) -> Self {
         let fabric = cluster.fabric.clone();
         let mut rates: IdVec<LinkId, Bandwidth> = fabric.links().values().map(|link| link.rate).collect();
@@ -39,12 +41,13 @@ impl Routing {
         &self.fabric
     }
 
-    /// What links carry.
+    /// Rate of each link.
     pub fn rates(&self) -> &IdVec<LinkId, Bandwidth> {
         &self.rates
     }
 
-    /// A node came to the cluster, or is plugged in elsewhere. Links inside nodes are not known to whoever asks for this.
+    /// Adds the links of a node that joined the cluster or was connected to another switch. Only valid without links
+    /// inside nodes.
     pub(crate) fn catch_up(&mut self, cluster: &Cluster, node: NodeId) {
         self.fabric.catch_up(&cluster.fabric, node);
         for link in self.fabric.links().values().skip(self.rates.len()) {
@@ -56,19 +59,24 @@ impl Routing {
         self.rates[link] = rate;
     }
 
-    /// The way of what a job sends. Parameter servers exchange with workers; without them, the nodes form a ring in
-    /// the order of their ids, so that nodes of one domain are neighbours. What stays inside a node is free, unless
-    /// the scenario gives it a rate. A declared phase says what crosses a link, so each of its bytes crosses each hop
-    /// once; gradients are sent as an all-reduce needs them.
-    pub fn route(&self, exchange: Exchange<'_>, placed: &[Placed], gpus: Gpus) -> Result<Route, NoPath> {
-        let route = self.route_of_gradients(placed, gpus)?;
+    /// Route of a job's exchange between its placed members. Parameter servers exchange with workers. Without them,
+    /// the nodes form a ring in the order of their ids, so that nodes of one domain are neighbours. Communication
+    /// within a node is free unless the scenario gives it a rate. A traffic phase states the bytes on a link, so each
+    /// of its bytes crosses each hop once; gradients get the loads of an all-reduce.
+    pub fn route(
+        &self,
+        exchange: Exchange<'_>,
+        placed: &[PlacedMembers],
+        gpus: Gpus,
+    ) -> Result<Route, NoPath> {
+        let route = self.gradient_route(placed, gpus)?;
         match exchange {
             Exchange::Gradients(_) => Ok(route),
-            Exchange::Phases(_) => Ok(once_over(&route)),
+            Exchange::Phases(_) => Ok(scaled_to_one_byte(&route)),
         }
     }
 
-    fn route_of_gradients(&self, placed: &[Placed], gpus: Gpus) -> Result<Route, NoPath> {
+    fn gradient_route(&self, placed: &[PlacedMembers], gpus: Gpus) -> Result<Route, NoPath> {
         if self.fabric.is_empty() && !self.inside_nodes {
             return Ok(Route::nothing());
         }
@@ -85,7 +93,8 @@ impl Routing {
         Route::servers(&self.fabric, &workers, &servers)
     }
 
-    fn ring(&self, placed: &[Placed], gpus: Gpus) -> Result<Route, NoPath> {
+    /// Ring over the nodes of all members, with the links inside nodes where these have a rate.
+    fn ring(&self, placed: &[PlacedMembers], gpus: Gpus) -> Result<Route, NoPath> {
         let mut nodes: Vec<NodeId> = placed.iter().map(|part| part.node).collect();
         nodes.sort_unstable();
         nodes.dedup();
@@ -103,14 +112,14 @@ impl Routing {
         Ok(Route::over(&links.filter(|(_, load)| *load > 0.0).collect::<Vec<_>>()))
     }
 
-    /// How long an iteration takes on a route that the job has for itself, without noise.
+    /// Duration of an iteration without jitter on a route that no other job uses.
     pub fn alone(&self, pattern: &Pattern, route: &Route) -> Duration {
         network::alone(pattern, route, &self.rates)
     }
 }
 
-/// The same way, with one byte on its busiest link for each byte that is sent.
-fn once_over(route: &Route) -> Route {
+/// Scales the loads of a route so that its busiest link carries one byte per byte sent.
+fn scaled_to_one_byte(route: &Route) -> Route {
     let most = route.links().iter().map(|(_, load)| *load).fold(0.0, f64::max);
     Route::over(&route.links().iter().map(|(link, load)| (*link, load / most)).collect::<Vec<_>>())
 }

@@ -1,44 +1,46 @@
-//! The books of the whole network: what the links carried and how much happened.
+//! Totals of the whole network: bytes per link and number of events.
 
 use crate::model::id::{IdVec, LinkId};
 
 use super::history::LoadHistory;
-use super::running::{Running, Stretch};
-use super::watch::Watch;
+use super::link_trace::LinkTrace;
+use super::running::{RateInterval, RunningLoop};
 
+/// Bytes per link and optional recordings.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct LinkTotals {
     pub(super) carried: IdVec<LinkId, f64>,
     pub(super) history: Option<LoadHistory>,
-    pub(super) watch: Option<Watch>,
+    pub(super) watch: Option<LinkTrace>,
     pub(super) events: u64,
 }
 
-impl Ledger {
+impl LinkTotals {
     pub(super) fn new(links: usize) -> Self {
         Self { carried: IdVec::filled(0.0, links), history: None, watch: None, events: 0 }
     }
 
-    /// A stretch of a flow has ended.
-    pub(super) fn note(&mut self, job: &Running, stretch: Stretch) {
+    /// Records an interval of a flow that ended.
+    pub(super) fn record(&mut self, job: &RunningLoop, stretch: RateInterval) {
         if let Some(history) = &mut self.history {
             history.add(job.links(), stretch);
         }
         if let Some(watch) = &mut self.watch {
-            watch.note(job, stretch);
+            watch.record(job, stretch);
         }
     }
 
-    /// Whether somebody wants to know when what was sent: then nothing may be skipped.
-    pub(super) fn keeps_times(&self) -> bool {
+    /// Whether a recording needs the time of every transmission: then nothing may be skipped.
+    pub(super) fn is_recording(&self) -> bool {
         self.history.is_some() || self.watch.is_some()
     }
 
-    /// Books what a job has sent since it was last booked. Sums are kept by the job and booked rarely: links are many.
-    pub(super) fn book(&mut self, job: &mut Running) {
+    /// Adds the bytes that a job sent since the last call. A job keeps its own sum and this function is called
+    /// rarely, because a route has many links.
+    pub(super) fn add_sent(&mut self, job: &mut RunningLoop) {
         for (link, load) in job.links() {
-            self.carried[*link] += load * (job.sent - job.booked);
+            self.carried[*link] += load * (job.sent - job.in_totals);
         }
-        job.booked = job.sent;
+        job.in_totals = job.sent;
     }
 }

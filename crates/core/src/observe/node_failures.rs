@@ -1,7 +1,7 @@
-//! Where members of jobs failed of late, and the nodes that are avoided for it.
+//! Nodes on which members of several jobs failed recently; the scheduler avoids them.
 //!
-//! Whoever fails on several nodes fails for a reason of its own, and counts nowhere. Where several jobs failed that failed
-//! nowhere else, it is the node.
+//! A job that fails on several nodes fails for a reason of its own and is evidence against no node. Several jobs that
+//! failed on one node and on no other are evidence against the node.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,33 +11,35 @@ use crate::model::cluster::Name;
 use crate::model::id::NodeId;
 use crate::model::units::{Duration, Instant};
 
-/// What failed longer ago does not count, and a node is avoided for so long.
-const LATELY: Duration = Duration::HOUR;
+/// Age after which a failure no longer counts, and time for which a node is avoided.
+const FAILURE_WINDOW: Duration = Duration::HOUR;
 
-/// So many jobs must have failed on a node.
-const SEVERAL: usize = 3;
+/// Jobs that must have failed on a node before it is avoided.
+const MIN_FAILED_JOBS: usize = 3;
 
-/// No more than one node in so many is avoided at once…
-const ONE_IN: usize = 10;
+/// At most one node in ten is avoided at once…
+const NODES_PER_AVOIDED_NODE: usize = 10;
 
-/// …but one where there are more than this.
-const FEW_NODES: usize = 3;
+/// …but one node where there are more than three.
+const MAX_NODES_WITHOUT_AVOIDANCE: usize = 3;
 
-/// More than this is not remembered: the oldest go first.
-const MOST_REMEMBERED: usize = 10_000;
+/// Failures that are kept; the oldest are dropped first.
+const MAX_FAILURES: usize = 10_000;
 
+/// Recent failures per node, and the nodes that are avoided because of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeFailures {
-    /// Each job once on each node, the newest last.
+    /// At most one failure per job and node, the newest last.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
-    lately: VecDeque<Mishap>,
+    lately: VecDeque<MemberFailure>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     avoided: BTreeMap<NodeId, Avoided>,
 }
 
+/// A member of a job failed on a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Mishap {
+struct MemberFailure {
     at: Instant,
     node: NodeId,
     of: Name,
@@ -47,55 +49,58 @@ struct Mishap {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Avoided {
     pub until: Instant,
-    /// The jobs that failed there and nowhere else.
+    /// Jobs that failed on this node and on no other.
     pub failed: BTreeSet<Name>,
 }
 
 impl NodeFailures {
-    /// For serde: what is left out means this.
+    /// Whether the value is the default, which serde omits.
     pub(crate) fn is_nothing(&self) -> bool {
         self.lately.is_empty() && self.avoided.is_empty()
     }
 
-    /// The nodes that are avoided.
+    /// Nodes that are avoided now.
     pub fn avoided(&self) -> &BTreeMap<NodeId, Avoided> {
         &self.avoided
     }
 
+    /// Time at which the next node is no longer avoided.
     pub(crate) fn next_end(&self) -> Option<Instant> {
         self.avoided.values().map(|avoided| avoided.until).min()
     }
 
-    /// Somebody failed on a node, of so many: the nodes that are no longer to be avoided for it, as it failed there for a
-    /// reason of its own.
+    /// Records that a member of job `of` failed on a node. Returns the nodes that are no longer avoided, because the
+    /// job has now failed on another node too and is no evidence against them.
     pub(crate) fn note(&mut self, now: Instant, node: NodeId, of: Name) -> Vec<NodeId> {
-        self.lately.retain(|old| old.at + LATELY > now && !(old.node == node && old.of == of));
+        self.lately.retain(|old| old.at + FAILURE_WINDOW > now && !(old.node == node && old.of == of));
         let mut cleared = Vec::new();
         for (other, avoided) in self.avoided.iter_mut().filter(|(other, _)| **other != node) {
-            if avoided.failed.remove(&of) && avoided.failed.len() < SEVERAL {
+            if avoided.failed.remove(&of) && avoided.failed.len() < MIN_FAILED_JOBS {
                 cleared.push(*other);
             }
         }
         cleared.iter().for_each(|node| self.forget(*node));
-        self.lately.push_back(Mishap { at: now, node, of });
-        if self.lately.len() > MOST_REMEMBERED {
+        self.lately.push_back(MemberFailure { at: now, node, of });
+        if self.lately.len() > MAX_FAILURES {
             self.lately.pop_front();
         }
         cleared
     }
 
-    /// Whether a node is to be avoided from now on, in a cluster of so many; then it is.
+    /// Avoids a node from now on if enough jobs failed on it alone and few nodes are avoided. Returns whether it
+    /// does; `nodes` is the size of the cluster.
     pub(crate) fn avoids(&mut self, now: Instant, node: NodeId, nodes: usize) -> bool {
         let failed = self.failed_only_on(node);
-        let avoids = failed.len() >= SEVERAL
+        let avoids = failed.len() >= MIN_FAILED_JOBS
             && !self.avoided.contains_key(&node)
             && self.avoided.len() < most_of(nodes);
         if avoids {
-            self.avoided.insert(node, Avoided { until: now + LATELY, failed });
+            self.avoided.insert(node, Avoided { until: now + FAILURE_WINDOW, failed });
         }
         avoids
     }
 
+    /// Jobs that failed on this node and on no other.
     fn failed_only_on(&self, node: NodeId) -> BTreeSet<Name> {
         let elsewhere: BTreeSet<&Name> =
             self.lately.iter().filter(|old| old.node != node).map(|old| &old.of).collect();
@@ -103,7 +108,7 @@ impl NodeFailures {
         here.map(|old| old.of.clone()).collect()
     }
 
-    /// The nodes that were avoided for long enough. What failed there before is forgotten.
+    /// Ends the avoidance of nodes whose time is over, forgets their failures and returns them.
     pub(crate) fn end(&mut self, now: Instant) -> Vec<NodeId> {
         let over = self.avoided.iter().filter(|(_, avoided)| avoided.until <= now);
         let over: Vec<NodeId> = over.map(|(node, _)| *node).collect();
@@ -111,16 +116,16 @@ impl NodeFailures {
         over
     }
 
-    /// Nothing is held against a node any more.
+    /// Forgets all failures on a node.
     pub(crate) fn forget(&mut self, node: NodeId) {
         self.avoided.remove(&node);
         self.lately.retain(|old| old.node != node);
     }
 }
 
-/// How many of so many nodes may be thought ill of at once.
+/// Largest number of nodes, of `nodes` in the cluster, that failures or slowness may exclude at once.
 pub(crate) fn most_of(nodes: usize) -> usize {
-    (nodes / ONE_IN).max(usize::from(nodes > FEW_NODES))
+    (nodes / NODES_PER_AVOIDED_NODE).max(usize::from(nodes > MAX_NODES_WITHOUT_AVOIDANCE))
 }
 
 #[cfg(test)]
@@ -150,24 +155,24 @@ mod tests {
         assert_eq!(node_failures.next_end(), Some(at(160)));
         assert_eq!(node_failures.end(at(159)), []);
         assert_eq!(node_failures.end(at(160)), [BAD]);
-        assert!(!failed(&mut node_failures, 161, BAD, "e", 10), "it begins anew");
+        assert!(!failed(&mut node_failures, 161, BAD, "e", 10), "earlier failures are forgotten");
     }
 
     #[test]
-    fn who_fails_everywhere_counts_nowhere() {
+    fn a_job_that_fails_on_several_nodes_is_evidence_against_none() {
         let mut node_failures = NodeFailures::default();
         failed(&mut node_failures, 0, BAD, "a", 10);
         failed(&mut node_failures, 1, OTHER, "b", 10);
         failed(&mut node_failures, 2, BAD, "b", 10);
         assert!(!failed(&mut node_failures, 3, BAD, "c", 10));
         assert!(failed(&mut node_failures, 4, BAD, "d", 10));
-        // It turns out that one of the three fails elsewhere as well.
+        // One of the three jobs fails on another node as well.
         assert_eq!(node_failures.note(at(5), OTHER, Name::from("d")), [BAD]);
         assert!(node_failures.avoided().is_empty());
     }
 
     #[test]
-    fn few_nodes_are_avoided_at_once() {
+    fn at_most_a_tenth_of_the_nodes_is_avoided_at_once() {
         for (nodes, most) in [(1, 0), (3, 0), (4, 1), (19, 1), (20, 2), (100, 10)] {
             let mut node_failures = NodeFailures::default();
             let bad = (0..nodes as u32).filter(|node| {

@@ -1,4 +1,4 @@
-//! What was observed of a job: the time it has run, the iterations it has done, what its training gains.
+//! Progress of a job: run time, completed iterations, learning curve, stalls and stragglers.
 
 mod category;
 mod curve;
@@ -18,31 +18,31 @@ use crate::observe::scaling::Speed;
 pub use category::Category;
 pub(crate) use category::{Bounds, CHECKED_EVERY};
 pub use learning::{Learning, Predicted};
-use stall_detector::Pulse;
-use stragglers::Peers;
-pub(crate) use stragglers::{Compared, Verdict};
+use stall_detector::ReportRhythm;
+use stragglers::MemberTimes;
+pub(crate) use stragglers::{PeerBasis, Verdict};
 
-/// One report from training code.
+/// One progress report of training code.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     pub at: Instant,
     pub iterations: Iterations,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
-    /// The CPU time that all its members have used so far, where somebody counts that.
+    /// CPU time that all members have used so far, where the world measures it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<Duration>,
 }
 
-/// What a report is looked at beside: the CPU of the nodes that the job is on, and what counts as learning much.
+/// Context for evaluating a report: CPU capacity of the job's nodes, and the bounds between learning categories.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Beside {
+pub(crate) struct ReportContext {
     pub(crate) of: Cpu,
     pub(crate) bounds: Bounds,
 }
 
-/// How fast a gang works: so much is done where so much would be at the size asked for. Unless it is known how it scales,
-/// that is in proportion to its members.
+/// Speed of a gang as a fraction: it does `does` seconds of work in the time in which the requested size does `of`.
+/// Without a declared scaling, the speed is proportional to the number of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pace {
     #[serde(alias = "members")]
@@ -58,10 +58,10 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// At the size asked for.
+    /// Speed at the requested size.
     pub const PLAIN: Self = Self { does: 1, of: 1 };
 
-    /// That of a job where it is: only roles that may have more members than they ask for count.
+    /// Speed of a job on its nodes: only roles that may have more members than requested count.
     pub fn of(spec: &JobSpec, held: &Assignment) -> Self {
         let elastic = |role: u8| spec.roles.get(usize::from(role)).is_some_and(|role| role.gang.is_elastic());
         let members: u32 =
@@ -75,23 +75,23 @@ impl Pace {
         }
     }
 
-    /// So many times as fast as at the size asked for.
+    /// Pace of a job that runs at `speed` times the speed of the requested size.
     pub fn at(speed: Speed) -> Self {
         if speed == Speed::PLAIN { Self::PLAIN } else { Self { does: speed.0, of: Speed::PLAIN.0 } }
     }
 
-    /// How many times as fast that is, in millionths.
+    /// Speed relative to the requested size, in millionths.
     pub fn speed(self) -> Speed {
         let times = u128::from(self.does) * u128::from(Speed::PLAIN.0) / u128::from(self.of.max(1));
         Speed(u64::try_from(times).unwrap_or(u64::MAX).max(1))
     }
 
-    /// What is done in a time, as time at the size asked for.
+    /// Work done in `time`, in time at the requested size.
     pub fn work(self, time: Duration) -> Duration {
         self.scaled(time, self.does, self.of, u128::div_euclid)
     }
 
-    /// How long that takes which takes so long at the size asked for.
+    /// Time for `work`, which is given in time at the requested size.
     pub fn time(self, work: Duration) -> Duration {
         self.scaled(work, self.of, self.does, u128::div_ceil)
     }
@@ -101,49 +101,49 @@ impl Pace {
         Duration(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
 
-    /// For serde: what is left out means this.
+    /// Whether the value is the default, which serde omits.
     fn is_plain(&self) -> bool {
         *self == Self::PLAIN
     }
 }
 
-/// What a job has done so far. While it runs it is believed to go on at full speed from the last observation.
+/// Work that a job has done so far. Between observations, a running job is assumed to proceed at its full pace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     executed: Duration,
     attained: GpuTime,
-    /// By how much more that is than the time it has run, because it had more members than asked for.
+    /// Work done minus time run: positive for a job that had more members than requested.
     #[serde(default, skip_serializing_if = "is_nothing")]
     hastened: Duration,
-    /// Since when it has run, on how many GPUs.
+    /// Start time and GPUs of the present run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     running: Option<(Instant, Gpus)>,
     #[serde(default, skip_serializing_if = "Pace::is_plain")]
     pace: Pace,
-    /// The newest report, if the job reports.
+    /// Newest report, if the job reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest: Option<Sample>,
-    /// The work that was believed to be done when that came.
+    /// Estimated work at the time of the newest report.
     #[serde(default, skip_serializing_if = "is_nothing")]
     believed: Duration,
-    /// What it learns, if it says so.
+    /// Learning curve and category, if the job reports a metric.
     #[serde(default, skip_serializing_if = "Learning::is_nothing")]
     pub learning: Learning,
-    /// How often it is heard of.
-    #[serde(default, skip_serializing_if = "Pulse::is_nothing")]
-    pulse: Pulse,
-    /// How long its members take beside each other.
-    #[serde(default, skip_serializing_if = "Peers::is_nothing")]
-    peers: Peers,
+    /// Rhythm of the job's reports, for stall detection.
+    #[serde(default, skip_serializing_if = "ReportRhythm::is_nothing")]
+    pulse: ReportRhythm,
+    /// Iteration times of the job's members relative to their peers, for straggler detection.
+    #[serde(default, skip_serializing_if = "MemberTimes::is_nothing")]
+    peers: MemberTimes,
 }
 
-/// For serde: what is left out means this.
+/// Whether the value is the default, which serde omits.
 fn is_nothing(time: &Duration) -> bool {
     time.is_zero()
 }
 
 impl Progress {
-    /// Work done, as time alone at the size asked for.
+    /// Work done, in time without contention at the requested size.
     pub fn executed(&self, now: Instant) -> Duration {
         match self.running {
             Some((since, _)) => self.executed + self.pace.work(now.since(since)),
@@ -151,17 +151,17 @@ impl Progress {
         }
     }
 
-    /// Work done as far as it is counted on: of a job that hangs, what was done when it was last heard of.
+    /// Work done that predictions may rely on: for a stalled job, the work at its last sign of life.
     pub fn counted_on(&self, now: Instant) -> Duration {
         self.executed(self.silent_since(now).unwrap_or(now))
     }
 
-    /// Since when nothing was heard of it, if it runs and was silent for so long that it seems to hang.
+    /// Time of the last sign of life of a running job that seems to be stalled; `None` for other jobs.
     pub fn silent_since(&self, now: Instant) -> Option<Instant> {
         self.running.and_then(|_| self.pulse.silent_since(now))
     }
 
-    /// Members of a role on a node took so long for their own part of an iteration.
+    /// Records the compute time per iteration of a role's members on a node, and returns the straggler verdict.
     pub(crate) fn took(
         &mut self,
         now: Instant,
@@ -169,39 +169,41 @@ impl Progress {
         iteration: Duration,
         alike: impl Fn(NodeId) -> bool,
     ) -> Verdict {
-        self.peers.hears(now, members, iteration, alike)
+        self.peers.record(now, members, iteration, alike)
     }
 
-    /// The slowest of its members on such nodes, and at which part of the speed of its peers it goes: so does the whole gang.
+    /// The slowest of the members on the given nodes and its speed relative to its peers: the whole gang has this
+    /// speed.
     pub(crate) fn held_up(&self, on: impl Fn(NodeId) -> bool, now: Instant) -> Option<(NodeId, Speed)> {
         self.peers.held_up(on, now)
     }
 
-    /// It runs on these nodes from now on.
+    /// Records that the job runs on these nodes from now on.
     pub(crate) fn is_among_peers(&mut self, now: Instant, on: &Assignment) {
-        self.peers.begin_anew(now, |node| on.touches(node));
+        self.peers.restart(now, |node| on.touches(node));
     }
 
-    /// From when on it seems to hang, unless it is heard of before.
+    /// Time from which the job counts as stalled unless it shows a sign of life before.
     pub(crate) fn hangs_from(&self) -> Option<Instant> {
         self.running.and_then(|_| self.pulse.hangs_from())
     }
 
-    /// Nobody will hear of it from now on: its silence means nothing, unless it hangs already.
+    /// Restarts stall detection when reports stop reaching the scheduler: silence then means nothing, unless the job
+    /// is stalled already.
     pub(crate) fn is_out_of_earshot(&mut self, now: Instant) {
         if self.silent_since(now).is_none() {
-            self.pulse.begins_anew();
+            self.pulse.restart();
         }
     }
 
-    /// How much work all its iterations are, judged by those that are done; unknown before the first report.
+    /// Estimated work of `all` iterations, extrapolated from the completed ones; `None` before the first report.
     pub fn judged(&self, all: Iterations) -> Option<Duration> {
         let done = self.latest.map(|sample| sample.iterations).filter(|done| done.0 > 0)?;
         let work = u128::from(self.believed.0) * u128::from(all.0) / u128::from(done.0);
         Some(Duration(u64::try_from(work).unwrap_or(u64::MAX)))
     }
 
-    /// The time that took, as far as it was not in vain.
+    /// Time that the done work took, without time whose work was lost.
     pub fn ran(&self, now: Instant) -> Duration {
         self.executed(now) - self.hastened(now)
     }
@@ -211,7 +213,7 @@ impl Progress {
         self.hastened + (self.pace.work(time) - time)
     }
 
-    /// Service received: GPUs times time.
+    /// Attained service: GPUs times time.
     pub fn attained(&self, now: Instant) -> GpuTime {
         match self.running {
             Some((since, gpus)) => self.attained + GpuTime::of(gpus, now.since(since)),
@@ -219,12 +221,12 @@ impl Progress {
         }
     }
 
-    /// How fast it works where it runs.
+    /// Present pace; [`Pace::PLAIN`] while the job does not run.
     pub fn pace(&self) -> Pace {
         self.pace
     }
 
-    /// The GPUs it runs on; none while it does not.
+    /// GPUs that the job runs on; zero while it does not run.
     pub fn gpus(&self) -> Gpus {
         self.running.map_or(Gpus::ZERO, |(_, gpus)| gpus)
     }
@@ -233,7 +235,7 @@ impl Progress {
         self.stops(now);
         self.running = Some((now, gpus));
         self.pace = pace;
-        self.pulse.begins_anew();
+        self.pulse.restart();
     }
 
     pub(crate) fn stops(&mut self, now: Instant) {
@@ -244,7 +246,7 @@ impl Progress {
         self.pace = Pace::PLAIN;
     }
 
-    /// The world knows better how much work is done: after a fault, what was saved.
+    /// Replaces the estimate of done work by the world's: after a fault, the work that was saved.
     pub(crate) fn corrected(&mut self, now: Instant, executed: Duration) {
         self.attained = self.attained(now);
         self.hastened = self.hastened(now);
@@ -252,49 +254,62 @@ impl Progress {
         self.running = self.running.map(|(_, gpus)| (now, gpus));
     }
 
-    /// By the newest report so much is done, and it goes on like that.
+    /// Replaces the estimate by the work `done` at the newest report, and assumes `pace` since.
     pub(crate) fn counted(&mut self, now: Instant, done: Duration, pace: Pace) {
         let since = self.latest.map_or(Duration::ZERO, |latest| now.since(latest.at));
         self.corrected(now, done + pace.work(since));
         (self.pace, self.believed) = (pace, done);
     }
 
-    /// Takes a report unless it is older than the newest, or says nothing that is a number. One from the future is of now.
-    pub(crate) fn reported(&mut self, now: Instant, sample: Sample, spec: &JobSpec, beside: Beside) {
-        // Whatever its own clock says, who has come further is alive.
-        self.pulse.hears(now, sample.iterations);
+    /// Evaluates a report. A report that is older than the newest, or whose loss is not a number, counts as odd; a
+    /// report from the future counts as one of now.
+    pub(crate) fn reported(&mut self, now: Instant, sample: Sample, spec: &JobSpec, context: ReportContext) {
+        // Progress in iterations is a sign of life, whatever the job's own clock says.
+        self.pulse.record(now, sample.iterations);
         let sample = Sample { at: sample.at.min(now), ..sample };
         let newer =
             self.latest.is_none_or(|latest| sample.at >= latest.at && sample.iterations >= latest.iterations);
         if !newer {
-            return self.learning.is_odd();
+            return self.learning.count_odd();
         }
         let loss = sample.loss.filter(|loss| loss.is_finite());
         if loss.is_none() && sample.loss.is_some() {
-            self.learning.is_odd();
+            self.learning.count_odd();
         }
         let before = self.latest.replace(Sample { loss, ..sample });
-        self.count_cores(now, sample, before, spec);
+        self.estimate_from_cpu_time(now, sample, before, spec);
         self.believed = self.executed(sample.at);
         if let Some(loss) = loss {
-            self.learning.note(sample.iterations, loss, spec.work.target);
-            self.learning.look(sample.at, loss, sample.used.unwrap_or_default(), beside.of, beside.bounds);
+            self.learning.add_metric(sample.iterations, loss, spec.work.target);
+            self.learning.evaluate_category(
+                sample.at,
+                loss,
+                sample.used.unwrap_or_default(),
+                context.of,
+                context.bounds,
+            );
         }
         if let Some(all) = self.all_work(spec) {
-            self.learning.was_predicted(all);
+            self.learning.record_prediction(all);
         }
     }
 
-    /// Where it shares cores with others, what it has done is what it has used of them, and it goes on as it did since the
-    /// last report.
-    fn count_cores(&mut self, now: Instant, sample: Sample, before: Option<Sample>, spec: &JobSpec) {
+    /// Estimates the work of a job that shares cores from the CPU time that it has used, and its pace from the CPU
+    /// time since the last report.
+    fn estimate_from_cpu_time(
+        &mut self,
+        now: Instant,
+        sample: Sample,
+        before: Option<Sample>,
+        spec: &JobSpec,
+    ) {
         let (Some(used), Some(most)) = (sample.used, spec.work.cpu.filter(|most| !most.is_zero())) else {
             return;
         };
         let alone = |used: Duration| Pace { does: Cpu::cores(1).0, of: most.0 }.work(used);
-        // What it had done when it was stopped is known better.
+        // The world reports the work of a stopped job exactly.
         let Some((since, _)) = self.running else { return };
-        // Nobody uses more than all it can use for as long as it has run.
+        // A job cannot have used more than its maximum of cores for the time it has run.
         self.corrected(now, alone(used).min(self.executed + now.since(since)));
         let since = before.and_then(|before| Some((before.at, before.used?)));
         let (time, more) = since.map_or((Duration::ZERO, Duration::ZERO), |(at, by_then)| {
@@ -305,14 +320,14 @@ impl Progress {
         }
     }
 
-    /// How many iterations it does in such a time alone, judged by those that are done; unknown before the first.
+    /// Iterations that the job completes in `time` without contention; `None` before the first report with progress.
     pub(crate) fn iterations_in(&self, time: Duration) -> Option<Iterations> {
         let done = self.latest.map(|sample| sample.iterations).filter(|done| done.0 > 0)?;
         let work = Some(u128::from(self.believed.0)).filter(|work| *work > 0)?;
         Some(Iterations(u64::try_from(u128::from(done.0) * u128::from(time.0) / work).unwrap_or(u64::MAX)))
     }
 
-    /// How much work it is in all as far as its reports tell, as time alone.
+    /// Total work of the job by its reports and its learning curve, in time without contention.
     pub(crate) fn all_work(&self, spec: &JobSpec) -> Option<Duration> {
         let most = spec.work.iterations;
         let predicted = self.learning.predicted();
@@ -321,7 +336,7 @@ impl Progress {
         self.judged(all).filter(|work| !work.is_zero())
     }
 
-    /// Whether it was said to be nearly done for far longer than that takes.
+    /// Whether the job has long exceeded the smallest total that its learning curve predicted.
     pub(crate) fn is_doubted(&self, now: Instant) -> bool {
         self.learning.is_doubted(self.executed(now))
     }
@@ -357,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_work_is_not_done_but_was_served() {
+    fn lost_work_counts_as_attained_service_and_not_as_done() {
         let mut progress = Progress::default();
         progress.starts(Instant::START, Gpus::whole(1), Pace::PLAIN);
         let now = Instant::from_secs(100);
@@ -368,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_out_of_order_or_without_a_number_change_nothing() {
+    fn reports_out_of_order_or_without_a_number_have_no_effect() {
         let mut progress = Progress::default();
         let sample = |at, iterations, loss| Sample {
             at: Instant::from_secs(at),
@@ -377,23 +392,23 @@ mod tests {
             used: None,
         };
         let spec = spec(Work::default());
-        let mut report = |sample| progress.reported(Instant::from_secs(12), sample, &spec, BESIDE);
+        let mut report = |sample| progress.reported(Instant::from_secs(12), sample, &spec, CONTEXT);
         report(sample(10, 100, 0.5));
         report(sample(9, 200, 0.1));
         report(sample(11, 50, 0.1));
         assert_eq!(progress.latest, Some(sample(10, 100, 0.5)));
         assert_eq!(progress.learning.odd(), 2);
-        let mut report = |sample| progress.reported(Instant::from_secs(12), sample, &spec, BESIDE);
+        let mut report = |sample| progress.reported(Instant::from_secs(12), sample, &spec, CONTEXT);
         report(sample(90, 120, f64::NAN));
         let latest = progress.latest.unwrap();
         assert_eq!((latest.loss, latest.at), (None, Instant::from_secs(12)));
     }
 
-    /// Reports every ten seconds up to two minutes, and then what `next` says at three.
+    /// Reports every ten seconds up to two minutes, and `next` at three minutes.
     fn fallen_silent(next: Option<Sample>) -> Progress {
         let (spec, mut progress) = (spec(Work::default()), Progress::default());
         progress.starts(Instant::START, Gpus::ZERO, Pace::PLAIN);
-        let mut report = |now, sample| progress.reported(Instant::from_secs(now), sample, &spec, BESIDE);
+        let mut report = |now, sample| progress.reported(Instant::from_secs(now), sample, &spec, CONTEXT);
         (1..=12).for_each(|k| report(k * 10, sample(k * 10, k)));
         if let Some(next) = next {
             report(180, next);
@@ -406,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn who_falls_silent_for_ten_iterations_seems_to_hang() {
+    fn a_job_without_a_sign_of_life_for_ten_iterations_is_stalled() {
         let progress = fallen_silent(None);
         assert_eq!(progress.hangs_from(), Some(Instant::from_secs(220)));
         assert_eq!(progress.silent_since(Instant::from_secs(219)), None);
@@ -415,11 +430,11 @@ mod tests {
         assert_eq!(progress.counted_on(later), Duration::from_secs(120));
         let mut stopped = progress.clone();
         stopped.stops(later);
-        assert_eq!(stopped.silent_since(later), None, "who does not run does not hang");
+        assert_eq!(stopped.silent_since(later), None, "a job that does not run is not stalled");
     }
 
     #[test]
-    fn only_who_has_come_further_is_alive_whatever_its_clock_says() {
+    fn only_progress_in_iterations_is_a_sign_of_life() {
         let hangs = |next| fallen_silent(Some(next)).hangs_from() == Some(Instant::from_secs(220));
         assert!(hangs(sample(180, 12)), "the same again");
         assert!(hangs(sample(180, 5)), "something old");
@@ -429,7 +444,7 @@ mod tests {
         assert!(!hangs(Sample { loss: Some(f64::NAN), ..sample(180, 13) }), "its loss is no number");
     }
 
-    const BESIDE: Beside = Beside { of: Cpu::cores(16), bounds: Bounds::PUBLISHED };
+    const CONTEXT: ReportContext = ReportContext { of: Cpu::cores(16), bounds: Bounds::PUBLISHED };
 
     fn spec(work: Work) -> JobSpec {
         let mut spec = JobSpec::workers("job", Gang::rigid(1).unwrap(), Resources::NONE);
@@ -438,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shares_cores_has_done_what_it_has_used() {
+    fn the_work_of_a_job_that_shares_cores_follows_its_cpu_time() {
         let work = Work { iterations: Some(Iterations(1000)), cpu: Some(Cpu::cores(4)), ..Work::default() };
         let (spec, mut progress) = (spec(work), Progress::default());
         progress.starts(Instant::START, Gpus::ZERO, Pace::PLAIN);
@@ -446,22 +461,22 @@ mod tests {
             let used = Some(Duration::from_secs(at));
             let sample =
                 Sample { at: Instant::from_secs(at), iterations: Iterations(at * 10), loss: None, used };
-            progress.reported(sample.at, sample, &spec, BESIDE);
+            progress.reported(sample.at, sample, &spec, CONTEXT);
         }
-        // A core of four for twenty seconds.
+        // One core of four for twenty seconds.
         assert_eq!(progress.executed(Instant::from_secs(20)), Duration::from_secs(5));
         assert_eq!(progress.executed(Instant::from_secs(28)), Duration::from_secs(7));
         assert_eq!(progress.all_work(&spec), Some(Duration::from_secs(25)));
     }
 
     #[test]
-    fn nobody_has_used_more_than_there_was_time_for() {
+    fn a_reported_cpu_time_is_limited_by_the_run_time() {
         let work = Work { iterations: Some(Iterations(1000)), cpu: Some(Cpu::cores(4)), ..Work::default() };
         let (spec, mut progress) = (spec(work), Progress::default());
         progress.starts(Instant::START, Gpus::ZERO, Pace::PLAIN);
         let at = Instant::from_secs(10);
         let used = Some(Duration::HOUR);
-        progress.reported(at, Sample { at, iterations: Iterations(999), loss: None, used }, &spec, BESIDE);
+        progress.reported(at, Sample { at, iterations: Iterations(999), loss: None, used }, &spec, CONTEXT);
         assert_eq!(progress.executed(at), Duration::from_secs(10));
     }
 }

@@ -1,4 +1,4 @@
-//! How fast a job works at each size it may have.
+//! Speed of a job at each of its sizes.
 
 mod fit;
 mod measured;
@@ -12,19 +12,19 @@ use crate::model::units::Share;
 pub use fit::Fit;
 pub use measured::Measured;
 
-/// So many times the speed at the least size, in millionths.
+/// Speed in millionths of the speed at the smallest size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Speed(pub u64);
 
 impl Speed {
-    /// That of the least size.
+    /// Speed at the smallest size.
     pub const PLAIN: Self = Self(Share::WHOLE.0 as u64);
 }
 
-/// The sizes a job may have, in members of the role whose size may change, and how fast it is with each.
+/// Sizes of a job, in members of the elastic role, and its speed at each.
 ///
-/// More members may be slower: whoever asks for what is useful sees the sizes up to the fastest alone.
+/// More members may be slower: [`Scaling::useful`] returns the sizes up to the fastest only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<(u32, Speed)>", into = "Vec<(u32, Speed)>")]
 pub struct Scaling {
@@ -32,7 +32,7 @@ pub struct Scaling {
     fastest: usize,
 }
 
-/// Why sizes and speeds make no sense.
+/// Why a table of sizes and speeds is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScalingError {
     #[error("no size is given")]
@@ -46,7 +46,7 @@ pub enum ScalingError {
 }
 
 impl Scaling {
-    /// Speeds are relative to that of the first size, which is the least.
+    /// Checks a table; speeds are relative to the first size, which is the smallest.
     pub fn new(sizes: Vec<(u32, Speed)>) -> Result<Self, ScalingError> {
         let (least, base) = *sizes.first().ok_or(ScalingError::Empty)?;
         if base != Speed::PLAIN {
@@ -68,13 +68,14 @@ impl Scaling {
         Ok(Self { sizes, fastest })
     }
 
-    /// Where of each iteration a part is done by one alone and the rest by all: `t(n) = s + (1 - s) / n`. Of many sizes
-    /// powers of two are looked at and what is half way between them, beside the least and the most.
+    /// Scaling by Amdahl's law: a part of each iteration is serial, the rest is divided among all members, `t(n) = s
+    /// + (1 - s) / n`. Large ranges contain only powers of two, the sizes half-way between them, the smallest and the
+    /// largest size.
     pub fn with_serial_part(sizes: RangeInclusive<u32>, serial: Share) -> Self {
         let (least, most) = ((*sizes.start()).max(1), *sizes.end());
         let alone = u128::from(serial.0.min(Share::WHOLE.0));
         let together = u128::from(Share::WHOLE.0) - alone;
-        // A time, times the number of members.
+        // Time multiplied by the number of members.
         let time = |members: u32| alone * u128::from(members) + together;
         let speed = |members: u32| {
             let (slower, faster) = (time(least) * u128::from(members), time(members) * u128::from(least));
@@ -90,30 +91,30 @@ impl Scaling {
             .expect("sizes rise from at least one, and each is as fast as the least or faster")
     }
 
-    /// All sizes, the least first.
+    /// All sizes in ascending order.
     pub fn sizes(&self) -> &[(u32, Speed)] {
         &self.sizes
     }
 
-    /// The sizes up to the fastest.
+    /// Sizes up to the fastest.
     pub fn useful(&self) -> &[(u32, Speed)] {
         &self.sizes[..=self.fastest]
     }
 
-    /// The sizes that so many members make up, and the least.
+    /// Sizes up to `members`, at least the smallest.
     fn up_to(&self, members: u32) -> &[(u32, Speed)] {
         let above = self.sizes.partition_point(|(size, _)| *size <= members);
         &self.sizes[..above.max(1)]
     }
 
-    /// The speed with so many members: that of the largest size they make up.
+    /// Speed with `members` members: that of the largest size that they fill.
     pub fn speed(&self, members: u32) -> Speed {
         let sizes = self.up_to(members);
         sizes[sizes.len() - 1].1
     }
 }
 
-/// Of sizes those up to the fastest: of those that are equally fast the smallest.
+/// Sizes up to the fastest; of equally fast sizes, the smallest counts.
 pub(crate) fn useful(sizes: &[(u32, Speed)]) -> &[(u32, Speed)] {
     let fastest = (0..sizes.len()).rev().max_by_key(|at| sizes[*at].1);
     fastest.map_or(sizes, |fastest| &sizes[..=fastest])
@@ -141,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn members_beyond_a_size_do_nothing_until_the_next() {
+    fn members_beyond_a_size_add_no_speed() {
         let scaling = Scaling::new(sizes(&[(1, 1_000_000), (2, 1_900_000), (4, 3_400_000)])).unwrap();
         assert_eq!(scaling.speed(3), Speed(1_900_000));
         assert_eq!(scaling.speed(9), Speed(3_400_000));
     }
 
     #[test]
-    fn a_serial_part_bounds_what_more_members_are_worth() {
+    fn a_serial_part_bounds_the_speed() {
         let scaling = Scaling::with_serial_part(2..=9, Share(500_000));
         let speeds = sizes(&[
             (2, 1_000_000),
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_useful_ends_at_the_fastest() {
+    fn useful_sizes_end_at_the_fastest() {
         let falls = sizes(&[(1, 1_000_000), (2, 1_500_000), (4, 1_500_000), (8, 1_200_000)]);
         let scaling = Scaling::new(falls).unwrap();
         assert_eq!(scaling.useful(), sizes(&[(1, 1_000_000), (2, 1_500_000)]));
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_make_no_sense_are_refused() {
+    fn invalid_tables_are_refused() {
         assert_eq!(Scaling::new(vec![]), Err(ScalingError::Empty));
         assert_eq!(Scaling::new(sizes(&[(1, 900_000)])), Err(ScalingError::Base(900_000)));
         assert_eq!(Scaling::new(sizes(&[(2, 1_000_000), (2, 2_000_000)])), Err(ScalingError::Order(2)));

@@ -13,7 +13,7 @@ use crate::model::job::JobSpec;
 use crate::model::plan::Assignment;
 use crate::model::profile::ring_load;
 use crate::model::units::{Bandwidth, Duration};
-use crate::network::routing::{Placed, Routing};
+use crate::network::routing::{PlacedMembers, Routing};
 use crate::network::{Pattern, Route, bytes_per_nano};
 use crate::traffic::TrafficPolicy;
 use crate::traffic::circle::Pulse;
@@ -100,10 +100,10 @@ impl ContentionGraph {
     /// What a job would put on links at a place; nothing where that is not known, or never leaves a node.
     pub fn flow_at(&self, spec: &JobSpec, pattern: &Arc<Pattern>, place: &Assignment) -> Option<Flow> {
         let exchange = spec.profile.as_ref()?.exchange()?;
-        let placed: Vec<Placed> = place
+        let placed: Vec<PlacedMembers> = place
             .parts()
             .iter()
-            .map(|part| Placed {
+            .map(|part| PlacedMembers {
                 kind: spec.roles[usize::from(part.role)].kind,
                 node: part.node,
                 members: part.members,

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use crate::model::cluster::Keeping;
 use crate::model::id::{IdVec, LinkId};
 use crate::model::units::{Bandwidth, Instant};
-use crate::network::{Done, Jitter, Network, Route, Sharing, Training, bytes_per_nano};
+use crate::network::{Jitter, LoopProgress, Network, Route, Sharing, Training, bytes_per_nano};
 use crate::traffic::contention_graph::Flow;
 use crate::traffic::{TrafficPolicy, Turn};
 
@@ -255,15 +255,15 @@ impl<'f> Meeting<'f> {
     }
 
     /// What was done before iterations count: to be held before the first costs once and is not told.
-    fn warm_up(&self, network: &mut Network, end: Instant) -> Vec<Done> {
+    fn warm_up(&self, network: &mut Network, end: Instant) -> Vec<LoopProgress> {
         if self.flows.iter().all(|(.., traffic)| traffic.pace.is_none()) {
-            return vec![Done { iterations: 0, mean: None }; self.flows.len()];
+            return vec![LoopProgress { iterations: 0, mean: None }; self.flows.len()];
         }
         network.run_until(Instant(end.0 / 4));
         self.done(network)
     }
 
-    fn done(&self, network: &mut Network) -> Vec<Done> {
+    fn done(&self, network: &mut Network) -> Vec<LoopProgress> {
         (0..self.flows.len()).map(|key| network.result(key)).collect()
     }
 
@@ -334,8 +334,8 @@ impl<'f> Meeting<'f> {
 const UNHEARD_OF: f64 = 16.0;
 
 /// How long an iteration took on average of those that were done in between, in nanoseconds.
-fn mean_since(before: Done, after: Done) -> Option<f64> {
-    let spent = |done: Done| done.mean.map_or(0.0, |mean| mean.0 as f64 * done.iterations as f64);
+fn mean_since(before: LoopProgress, after: LoopProgress) -> Option<f64> {
+    let spent = |done: LoopProgress| done.mean.map_or(0.0, |mean| mean.0 as f64 * done.iterations as f64);
     let count = after.iterations - before.iterations;
     (count > 0).then(|| (spent(after) - spent(before)) / count as f64)
 }

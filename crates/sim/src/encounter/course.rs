@@ -1,7 +1,7 @@
 //! What is kept of a run ahead: how long iterations took, the load of the link over time, and one round of the circle.
 
 use metronome_core::model::units::{Bandwidth, Duration};
-use metronome_core::network::Sent;
+use metronome_core::network::LinkTransmission;
 use metronome_core::traffic::slowdown_model::Rehearsal;
 
 use super::{MOST_JOBS, Sharer};
@@ -78,7 +78,7 @@ impl Course {
 impl Lens<'_> {
     fn stretches(&self, rehearsal: &Rehearsal, crossing: &Crossing) -> Vec<Stretch> {
         let bytes_per_second = self.rate.0 as f64 / 8.0;
-        let stretch = |sent: &Sent| {
+        let stretch = |sent: &LinkTransmission| {
             let from = sent.from.since(rehearsal.from).as_secs_f64();
             let to = sent.to.since(rehearsal.from).as_secs_f64();
             Stretch { from, to, part: sent.bytes / (bytes_per_second * (to - from)) }

@@ -8,7 +8,7 @@ use metronome_core::model::job::{JobSpec, Role, Topology};
 use metronome_core::model::units::{Bandwidth, Duration, Resources};
 
 use metronome_core::network::Route;
-use metronome_core::network::routing::{Placed, Routing};
+use metronome_core::network::routing::{PlacedMembers, Routing};
 
 use super::Pattern;
 
@@ -48,7 +48,7 @@ impl Alone {
     }
 
     /// The fewest nodes that hold the whole job when nothing else runs, with its members.
-    pub fn fewest_nodes(&self, job: &JobSpec) -> Option<Vec<Placed>> {
+    pub fn fewest_nodes(&self, job: &JobSpec) -> Option<Vec<PlacedMembers>> {
         let near_enough = |place: &&Place| match job.topology {
             Topology::Required(level) => place.level.is_some_and(|own| own >= level),
             Topology::Anywhere | Topology::Preferred(_) => true,
@@ -63,7 +63,7 @@ impl Alone {
     }
 }
 
-fn count_nodes(placed: &[Placed]) -> usize {
+fn count_nodes(placed: &[PlacedMembers]) -> usize {
     placed.iter().map(|part| part.node).collect::<BTreeSet<_>>().len()
 }
 
@@ -91,7 +91,7 @@ fn places(cluster: &Cluster, level: Option<Level>) -> Vec<Place> {
 }
 
 /// Largest members first, each where one of its job already is if there is room, else on the largest node left.
-fn pack(roles: &[Role], place: &Place) -> Option<Vec<Placed>> {
+fn pack(roles: &[Role], place: &Place) -> Option<Vec<PlacedMembers>> {
     let mut roles: Vec<&Role> = roles.iter().collect();
     roles.sort_by_key(|role| {
         let each = role.shape.each;
@@ -110,7 +110,7 @@ fn pack(roles: &[Role], place: &Place) -> Option<Vec<Placed>> {
             let members = role.shape.each.count_on(*room).min(left);
             *room = *room - role.shape.each.times(u64::from(members));
             if members > 0 {
-                placed.push(Placed { kind: role.kind, node: *node, members });
+                placed.push(PlacedMembers { kind: role.kind, node: *node, members });
             }
             left -= members;
             at += 1;

@@ -8,7 +8,7 @@ use metronome_core::model::id::LinkId;
 use metronome_core::model::job::{JobSpec, RoleKind};
 use metronome_core::model::policy::Links;
 use metronome_core::model::units::{Bandwidth, Duration, Instant};
-use metronome_core::network::routing::{Placed, Routing};
+use metronome_core::network::routing::{PlacedMembers, Routing};
 use metronome_core::network::{self, Completion, Contention, Network, Route, Sharing};
 use metronome_core::traffic::TrafficPolicy;
 use metronome_core::traffic::contention_graph::Flow;
@@ -208,7 +208,7 @@ impl Wires {
 }
 
 /// The members of each role on each node. Where every member is a gang of its own, their order tells the role.
-fn placed(members: &[Member], spec: &JobSpec) -> Vec<Placed> {
+fn placed(members: &[Member], spec: &JobSpec) -> Vec<PlacedMembers> {
     let kinds: Vec<RoleKind> =
         spec.roles.iter().flat_map(|role| (0..role.gang.min()).map(|_| role.kind)).collect();
     let whole = members.len() == 1;
@@ -216,7 +216,7 @@ fn placed(members: &[Member], spec: &JobSpec) -> Vec<Placed> {
     for (index, member) in members.iter().enumerate() {
         for part in member.on.iter().flat_map(|on| on.parts()) {
             let kind = if whole { spec.roles[usize::from(part.role)].kind } else { kinds[index] };
-            placed.push(Placed { kind, node: part.node, members: part.members });
+            placed.push(PlacedMembers { kind, node: part.node, members: part.members });
         }
     }
     placed

@@ -1,7 +1,7 @@
 //! The table: every model, alone and contending.
 
 use metronome_core::model::units::Instant;
-use metronome_core::network::Sent;
+use metronome_core::network::LinkTransmission;
 
 use super::world::{Model, Ring, Trained, models, read, train};
 use crate::profile::{Learned, Observer, Sending, learn};
@@ -23,7 +23,7 @@ fn truth(trained: &Trained, bytes: f64) -> Sending {
 }
 
 /// When each iteration sent its first byte, and which stretch that was. Exact: bytes are those of the model.
-fn iterations(sent: &[Sent], bytes: f64) -> Vec<(f64, usize)> {
+fn iterations(sent: &[LinkTransmission], bytes: f64) -> Vec<(f64, usize)> {
     let mut found = Vec::new();
     let mut done: f64 = 0.0;
     for (at, stretch) in sent.iter().enumerate() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use metronome_core::model::id::{IdVec, LinkId};
 use metronome_core::model::profile::{Bucket, Iteration, ring_load};
 use metronome_core::model::units::{Bandwidth, Bytes, Duration, Instant};
-use metronome_core::network::{Jitter, Network, Pattern, Route, Sent, Sharing, Training};
+use metronome_core::network::{Jitter, LinkTransmission, Network, Pattern, Route, Sharing, Training};
 use metronome_core::traffic::TrafficPolicy;
 use rand::{Rng, RngExt};
 use rand_pcg::Pcg64;
@@ -83,7 +83,7 @@ pub(super) struct Ring<'a> {
 
 /// What was sent by each, and how long its iterations took on average.
 pub(super) struct Trained {
-    pub(super) sent: Vec<Sent>,
+    pub(super) sent: Vec<LinkTransmission>,
     pub(super) period: f64,
 }
 
@@ -113,7 +113,12 @@ pub(super) fn train(rings: &[Ring], lasts: Instant, seed: u64) -> Vec<Trained> {
 }
 
 /// How a counter is read: every so often, a little late, and what is sent comes in packets and bunches.
-pub(super) fn read(sent: &[Sent], lasts: Instant, step_ms: std::ops::Range<f64>, seed: u64) -> Vec<Sample> {
+pub(super) fn read(
+    sent: &[LinkTransmission],
+    lasts: Instant,
+    step_ms: std::ops::Range<f64>,
+    seed: u64,
+) -> Vec<Sample> {
     let mut dice = Pcg64::new(u128::from(seed), 77);
     let mut samples = Vec::new();
     let (mut at, mut before, mut overhead, mut next) = (0.0, 0.0, 0.0, 0);

@@ -1,8 +1,8 @@
-//! Links and the paths over them.
+//! Links of the fabric and paths over them.
 //!
-//! A fabric is said from below to above: each cable goes from a node or switch to a switch one step further up, and
-//! carries one link in each direction. A vertex with several cables upwards spreads its traffic over them in equal
-//! parts, so a path is a set of links, each with the share of the traffic that crosses it.
+//! A fabric is directed upwards: each cable leads from a node or switch to a switch one step further up, and carries
+//! one link in each direction. A vertex with several cables upwards spreads its traffic over them equally (ECMP), so
+//! a path is a set of links, each with its share of the traffic.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::Name;
 use crate::model::id::{IdVec, LinkId, NodeId};
 use crate::model::units::{Bandwidth, Share};
 
-/// An end of a cable.
+/// End of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Vertex {
@@ -28,18 +28,19 @@ pub struct Link {
     pub rate: Bandwidth,
 }
 
-/// The links between two nodes, each with the share of the traffic that crosses it, in the order of link ids.
+/// Links between two nodes, each with its share of the traffic, in order of link id.
 pub type Path = Vec<(LinkId, Share)>;
 
-/// Seen from below: the vertex above, the link up to it, the link down from it.
+/// A cable seen from below: the upper vertex, the link up and the link down.
 type Cable = (Vertex, LinkId, LinkId);
 
-/// The part of one unit of traffic that crosses each link.
-type Shares = BTreeMap<LinkId, f64>;
+/// Part of one unit of traffic on each link.
+type LinkShares = BTreeMap<LinkId, f64>;
 
+/// Why a fabric is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FabricError {
-    #[error("the links go round in a circle through `{0}`; a link leads from below to above")]
+    #[error("the links form a cycle through `{0}`; a link leads from its lower end to its upper end")]
     Cycle(String),
     #[error("a link leads from `{0}` to itself")]
     Loop(String),
@@ -51,33 +52,34 @@ pub enum FabricError {
     RateCount { given: usize, expected: usize },
 }
 
-/// How links keep what was decided about them.
+/// How precisely links enforce traffic policies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Keeping {
-    /// Classes are strict whenever they change, and rates are what they are said to be: a switch with a queue for each class.
+    /// Classes are strict at all times and rates exact, as on a switch with one queue per class.
     #[default]
     Exactly,
-    /// As the queues of a host do it: classes that change in the course of an iteration become parts of the link, and rates
-    /// are right within a few percent.
+    /// Like the HTB queues of a host: classes that change within an iteration become weights, and rates are accurate
+    /// within a few percent.
     Roughly,
 }
 
 impl Keeping {
-    /// For serde: what is left out means this.
+    /// Whether the value is the default, which serde omits.
     fn is_exact(&self) -> bool {
         *self == Self::Exactly
     }
 }
 
+/// Switches, links and how precisely the links enforce traffic policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "FabricText")]
+#[serde(from = "SerializedFabric")]
 pub struct Fabric {
     switches: Vec<Name>,
     links: IdVec<LinkId, Link>,
     #[serde(skip_serializing_if = "Keeping::is_exact")]
     keeping: Keeping,
-    /// For each vertex the cables that lead up from it.
+    /// Cables upwards from each vertex, derived from the links.
     #[serde(skip)]
     above: BTreeMap<Vertex, Vec<Cable>>,
 }
@@ -104,7 +106,7 @@ impl Fabric {
         Vertex::Switch((self.switches.len() - 1) as u32)
     }
 
-    /// The names of the switches, in the order in which they were added.
+    /// Names of the switches in the order of their creation.
     pub fn switches(&self) -> impl Iterator<Item = &str> {
         self.switches.iter().map(|name| &**name)
     }
@@ -120,13 +122,13 @@ impl Fabric {
         }
     }
 
-    /// How far above the nodes each vertex is: nothing for a node, one for the switch it hangs on.
+    /// Height of each vertex above the nodes: zero for a node, one for its switch.
     pub fn elevations(&self) -> BTreeMap<Vertex, u32> {
         let nodes = self.above.keys().copied().filter(|vertex| matches!(vertex, Vertex::Node(_)));
         self.heights(nodes)
     }
 
-    /// Lays a cable: a link up and a link down, each at the full rate. A cable that closes a circle is refused.
+    /// Adds a cable: a link up and a link down, each with the full rate. Rejects a cable that closes a cycle.
     pub fn connect(
         &mut self,
         below: Vertex,
@@ -140,48 +142,48 @@ impl Fabric {
         if rate.is_zero() {
             return Err(FabricError::NoRate(name(below)));
         }
-        if self.climbs(below).any(|(top, _, _)| *top == above) {
+        if self.cables_up(below).any(|(top, _, _)| *top == above) {
             return Err(FabricError::Duplicate(name(below), name(above)));
         }
-        if self.reaches(above, below) {
+        if self.is_below(above, below) {
             return Err(FabricError::Cycle(name(below)));
         }
-        self.lay(below, above, rate);
+        self.add_cable(below, above, rate);
         Ok(())
     }
 
-    /// Lays a cable of which it is known that it closes no circle.
-    pub(super) fn lay(&mut self, below: Vertex, above: Vertex, rate: Bandwidth) {
+    /// Adds a cable that closes no cycle.
+    pub(super) fn add_cable(&mut self, below: Vertex, above: Vertex, rate: Bandwidth) {
         let up = self.links.push(Link { from: below, to: above, rate });
         let down = self.links.push(Link { from: above, to: below, rate });
         self.above.entry(below).or_default().push((above, up, down));
     }
 
-    /// Lays the only cable of a vertex, or takes the one it has to another above it. The links stay what they were: they
-    /// lead elsewhere.
-    pub(super) fn plug(&mut self, below: Vertex, above: Vertex, rate: Bandwidth) {
+    /// Adds the only cable of a vertex, or reconnects its present one to another vertex above. The links keep their
+    /// ids.
+    pub(super) fn reconnect(&mut self, below: Vertex, above: Vertex, rate: Bandwidth) {
         let Some(cable) = self.above.get_mut(&below).and_then(|cables| cables.first_mut()) else {
-            return self.lay(below, above, rate);
+            return self.add_cable(below, above, rate);
         };
         cable.0 = above;
         self.links[cable.1].to = above;
         self.links[cable.2].from = above;
     }
 
-    /// Takes over what was laid in another since both were the same, and where a node is plugged in there now.
+    /// Copies switches, cables and the position of a node that changed in another fabric since both were equal.
     pub(crate) fn catch_up(&mut self, with: &Self, node: NodeId) {
         self.switches.extend_from_slice(&with.switches[self.switches.len()..]);
         let new = with.links.ids().skip(self.links.len()).step_by(2);
         for Link { from, to, rate } in new.map(|up| &with.links[up]) {
-            self.lay(*from, *to, *rate);
+            self.add_cable(*from, *to, *rate);
         }
-        if let Some((above, up, _)) = with.climbs(Vertex::Node(node)).next() {
-            self.plug(Vertex::Node(node), *above, with.links[*up].rate);
+        if let Some((above, up, _)) = with.cables_up(Vertex::Node(node)).next() {
+            self.reconnect(Vertex::Node(node), *above, with.links[*up].rate);
         }
     }
 
-    /// A link carries more or less from now on; nothing at all, if the rate is zero. False where there is no such link,
-    /// or it carries just that already. Paths stay as they are: what crosses a link that is down waits for it.
+    /// Changes the rate of a link; zero means down. Returns false if the link does not exist or has this rate
+    /// already. Paths do not change: flows that cross a link that is down wait for it.
     pub(crate) fn set_rate(&mut self, link: LinkId, rate: Bandwidth) -> bool {
         match self.links.get_mut(link) {
             Some(link) => std::mem::replace(&mut link.rate, rate) != rate,
@@ -189,15 +191,17 @@ impl Fabric {
         }
     }
 
-    fn climbs(&self, vertex: Vertex) -> impl Iterator<Item = &Cable> {
+    /// Cables upwards from a vertex.
+    fn cables_up(&self, vertex: Vertex) -> impl Iterator<Item = &Cable> {
         self.above.get(&vertex).into_iter().flatten()
     }
 
-    fn reaches(&self, from: Vertex, goal: Vertex) -> bool {
+    /// Whether a path upwards leads from one vertex to another.
+    fn is_below(&self, from: Vertex, goal: Vertex) -> bool {
         self.heights([from]).contains_key(&goal)
     }
 
-    /// Every vertex above any of `from` with the least number of climbs to it.
+    /// All vertices above any of `from`, with the smallest number of steps to them.
     fn heights(&self, from: impl IntoIterator<Item = Vertex>) -> BTreeMap<Vertex, u32> {
         let mut frontier: Vec<Vertex> = from.into_iter().collect();
         let mut heights: BTreeMap<Vertex, u32> = frontier.iter().map(|vertex| (*vertex, 0)).collect();
@@ -206,7 +210,7 @@ impl Fabric {
             height += 1;
             let mut next = Vec::new();
             for vertex in frontier {
-                for (above, _, _) in self.climbs(vertex) {
+                for (above, _, _) in self.cables_up(vertex) {
                     if !heights.contains_key(above) {
                         heights.insert(*above, height);
                         next.push(*above);
@@ -218,8 +222,8 @@ impl Fabric {
         heights
     }
 
-    /// The way from one node to another: up to the nearest vertices above both and down again, spread equally at
-    /// every fork. Empty from a node to itself; none where the fabric does not join them.
+    /// Path from one node to another: up to the nearest common vertices and down again, spread equally at every fork.
+    /// Empty from a node to itself; `None` if no links join the nodes.
     pub fn path(&self, from: NodeId, to: NodeId) -> Option<Path> {
         if from == to {
             return Some(Path::new());
@@ -231,31 +235,48 @@ impl Fabric {
         let tops: Vec<Vertex> =
             rise.keys().copied().filter(|vertex| total(vertex) == Some(shortest)).collect();
 
-        let mut shares = Shares::new();
-        let arrived = self.climb(start, &tops, &mut shares);
-        self.descend(arrived, end, &tops, &mut shares);
+        let mut link_shares = LinkShares::new();
+        let arrived = self.spread_up(start, &tops, &mut link_shares);
+        self.spread_down(arrived, end, &tops, &mut link_shares);
         let whole = f64::from(Share::WHOLE.0);
-        Some(shares.into_iter().map(|(link, part)| (link, Share((part * whole).round() as u32))).collect())
+        Some(
+            link_shares
+                .into_iter()
+                .map(|(link, part)| (link, Share((part * whole).round() as u32)))
+                .collect(),
+        )
     }
 
-    /// Sends one unit from `start` up to `tops`, dividing it equally at every fork; returns what arrives at each.
-    fn climb(&self, start: Vertex, tops: &[Vertex], shares: &mut Shares) -> BTreeMap<Vertex, f64> {
+    /// Sends one unit from `start` up to `tops`, spread equally at every fork; returns the amount that arrives at
+    /// each.
+    fn spread_up(
+        &self,
+        start: Vertex,
+        tops: &[Vertex],
+        link_shares: &mut LinkShares,
+    ) -> BTreeMap<Vertex, f64> {
         let mut load = BTreeMap::from([(start, 1.0)]);
-        for (vertex, cables) in self.ways_up(start, tops) {
+        for (vertex, cables) in self.shortest_ways_up(start, tops) {
             let each = load.remove(&vertex).unwrap_or(0.0) / cables.len() as f64;
             for (above, up, _) in cables {
-                *shares.entry(up).or_default() += each;
+                *link_shares.entry(up).or_default() += each;
                 *load.entry(above).or_default() += each;
             }
         }
         load
     }
 
-    /// Sends what has arrived at the tops down to `end`: a vertex divides what it has equally among those below it
+    /// Sends the amounts at the tops down to `end`: each vertex spreads its amount equally over the vertices below it
     /// that lead there.
-    fn descend(&self, mut load: BTreeMap<Vertex, f64>, end: Vertex, tops: &[Vertex], shares: &mut Shares) {
+    fn spread_down(
+        &self,
+        mut load: BTreeMap<Vertex, f64>,
+        end: Vertex,
+        tops: &[Vertex],
+        link_shares: &mut LinkShares,
+    ) {
         let mut below: BTreeMap<Vertex, Vec<(Vertex, LinkId)>> = BTreeMap::new();
-        let ways = self.ways_up(end, tops);
+        let ways = self.shortest_ways_up(end, tops);
         for (low, cables) in &ways {
             for (above, _, down) in cables {
                 below.entry(*above).or_default().push((*low, *down));
@@ -266,15 +287,15 @@ impl Fabric {
             let forks = below.get(&vertex).map_or(&[][..], |forks| forks);
             let each = load.get(&vertex).copied().unwrap_or(0.0) / forks.len().max(1) as f64;
             for (low, down) in forks {
-                *shares.entry(*down).or_default() += each;
+                *link_shares.entry(*down).or_default() += each;
                 *load.entry(*low).or_default() += each;
             }
         }
     }
 
-    /// The vertices on a shortest way from `start` up to one of `tops`, lowest first and without the tops, each
-    /// with the cables that lead on.
-    fn ways_up(&self, start: Vertex, tops: &[Vertex]) -> Vec<(Vertex, Vec<Cable>)> {
+    /// Vertices on a shortest path from `start` up to one of `tops`, lowest first and without the tops, each with the
+    /// cables that lead on.
+    fn shortest_ways_up(&self, start: Vertex, tops: &[Vertex]) -> Vec<(Vertex, Vec<Cable>)> {
         let heights = self.heights([start]);
         let mut useful: BTreeMap<Vertex, u32> =
             tops.iter().filter_map(|top| Some((*top, *heights.get(top)?))).collect();
@@ -283,7 +304,7 @@ impl Fabric {
         let mut ways = Vec::new();
         for (height, vertex) in highest_first {
             let leads_on = |(above, _, _): &&Cable| useful.get(above) == Some(&(height + 1));
-            let cables: Vec<Cable> = self.climbs(vertex).filter(leads_on).copied().collect();
+            let cables: Vec<Cable> = self.cables_up(vertex).filter(leads_on).copied().collect();
             if !cables.is_empty() && !tops.contains(&vertex) {
                 useful.insert(vertex, height);
                 ways.push((vertex, cables));
@@ -294,17 +315,17 @@ impl Fabric {
     }
 }
 
-/// What is written of a fabric: the index of cables says nothing that the links do not.
+/// Serialized form of a fabric: the cables follow from the links.
 #[derive(Deserialize)]
-struct FabricText {
+struct SerializedFabric {
     switches: Vec<Name>,
     links: IdVec<LinkId, Link>,
     #[serde(default)]
     keeping: Keeping,
 }
 
-impl From<FabricText> for Fabric {
-    fn from(FabricText { switches, links, keeping }: FabricText) -> Self {
+impl From<SerializedFabric> for Fabric {
+    fn from(SerializedFabric { switches, links, keeping }: SerializedFabric) -> Self {
         let mut above: BTreeMap<Vertex, Vec<Cable>> = BTreeMap::new();
         let ids: Vec<LinkId> = links.ids().collect();
         for pair in ids.chunks_exact(2) {
@@ -360,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_a_node_arrives_at_the_other() {
+    fn traffic_that_leaves_a_node_arrives_at_the_other() {
         let fabric = clos();
         for (from, to) in [(0, 2), (1, 3), (3, 0)] {
             let path = fabric.path(NodeId(from), NodeId(to)).unwrap();
@@ -387,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_and_loops_are_refused() {
+    fn cycles_and_loops_are_rejected() {
         let mut fabric = Fabric::default();
         let (a, b) = (fabric.add_switch("a"), fabric.add_switch("b"));
         fabric.connect(a, b, RATE, named).unwrap();
@@ -397,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_in_two_pieces_have_no_path() {
+    fn unconnected_nodes_have_no_path() {
         let mut fabric = Fabric::default();
         let (a, b) = (fabric.add_switch("a"), fabric.add_switch("b"));
         fabric.connect(Vertex::Node(NodeId(0)), a, RATE, named).unwrap();

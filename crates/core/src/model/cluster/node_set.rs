@@ -1,4 +1,4 @@
-//! A set of nodes, one bit each.
+//! Set of nodes as a bit set.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_has_what_was_put_into_it_and_not_taken_out() {
+    fn a_set_contains_inserted_nodes_until_they_are_removed() {
         let mut set: NodeSet = [NodeId(3), NodeId(64), NodeId(130)].into_iter().collect();
         set.remove(NodeId(64));
         set.remove(NodeId(1000));

@@ -1,5 +1,5 @@
-//! Links as a tree over the domains of a cluster: one switch for each domain and one above them all. It is laid further as
-//! nodes come, and a node that is found elsewhere is plugged in there.
+//! Links as a tree over the domains of a cluster: one switch per domain and a root above. The tree grows as nodes
+//! join; a node that moves to another domain is reconnected there.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,18 @@ use super::{Cluster, Name};
 use crate::model::id::{DomainId, NodeId};
 use crate::model::units::Bandwidth;
 
+/// Rates and switches of a tree of links.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Tree {
     root: Vertex,
-    /// What the cable upwards from each level carries, outermost first; the last is the node's own.
+    /// Rate of the cable upwards from each level, outermost first; the last is the rate of a node's own cable.
     rates: Vec<Bandwidth>,
     switches: BTreeMap<DomainId, Vertex>,
 }
 
 impl Cluster {
-    /// From now on the links are a tree, for the nodes there are and for all that come. `rates` are those of the cables
-    /// upwards from each level, outermost first; the last is that of the nodes.
+    /// Creates the links as a tree, for present and future nodes. `rates` are the rates of the cables upwards from
+    /// each level, outermost first; the last is that of the nodes.
     pub fn lay_tree(&mut self, rates: &[Bandwidth]) -> Result<(), FabricError> {
         let expected = usize::from(self.depth().0) + 1;
         if rates.len() != expected {
@@ -33,22 +34,22 @@ impl Cluster {
         let root = self.fabric.add_switch("root");
         self.tree = Some(Tree { root, rates: rates.to_vec(), switches: BTreeMap::new() });
         let nodes: Vec<NodeId> = self.nodes.ids().collect();
-        nodes.into_iter().for_each(|node| self.plug_in(node));
+        nodes.into_iter().for_each(|node| self.connect_node(node));
         Ok(())
     }
 
-    /// A node is new, or lies elsewhere than it did.
-    pub(super) fn plug_in(&mut self, node: NodeId) {
+    /// Connects a node that is new or changed its domain.
+    pub(super) fn connect_node(&mut self, node: NodeId) {
         let Some(tree) = &mut self.tree else { return };
         let domains = self.nodes[node].domains.iter();
         let named = domains.map(|domain| (*domain, self.domains[domain.0 as usize].name.clone()));
-        tree.plug_in(&mut self.fabric, node, named);
+        tree.connect_node(&mut self.fabric, node, named);
     }
 }
 
 impl Tree {
-    /// `domains` are those of the node, outermost first.
-    fn plug_in(
+    /// Connects a node; `domains` are its domains, outermost first.
+    fn connect_node(
         &mut self,
         fabric: &mut Fabric,
         node: NodeId,
@@ -58,12 +59,12 @@ impl Tree {
         for ((domain, name), rate) in domains.zip(&self.rates) {
             above = *self.switches.entry(domain).or_insert_with(|| {
                 let switch = fabric.add_switch(&name);
-                fabric.lay(switch, above, *rate);
+                fabric.add_cable(switch, above, *rate);
                 switch
             });
         }
         let rate = *self.rates.last().expect("every tree has the rate of its nodes");
-        fabric.plug(Vertex::Node(node), above, rate);
+        fabric.reconnect(Vertex::Node(node), above, rate);
     }
 }
 
@@ -95,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_come_are_joined_to_those_of_their_rack() {
+    fn new_nodes_are_connected_to_their_rack() {
         let cluster = with(&[("a", "r1"), ("b", "r1"), ("c", "r2")]);
         assert_eq!(crossed(&cluster, 0, 1), [NODE, NODE]);
         assert_eq!(crossed(&cluster, 0, 2), [RACK, NODE, RACK, NODE]);
     }
 
     #[test]
-    fn it_does_not_matter_whether_nodes_come_before_the_links_or_after() {
+    fn nodes_may_join_before_or_after_the_tree_is_created() {
         let nodes = [("a", "r1"), ("b", "r2"), ("c", "r1")];
         let mut before = Cluster::new(&["rack"]).unwrap();
         for (name, rack) in nodes {
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_found_elsewhere_keeps_its_cable() {
+    fn a_node_that_changes_its_rack_keeps_its_cable() {
         let mut cluster = with(&[("a", "r1"), ("b", "r2")]);
         let links = cluster.fabric.links().len();
         cluster.change_node(NodeId(0), &spec("a", "r2")).unwrap();
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_catches_up_with_what_was_laid_since() {
+    fn a_copy_catches_up_with_cables_added_since() {
         let mut cluster = with(&[("a", "r1"), ("b", "r2")]);
         let mut copy = cluster.fabric.clone();
         cluster.add_node(&spec("c", "r3")).unwrap();

@@ -1,22 +1,22 @@
-//! The counts of groups, kept up to date member by member and made anew when a state is restored.
+//! Counts of groups: updated member by member, and recomputed when a state is restored.
 
 use std::collections::BTreeMap;
 
 use super::{Domain, Groups};
 use crate::model::id::{GroupId, IdVec, JobId, NodeId, PartitionId};
 
-/// How many members of a job count in a group on a node.
+/// Group, node, and number of a job's members in that group on that node.
 pub(crate) type Belonging = (GroupId, NodeId, u32);
 
-/// The counts of one group.
+/// Counts of one group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     on: BTreeMap<NodeId, u32>,
     in_domain: BTreeMap<Domain, u32>,
     in_domains: u64,
-    /// How many domains have each count but zero, so that the least is found without looking at all of them.
+    /// Number of domains with each nonzero count, which gives the smallest count without a scan of all domains.
     with_count: BTreeMap<u32, u32>,
-    /// How often anything about it has changed.
+    /// Number of changes.
     changes: u64,
 }
 
@@ -25,12 +25,12 @@ impl Tally {
         self.in_domain.get(&domain).copied().unwrap_or(0)
     }
 
-    /// How many it has in all domains together.
+    /// Members in all domains together.
     pub fn in_domains(&self) -> u64 {
         self.in_domains
     }
 
-    /// The counts that domains have, each with how many domains have it; those with nobody are not listed.
+    /// Nonzero counts, each with the number of domains that have it.
     pub fn counts(&self) -> impl Iterator<Item = (u32, u32)> {
         self.with_count.iter().map(|(count, domains)| (*count, *domains))
     }
@@ -62,10 +62,10 @@ impl Tally {
     }
 }
 
-/// Adds to an entry of a map without zeros; returns what it was and is.
+/// Adds to an entry of a map without zeros; returns the old and the new value.
 fn shift<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K, by: i64) -> (u32, u32) {
     let was = counts.get(&key).copied().unwrap_or(0);
-    let is = u32::try_from(i64::from(was) + by).expect("nobody is counted out who was not counted in");
+    let is = u32::try_from(i64::from(was) + by).expect("a member is counted out at most once");
     match is {
         0 => counts.remove(&key),
         _ => counts.insert(key, is),
@@ -73,18 +73,18 @@ fn shift<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K, by: i64) -> (u32, u32) {
     (was, is)
 }
 
-/// The counts of all groups.
+/// Counts of all groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tallies {
     tallies: IdVec<GroupId, Tally>,
-    /// How many nodes each domain of a partition has.
+    /// Nodes per domain of each partition.
     domains: IdVec<PartitionId, BTreeMap<Domain, u32>>,
-    /// Where each job was counted.
+    /// Counted members of each job.
     belongs: BTreeMap<JobId, Vec<Belonging>>,
 }
 
 impl Tallies {
-    /// The counts of everybody who is no job of this engine.
+    /// Counts of members that are not jobs of this engine.
     pub(crate) fn of(groups: &Groups) -> Self {
         let mut tallies = Self::default();
         groups.partitions.ids().for_each(|partition| tallies.partition_changed(groups, partition));
@@ -96,17 +96,17 @@ impl Tallies {
         self.tallies.get(group)
     }
 
-    /// How many domains the partition has.
+    /// Number of domains of a partition.
     pub fn domains(&self, partition: PartitionId) -> usize {
         self.domains.get(partition).map_or(0, BTreeMap::len)
     }
 
-    /// Grows whenever the count of any of these groups changes.
+    /// Sum of the changes of these groups; it grows with each change.
     pub fn changes(&self, groups: &[GroupId]) -> u64 {
         groups.iter().filter_map(|group| self.tallies.get(*group)).map(|tally| tally.changes).sum()
     }
 
-    /// Takes note of a new or replaced partition.
+    /// Recounts after a partition was added or replaced.
     pub(crate) fn partition_changed(&mut self, groups: &Groups, id: PartitionId) {
         let mut domains = BTreeMap::new();
         for (_, domain) in groups.partitions[id].iter() {
@@ -115,10 +115,10 @@ impl Tallies {
         self.domains.put(id, domains).expect("the partition was put under the same id");
         let known: Vec<GroupId> =
             groups.over(id).filter(|group| self.tallies.get(*group).is_some()).collect();
-        known.into_iter().for_each(|group| self.count_anew(groups, group));
+        known.into_iter().for_each(|group| self.recount_group(groups, group));
     }
 
-    /// A node has come into another domain, or out of all.
+    /// Updates the counts after a node moved to another domain, or to none.
     pub(crate) fn node_moved(
         &mut self,
         groups: &Groups,
@@ -138,20 +138,20 @@ impl Tallies {
             let here = i64::from(tally.on.get(&node).copied().unwrap_or(0));
             tally.change_domain(from, -here);
             tally.change_domain(to, here);
-            // Who has nobody there may still look at the least of all domains.
+            // A group without members on the node may still compare with the smallest count of all domains.
             tally.changes += 1;
         }
     }
 
-    /// Takes note of a new or replaced group.
+    /// Recounts after a group was added or replaced.
     pub(crate) fn group_changed(&mut self, groups: &Groups, id: GroupId) {
         if self.tallies.get(id).is_none() {
             self.tallies.push(Tally::default());
         }
-        self.count_anew(groups, id);
+        self.recount_group(groups, id);
     }
 
-    fn count_anew(&mut self, groups: &Groups, id: GroupId) {
+    fn recount_group(&mut self, groups: &Groups, id: GroupId) {
         let mut tally = Tally { changes: self.tallies[id].changes + 1, ..Tally::default() };
         let ours = self.belongs.values().flatten().filter(|(group, _, _)| *group == id);
         let ours = ours.map(|(_, node, count)| (*node, *count));
@@ -165,7 +165,7 @@ impl Tallies {
         self.tallies[id].change(node, groups.domain(id, node), by);
     }
 
-    /// Counts a job where it belongs now and no longer where it did; true if that is a change.
+    /// Replaces the counted members of a job; returns whether they changed.
     pub(crate) fn recount(&mut self, groups: &Groups, job: JobId, belongs: Vec<Belonging>) -> bool {
         let before = self.belongs.remove(&job).unwrap_or_default();
         if before == belongs {
@@ -186,14 +186,14 @@ impl Tallies {
         true
     }
 
-    /// A job may name a group before the world has described it; it is counted once that has happened.
+    /// Changes a count. A job may name a group before the world describes it; the description triggers a recount.
     fn count(&mut self, groups: &Groups, group: GroupId, node: NodeId, by: i64) {
         if let Some(tally) = self.tallies.get_mut(group) {
             tally.change(node, groups.domain(group, node), by);
         }
     }
 
-    /// Whether the counts are those of `other`, however often they have changed.
+    /// Whether the counts equal those of `other`; the numbers of changes may differ.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
         let counts =
             |tallies: &Self| tallies.tallies.values().map(|tally| tally.on.clone()).collect::<Vec<_>>();

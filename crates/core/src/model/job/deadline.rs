@@ -1,16 +1,17 @@
-//! By when a job is to be done, and what becomes of it when that cannot be.
+//! Deadline of a job, and what happens when it cannot be met.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::units::Instant;
 
+/// A deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Deadline {
     pub at: Instant,
     #[serde(default)]
     pub binding: Binding,
-    /// What meeting it is worth beside other soft deadlines; at least one.
+    /// Value of meeting it relative to other soft deadlines; at least one.
     #[serde(default = "one")]
     pub value: u32,
     #[serde(default)]
@@ -22,34 +23,34 @@ fn one() -> u32 {
 }
 
 impl Deadline {
-    /// Until then, worth as much as any other.
+    /// A soft deadline of value one.
     pub const fn soft(at: Instant) -> Self {
         Self { at, binding: Binding::Soft, value: 1, on_miss: OnMiss::Run }
     }
 }
 
-/// How much a deadline binds the scheduler once it has taken the job on.
+/// How strictly a deadline binds the scheduler after it accepted the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Binding {
-    /// What it needs is kept for it, whoever comes.
+    /// Capacity is reserved; later jobs cannot take it.
     Strict,
-    /// What it needs may go to others of whom more can be in time.
+    /// Capacity is booked, but may go to other jobs if more deadlines are met that way.
     #[default]
     Soft,
-    /// Nothing is kept for it: it is told how it stands, and no more.
+    /// No capacity is booked; the job is informed of its prediction only.
     BestEffort,
 }
 
-/// What becomes of a job that can no longer be in time.
+/// What happens to a job that can no longer meet its deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum OnMiss {
-    /// It runs on what others leave.
+    /// It runs on leftover capacity.
     #[default]
     Run,
-    /// It is stopped, to go on when its owner says so.
+    /// It is suspended until its owner resumes it.
     Suspend,
-    /// It has failed.
+    /// It fails.
     Fail,
 }

@@ -1,17 +1,17 @@
-//! How many members a role has: all of them or nothing runs.
+//! Gang sizes: all members of a role run, or none.
 
 use serde::{Deserialize, Serialize};
 
-/// How many members a role has: all of them or nothing runs.
+/// Number of members of a role: all of them run, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase", try_from = "GangText", into = "GangText")]
+#[serde(rename_all = "lowercase", try_from = "SerializedGang", into = "SerializedGang")]
 pub enum Gang {
     Rigid(Members),
     Elastic {
         min: Members,
         max: Members,
     },
-    /// All its members have ended, and it asks for none.
+    /// All members have ended; the role needs none.
     Ended,
 }
 
@@ -21,7 +21,7 @@ pub enum Gang {
 pub struct Members(std::num::NonZeroU32);
 
 impl Members {
-    /// More members than any cluster has nodes; above it a count is a mistake.
+    /// Above the number of nodes of any cluster; a larger count is a mistake.
     pub const MOST: u32 = 1_000_000;
 
     pub const fn get(self) -> u32 {
@@ -29,6 +29,7 @@ impl Members {
     }
 }
 
+/// Why a gang size is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GangError {
     #[error("a gang has at least one member")]
@@ -71,12 +72,12 @@ impl Gang {
         }
     }
 
-    /// Whether it may have more members than it asks for at least.
+    /// Whether the size may change.
     pub const fn is_elastic(self) -> bool {
         self.max() > self.min()
     }
 
-    /// The gang once `ended` of its members have, and `left` are still there.
+    /// Gang after `ended` of its members completed and `left` are still running.
     pub(crate) fn without(self, ended: u32, left: u32) -> Self {
         let (min, max) = (self.min().min(left), self.max().saturating_sub(ended).max(left));
         Self::sized(u64::from(min), u64::from(max)).unwrap_or(Self::Ended)
@@ -87,20 +88,21 @@ impl Gang {
     }
 }
 
+/// Serialized form of a gang; zero members stand for an ended gang.
 #[derive(Serialize, Deserialize)]
-struct GangText {
+struct SerializedGang {
     min: u64,
     max: u64,
 }
 
-impl TryFrom<GangText> for Gang {
+impl TryFrom<SerializedGang> for Gang {
     type Error = GangError;
-    fn try_from(text: GangText) -> Result<Self, GangError> {
+    fn try_from(text: SerializedGang) -> Result<Self, GangError> {
         if text.max == 0 { Ok(Self::Ended) } else { Self::sized(text.min, text.max) }
     }
 }
 
-impl From<Gang> for GangText {
+impl From<Gang> for SerializedGang {
     fn from(gang: Gang) -> Self {
         Self { min: u64::from(gang.min()), max: u64::from(gang.max()) }
     }

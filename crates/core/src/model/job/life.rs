@@ -1,4 +1,4 @@
-//! The life of a job, from the line to the end.
+//! State of a job, from submission to its end.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::model::plan::Assignment;
 use crate::model::report::{Failure, Reason, State};
 use crate::model::units::Instant;
 
-/// The whole life of a job. Only the states that hold nodes carry an assignment.
+/// All states of a job. Only states that hold nodes carry assignments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Life {
     Queued,
     Starting(Arc<Assignment>),
     Running(Arc<Assignment>),
-    /// A node under it is gone; what is left of it is being stopped.
+    /// One of its nodes failed; the remaining members are being stopped.
     Degraded {
         held: Arc<Assignment>,
         lost: NodeId,
@@ -29,12 +29,12 @@ pub enum Life {
         from: Arc<Assignment>,
         to: Arc<Assignment>,
     },
-    /// On its way out: it holds its nodes until the world says that they are free.
+    /// Being stopped: it holds its nodes until the world reports them free.
     Leaving {
         held: Held,
         exit: Exit,
     },
-    /// Stopped with its work kept; waits to go on.
+    /// Stopped with its work saved; waits to continue.
     Preempted,
     Suspended,
     Refused(Reason),
@@ -42,31 +42,31 @@ pub enum Life {
     Done,
 }
 
-/// What a leaving job may still hold: its nodes, or those of both ends of a move that was never heard of again.
+/// Assignments that a leaving job may still hold: one, or both ends of a migration whose outcome is unknown.
 pub type Held = Vec<Arc<Assignment>>;
 
-/// Why a job leaves, and so what becomes of it.
+/// Why a job leaves, which determines its next state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Exit {
-    /// It makes room and waits to go on.
+    /// Preempted; waits to continue.
     Preempt,
-    /// Its owner wants it to pause.
+    /// Suspended by its owner.
     Suspend,
-    /// Its owner wants it to end.
+    /// Cancelled by its owner.
     Cancel,
-    /// It can no longer be done by then, and its owner wants it to fail.
+    /// It can no longer meet its deadline, and its owner chose failure.
     Miss(Instant),
-    /// It is not known to have started or moved; it is cleared away and tried again.
+    /// The outcome of its start or migration is unknown; its members are removed, then it is retried.
     Abort(Failure),
 }
 
 impl Life {
-    /// The assignments whose room it physically holds.
+    /// Assignments whose capacity it physically holds.
     pub fn holds(&self) -> Held {
         match self {
             Self::Starting(held) | Self::Running(held) | Self::Degraded { held, .. } => vec![held.clone()],
-            Self::Resizing { from, to } => while_resizing(from, to),
+            Self::Resizing { from, to } => held_while_resizing(from, to),
             Self::Moving { from, to } => vec![from.clone(), to.clone()],
             Self::Leaving { held, .. } => held.clone(),
             Self::Queued
@@ -78,12 +78,12 @@ impl Life {
         }
     }
 
-    /// Whether it is at an assignment, or on its way from or to it.
+    /// Whether the job is on an assignment, or on the way from or to it.
     pub fn is_about(&self, assignment: &Arc<Assignment>) -> bool {
         self.ends().contains(assignment)
     }
 
-    /// The assignments it is at, or on its way from or to.
+    /// Assignments that it is on, or on the way from or to.
     pub(crate) fn ends(&self) -> Held {
         match self {
             Self::Resizing { from, to } => vec![from.clone(), to.clone()],
@@ -91,7 +91,7 @@ impl Life {
         }
     }
 
-    /// The same life, with another assignment in place of each it has.
+    /// Replaces each of its assignments.
     pub(crate) fn with_each(&self, change: impl Fn(&Arc<Assignment>) -> Arc<Assignment>) -> Self {
         match self {
             Self::Starting(held) => Self::Starting(change(held)),
@@ -128,8 +128,9 @@ impl Life {
     }
 }
 
-/// Members that stay where they are hold their room once: in all it is the larger of both, where that has the other.
-pub(crate) fn while_resizing(from: &Arc<Assignment>, to: &Arc<Assignment>) -> Held {
+/// Capacity held during a resize. Members that stay hold their capacity once: the larger assignment if it contains
+/// the other, otherwise both.
+pub(crate) fn held_while_resizing(from: &Arc<Assignment>, to: &Arc<Assignment>) -> Held {
     if to.covers(from) {
         vec![to.clone()]
     } else if from.covers(to) {

@@ -1,4 +1,4 @@
-//! A member's needs: what it takes, where it may run, and beside whom.
+//! Shape of a member: resources, eligible nodes and rules about other members.
 
 use std::sync::Arc;
 
@@ -7,29 +7,29 @@ use serde::{Deserialize, Serialize};
 use crate::model::id::{CounterId, GpuTypeId, GroupId, NodeSetId};
 use crate::model::units::Resources;
 
-/// Where a member may run, before any question of room.
+/// Nodes on which a member may run, regardless of free capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Eligibility {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_type: Option<GpuTypeId>,
-    /// Only on the nodes of this set; anywhere if none is named.
+    /// Node set; any node if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<NodeSetId>,
 }
 
-/// Two members of one shape can stand in for each other.
+/// Members of the same shape are interchangeable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Shape {
     pub each: Resources,
     #[serde(default)]
     pub on: Eligibility,
-    /// What it takes beside CPU, memory and GPUs, in order of id.
+    /// Integer resources other than CPU, memory and GPUs, in order of id.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub counters: Arc<[(CounterId, u64)]>,
-    /// The groups it is counted in, in order of id.
+    /// Groups in which the member is counted, in order of id.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub groups: Arc<[GroupId]>,
-    /// Where it may run depending on who is there. All of them hold.
+    /// Placement rules; all of them must hold.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub rules: Arc<[Rule]>,
 }
@@ -39,29 +39,29 @@ fn is_empty<T>(items: &Arc<[T]>) -> bool {
 }
 
 impl Shape {
-    /// A member that takes this and may run anywhere.
+    /// Shape of a member that may run on any node.
     pub fn of(each: Resources) -> Self {
         Self { each, ..Self::default() }
     }
 }
 
-/// What a member asks of the domains in which others are. Rules are kept when a member is placed; whoever runs is not
-/// moved because of them.
+/// Rule about other members in the node's domain. Rules apply when a member is placed; a running member is not
+/// migrated because of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Rule {
-    /// Only in domains where each of these groups has somebody; where none of them has anybody anywhere and
-    /// `or_first`, any node that has a domain in each of their partitions.
+    /// Only domains in which each of these groups has a member. If none of them has a member anywhere and `or_first`
+    /// is set: any node that has a domain in each of their partitions.
     Together { groups: Vec<GroupId>, or_first: bool },
-    /// Only where the group has nobody in the node's domain; nodes without a domain pass.
+    /// Only nodes in whose domain the group has no member; nodes without a domain pass.
     Apart(GroupId),
-    /// Only nodes with a domain; the domain's count, plus one if `own`, exceeds the least count over all domains of
-    /// the partition by at most `skew`. With fewer than `least_domains` domains the least count is taken as zero.
+    /// Only nodes with a domain whose count, plus one if `own`, exceeds the smallest count of all domains of the
+    /// partition by at most `skew`. With fewer than `least_domains` domains, the smallest count is taken as zero.
     Spread { group: GroupId, skew: u32, own: bool, least_domains: u32 },
 }
 
 impl Rule {
-    /// The groups whose counts it looks at.
+    /// Groups whose counts the rule evaluates.
     pub fn groups(&self) -> &[GroupId] {
         match self {
             Self::Together { groups, .. } => groups,

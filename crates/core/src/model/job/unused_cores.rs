@@ -1,8 +1,8 @@
 //! Cores that a job has and does not use.
 //!
-//! Who uses less than four fifths of what it has for two minutes has enough with what it used most of them meanwhile, and a
-//! tenth beside; that holds until it uses nearly all of what it has. Between the two nothing changes: so nobody goes back
-//! and forth.
+//! A job that uses less than 80 % of its cores for two minutes needs its peak usage in that time plus a margin: the
+//! needed cores are 90 % used. This holds until the job uses more than 95 % of its cores. The gap between both
+//! thresholds is hysteresis.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,33 +10,33 @@ use super::{Job, Life};
 use crate::model::units::{Cpu, Duration, Instant, Share};
 use crate::observe::progress::Sample;
 
-/// Less than this part of its cores is little.
-const LITTLE: Share = Share(800_000);
+/// Usage below which cores count as idle.
+const IDLE_BELOW: Share = Share(800_000);
 
-/// Who uses more than this part of its cores might use more of them.
-const NEARLY_ALL: Share = Share(950_000);
+/// Usage above which the job may need more cores.
+const BUSY_ABOVE: Share = Share(950_000);
 
-/// Of what is enough this part is used.
-const ENOUGH: Share = Share(900_000);
+/// Usage of the needed cores.
+const TARGET_USAGE: Share = Share(900_000);
 
-/// It is a lull if it lasts so long.
-const LASTS: Duration = Duration(2 * Duration::MINUTE.0);
+/// Time below the idle threshold before the estimate counts.
+const MIN_IDLE_TIME: Duration = Duration(2 * Duration::MINUTE.0);
 
-/// What is known of that.
+/// Estimate of the cores that a job needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Idle {
-    /// Since when it has used little, and the most of it.
+    /// Start of the present idle interval, and the peak usage in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lull: Option<(Instant, Share)>,
-    /// As many members as it uses.
+    /// Members that the job needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     enough: Option<u32>,
 }
 
-/// The part of its cores that a job used from one time to another, with so many members.
+/// Usage of cores in an interval with a constant number of members.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct CoreUsage {
     from: Instant,
     to: Instant,
     members: u32,
@@ -44,49 +44,51 @@ struct Look {
 }
 
 impl Idle {
-    /// For serde: what is left out means this.
+    /// Whether the value is the default, which serde omits.
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 
-    /// As many members as it uses, if that is less than it had.
+    /// Members that the job needs, if fewer than it had.
     pub fn enough(&self) -> Option<u32> {
         self.enough
     }
 
-    fn note(&mut self, look: Look) {
-        if look.used >= LITTLE {
+    /// Updates the estimate.
+    fn record(&mut self, usage: CoreUsage) {
+        if usage.used >= IDLE_BELOW {
             self.lull = None;
-            self.enough = self.enough.filter(|_| look.used < NEARLY_ALL);
+            self.enough = self.enough.filter(|_| usage.used < BUSY_ABOVE);
             return;
         }
-        let (since, most) = self.lull.unwrap_or((look.from, Share::NONE));
-        let most = most.max(look.used);
+        let (since, most) = self.lull.unwrap_or((usage.from, Share::NONE));
+        let most = most.max(usage.used);
         self.lull = Some((since, most));
-        if look.to.since(since) >= LASTS {
-            let members = u64::from(look.members) * u64::from(most.0);
-            let enough = members.div_ceil(u64::from(ENOUGH.0)).max(1);
+        if usage.to.since(since) >= MIN_IDLE_TIME {
+            let members = u64::from(usage.members) * u64::from(most.0);
+            let enough = members.div_ceil(u64::from(TARGET_USAGE.0)).max(1);
             self.enough = u32::try_from(enough).ok();
         }
     }
 }
 
 impl Job {
-    /// Takes note of what it used of its cores since the report before; whether it has too many, or no longer has.
+    /// Records the usage since the report before. Returns whether the number of needed members changed.
     pub(crate) fn note_use(&mut self, before: Option<Sample>) -> bool {
-        let Some(look) = self.look_at_use(before) else { return false };
+        let Some(usage) = self.core_usage(before) else { return false };
         let enough = self.idle.enough;
-        self.idle.note(look);
+        self.idle.record(usage);
         enough != self.idle.enough
     }
 
-    /// Another size begins anew: what was used at the last says nothing of how long it uses little of this one.
+    /// Restarts the idle interval after a change of size: usage at the former size says nothing about the new one.
     pub(crate) fn begins_to_use(&mut self) {
         self.idle.lull = None;
     }
 
-    /// Who has GPUs has its cores for their sake, and who shares cores has none of its own.
-    fn look_at_use(&self, before: Option<Sample>) -> Option<Look> {
+    /// Usage between two reports. `None` for jobs with GPUs, whose cores serve the GPUs, and for jobs that share
+    /// cores.
+    fn core_usage(&self, before: Option<Sample>) -> Option<CoreUsage> {
         let (before, latest) = (before?, self.progress.latest?);
         let Life::Running(held) = &self.life else { return None };
         let (total, members) = (held.total(), self.elastic_members(held));
@@ -97,7 +99,7 @@ impl Job {
         let had = Cpu::cores(1).0.max(1);
         let had = u128::from(to.since(from).0) * u128::from(total.cpu.0) / u128::from(had);
         let had = u64::try_from(had).ok().filter(|had| *had > 0 && counts)?;
-        Some(Look { from, to, members, used: Share::ratio(used.0, had) })
+        Some(CoreUsage { from, to, members, used: Share::ratio(used.0, had) })
     }
 }
 
@@ -105,35 +107,35 @@ impl Job {
 mod tests {
     use super::*;
 
-    fn minute(from: u64, members: u32, used: u32) -> Look {
+    fn minute(from: u64, members: u32, used: u32) -> CoreUsage {
         let at = |minutes: u64| Instant::from_secs(60 * minutes);
-        Look { from: at(from), to: at(from + 1), members, used: Share(used) }
+        CoreUsage { from: at(from), to: at(from + 1), members, used: Share(used) }
     }
 
     #[test]
-    fn who_uses_half_for_two_minutes_has_enough_with_little_more() {
+    fn a_job_that_uses_half_its_cores_for_two_minutes_needs_little_more() {
         let mut idle = Idle::default();
-        idle.note(minute(0, 8, 400_000));
+        idle.record(minute(0, 8, 400_000));
         assert_eq!(idle.enough(), None);
-        idle.note(minute(1, 8, 450_000));
+        idle.record(minute(1, 8, 450_000));
         assert_eq!(idle.enough(), Some(4));
-        // Nine tenths of those are used, and nothing changes.
-        idle.note(minute(2, 4, 900_000));
+        // Nine tenths of four members: no change.
+        idle.record(minute(2, 4, 900_000));
         assert_eq!(idle.enough(), Some(4));
     }
 
     #[test]
-    fn who_uses_nearly_all_may_have_more_again() {
+    fn a_job_that_uses_nearly_all_its_cores_may_need_more() {
         let mut idle = Idle { lull: None, enough: Some(4) };
-        idle.note(minute(0, 4, 960_000));
+        idle.record(minute(0, 4, 960_000));
         assert_eq!(idle.enough(), None);
     }
 
     #[test]
-    fn a_short_lull_is_none() {
+    fn a_short_idle_interval_does_not_count() {
         let mut idle = Idle::default();
         for (from, used) in [(0, 100_000), (1, 850_000), (2, 100_000)] {
-            idle.note(minute(from, 8, used));
+            idle.record(minute(from, 8, used));
         }
         assert_eq!(idle.enough(), None);
     }

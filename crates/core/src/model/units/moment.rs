@@ -1,7 +1,7 @@
-//! Moments on the clock that all machines share, written as in RFC 3339: `2026-11-16T12:00:00.123456789Z`.
+//! Moments in wall-clock time, common to all machines and written as in RFC 3339: `2026-11-16T12:00:00.123456789Z`.
 //!
-//! Worlds count time from their own beginning; what is said between processes needs a beginning that all know. Nothing
-//! is lost on the way: a turn is kept to the millisecond, and what is cut off here would add up over periods.
+//! A world counts time from its own start; messages between processes need a common origin. The text has full
+//! precision: phase offsets are kept to the millisecond, and truncation errors would add up over periods.
 
 use std::fmt;
 use std::ops::Add;
@@ -11,28 +11,28 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{Duration, Instant};
 
-/// Nanoseconds since 1970, up to the year 2554. What lies outside stays at the nearer end.
+/// Nanoseconds since 1970, up to the year 2554; values outside are clamped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(pub u64);
 
 /// Why a text is not a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the time is not written as in RFC 3339")]
+#[error("the time is not in RFC 3339 format")]
 pub struct MomentError;
 
-const SECOND: i128 = Duration::SECOND.0 as i128;
-const SECONDS_OF_A_DAY: i64 = 86_400;
+const NANOS_PER_SECOND: i128 = Duration::SECOND.0 as i128;
+const SECONDS_PER_DAY: i64 = 86_400;
 
 impl Moment {
     /// The beginning of 1970.
     pub const EPOCH: Self = Self(0);
 
-    /// The time since `earlier`, or zero if that lies ahead.
+    /// Time since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
-    /// The same for a world that began at `epoch`.
+    /// Time in a world that started at `epoch`.
     pub const fn in_world_since(self, epoch: Self) -> Instant {
         Instant(self.since(epoch).0)
     }
@@ -48,7 +48,7 @@ impl Add<Duration> for Moment {
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (seconds, nanos) = (self.0 / Duration::SECOND.0, self.0 % Duration::SECOND.0);
-        let (days, second) = (seconds as i64 / SECONDS_OF_A_DAY, seconds as i64 % SECONDS_OF_A_DAY);
+        let (days, second) = (seconds as i64 / SECONDS_PER_DAY, seconds as i64 % SECONDS_PER_DAY);
         let (year, month, day) = date_of(days);
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
@@ -63,7 +63,7 @@ impl FromStr for Moment {
     type Err = MomentError;
 
     fn from_str(text: &str) -> Result<Self, MomentError> {
-        let mut rest = Rest(text.as_bytes());
+        let mut rest = Unread(text.as_bytes());
         let (year, month, day) =
             (rest.number(4)?, rest.after(b"-")?.number(2)?, rest.after(b"-")?.number(2)?);
         let (hour, minute) = (rest.after(b"Tt ")?.number(2)?, rest.after(b":")?.number(2)?);
@@ -71,21 +71,21 @@ impl FromStr for Moment {
         let nanos = rest.fraction()?;
         let ahead = rest.offset()?;
         let is_date = (1..=12).contains(&month) && (1..=days_in(year, month)).contains(&day);
-        // A second 60 is a leap second; clocks that count from 1970 know none and have the next one.
+        // Second 60 is a leap second. Unix time has none, so it becomes the next second.
         if !is_date || hour > 23 || minute > 59 || second > 60 || !rest.0.is_empty() {
             return Err(MomentError);
         }
-        let seconds = days_before(year, month, day) * SECONDS_OF_A_DAY + hour * 3600 + minute * 60 + second;
-        let nanos = i128::from(seconds - ahead) * SECOND + i128::from(nanos);
+        let seconds = days_before(year, month, day) * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second;
+        let nanos = i128::from(seconds - ahead) * NANOS_PER_SECOND + i128::from(nanos);
         Ok(Self(nanos.clamp(0, i128::from(u64::MAX)) as u64))
     }
 }
 
-/// What is still to be read of a text.
-struct Rest<'a>(&'a [u8]);
+/// Unread rest of a text.
+struct Unread<'a>(&'a [u8]);
 
-impl Rest<'_> {
-    /// One of these, which says nothing by itself.
+impl Unread<'_> {
+    /// Consumes one of these separators.
     fn after(&mut self, marks: &[u8]) -> Result<&mut Self, MomentError> {
         let (first, rest) = self.0.split_first().ok_or(MomentError)?;
         if !marks.contains(first) {
@@ -95,6 +95,7 @@ impl Rest<'_> {
         Ok(self)
     }
 
+    /// Reads a number with this many digits.
     fn number(&mut self, digits: usize) -> Result<i64, MomentError> {
         let (number, rest) = self.0.split_at_checked(digits).ok_or(MomentError)?;
         self.0 = rest;
@@ -104,18 +105,18 @@ impl Rest<'_> {
         })
     }
 
-    /// Nanoseconds, if there are any; what is finer is dropped.
+    /// Reads a fraction of a second in nanoseconds, zero if there is none; finer digits are truncated.
     fn fraction(&mut self) -> Result<i64, MomentError> {
         if self.after(b".").is_err() {
             return Ok(0);
         }
         let digits = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let (read, known) = (Rest(&self.0[..digits.min(9)]).number(digits.min(9))?, digits.min(9) as u32);
+        let (read, known) = (Unread(&self.0[..digits.min(9)]).number(digits.min(9))?, digits.min(9) as u32);
         self.0 = &self.0[digits..];
         if digits == 0 { Err(MomentError) } else { Ok(read * 10_i64.pow(9 - known)) }
     }
 
-    /// By how many seconds local time is ahead.
+    /// Reads the UTC offset in seconds.
     fn offset(&mut self) -> Result<i64, MomentError> {
         if self.after(b"Zz").is_ok() {
             return Ok(0);
@@ -128,9 +129,9 @@ impl Rest<'_> {
     }
 }
 
-/// Years are counted from March here, so that a leap day is the last of its year; 400 of them repeat.
+/// Years start in March here, so that a leap day is the last day of its year; the calendar repeats every 400 years.
 const DAYS_IN_400_YEARS: i64 = 146_097;
-/// From 1 March of the year 0 to the beginning of 1970.
+/// Days from 1 March of year 0 to the beginning of 1970.
 const DAYS_TO_1970: i64 = 719_468;
 
 /// Days since the beginning of 1970.
@@ -142,7 +143,7 @@ fn days_before(year: i64, month: i64, day: i64) -> i64 {
     era * DAYS_IN_400_YEARS + year * 365 + year / 4 - year / 100 + day_of_year - DAYS_TO_1970
 }
 
-/// Year, month and day, so many days after the beginning of 1970.
+/// Year, month and day of a number of days since the beginning of 1970.
 fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + DAYS_TO_1970;
     let (era, day) = (days.div_euclid(DAYS_IN_400_YEARS), days.rem_euclid(DAYS_IN_400_YEARS));
@@ -190,8 +191,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_on_every_day() {
-        let day = SECONDS_OF_A_DAY as u64 * Duration::SECOND.0;
+    fn a_written_moment_is_read_back_on_every_day() {
+        let day = SECONDS_PER_DAY as u64 * Duration::SECOND.0;
         let odd = 86_399 * Duration::SECOND.0 + 987_654_321;
         for moment in (0..u64::MAX / day).map(|days| days * day + odd) {
             assert_eq!(read(&Moment(moment).to_string()), Some(moment));
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_rfc_3339_allows_is_read() {
+    fn every_form_of_rfc_3339_is_read() {
         let noon = 1_780_012_800_000_000_000;
         for same in [
             "2026-05-29T00:00:00Z",
@@ -217,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_stays_at_the_nearer_end() {
+    fn a_moment_out_of_range_is_clamped() {
         assert_eq!(read("1960-01-01T00:00:00Z"), Some(0));
         assert_eq!(read("9000-01-01T00:00:00Z"), Some(u64::MAX));
         assert_eq!(Moment(u64::MAX) + Duration::SECOND, Moment(u64::MAX));
     }
 
     #[test]
-    fn nothing_else_is_a_moment() {
+    fn other_texts_are_no_moments() {
         for text in [
             "",
             "now",

@@ -1,7 +1,7 @@
-//! Quantities as people write them: `250m`, `16Gi`, `1h30m`, `100Gbps`, `1%`.
+//! Quantities in text: `250m`, `16Gi`, `1h30m`, `100Gbps`, `1%`.
 //!
-//! Parsed exactly, in integers; what is finer than the unit is rounded up, as Kubernetes does, so that a request
-//! is never granted less than it says.
+//! Parsing is exact, in integers. A value finer than the unit is rounded up, as in Kubernetes, so that a request
+//! never gets less than it states.
 
 use std::str::FromStr;
 
@@ -14,31 +14,31 @@ pub enum QuantityError {
     NotANumber(String),
     #[error("`{0}` is negative")]
     Negative(String),
-    #[error("`{0}` is more than can be counted here")]
+    #[error("`{0}` is too large")]
     TooLarge(String),
     #[error("`{text}` has no unit of its kind; write one of {units}")]
     UnknownUnit { text: String, units: &'static str },
 }
 
-/// Longer texts are cut in messages: an error must stay readable whatever was read.
-fn shortened(text: &str) -> String {
-    const LONGEST: usize = 40;
-    match text.char_indices().nth(LONGEST) {
+/// Truncates a text for a message: an error stays readable for any input.
+fn truncated(text: &str) -> String {
+    const MAX_CHARS: usize = 40;
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
 }
 
-/// A decimal number taken apart: `digits × 10^-scale`.
+/// A decimal number: `digits × 10^-scale`.
 struct Decimal {
     digits: u128,
     scale: i32,
 }
 
-/// Reads a leading decimal number, with what follows it.
+/// Parses a leading decimal number; returns it and the rest of the text.
 fn leading_decimal(text: &str) -> Result<(Decimal, &str), QuantityError> {
     if text.starts_with('-') {
-        return Err(QuantityError::Negative(shortened(text)));
+        return Err(QuantityError::Negative(truncated(text)));
     }
     let unsigned = text.strip_prefix('+').unwrap_or(text);
     let mut decimal = Decimal { digits: 0, scale: 0 };
@@ -51,7 +51,7 @@ fn leading_decimal(text: &str) -> Result<(Decimal, &str), QuantityError> {
                     .digits
                     .checked_mul(10)
                     .and_then(|digits| digits.checked_add(u128::from(byte - b'0')))
-                    .ok_or_else(|| QuantityError::TooLarge(shortened(text)))?;
+                    .ok_or_else(|| QuantityError::TooLarge(truncated(text)))?;
                 decimal.scale += i32::from(seen_point);
             }
             b'.' if !seen_point => seen_point = true,
@@ -60,7 +60,7 @@ fn leading_decimal(text: &str) -> Result<(Decimal, &str), QuantityError> {
         end = at + 1;
     }
     if !seen_digit {
-        return Err(QuantityError::NotANumber(shortened(text)));
+        return Err(QuantityError::NotANumber(truncated(text)));
     }
     let rest = &unsigned[end..];
     let (exponent, rest) = leading_exponent(rest);
@@ -68,7 +68,7 @@ fn leading_decimal(text: &str) -> Result<(Decimal, &str), QuantityError> {
     Ok((decimal, rest))
 }
 
-/// An exponent such as `e9`, if the text begins with one: `1e30` is a number, `1Ei` is not.
+/// Parses an exponent such as `e9`, if the text begins with one: `1e30` is a number, `1Ei` is not.
 fn leading_exponent(text: &str) -> (i32, &str) {
     let Some(after) = text.strip_prefix(['e', 'E']) else { return (0, text) };
     let signed = after.strip_prefix(['+', '-']).unwrap_or(after);
@@ -81,9 +81,9 @@ fn leading_exponent(text: &str) -> (i32, &str) {
     (exponent, &signed[digits..])
 }
 
-/// `decimal × factor` as a whole number, rounded up.
+/// `decimal × factor` as an integer, rounded up.
 fn scaled(decimal: &Decimal, factor: u64, text: &str) -> Result<u64, QuantityError> {
-    let too_large = || QuantityError::TooLarge(shortened(text));
+    let too_large = || QuantityError::TooLarge(truncated(text));
     let product = decimal.digits.checked_mul(u128::from(factor)).ok_or_else(too_large)?;
     let whole = if decimal.scale > 38 {
         u128::from(product > 0)
@@ -98,19 +98,19 @@ fn scaled(decimal: &Decimal, factor: u64, text: &str) -> Result<u64, QuantityErr
     u64::try_from(whole).map_err(|_| too_large())
 }
 
-/// A kind of quantity: its units with their factors, and how to name them in an error.
-struct Units {
+/// Units of one kind of quantity with their factors, and their names for errors.
+struct UnitTable {
     factors: &'static [(&'static str, u64)],
     names: &'static str,
 }
 
-impl Units {
+impl UnitTable {
     fn factor(&self, unit: &str, text: &str) -> Result<u64, QuantityError> {
         self.factors
             .iter()
             .find(|(name, _)| *name == unit)
             .map(|(_, factor)| *factor)
-            .ok_or_else(|| QuantityError::UnknownUnit { text: shortened(text), units: self.names })
+            .ok_or_else(|| QuantityError::UnknownUnit { text: truncated(text), units: self.names })
     }
 
     fn parse(&self, text: &str) -> Result<u64, QuantityError> {
@@ -120,10 +120,13 @@ impl Units {
     }
 }
 
-const CORES: Units =
-    Units { factors: &[("", 1000), ("m", 1), ("k", 1_000_000)], names: "none (cores) or m (thousandths)" };
-const GPUS: Units = Units { factors: &[("", 1000), ("m", 1)], names: "none (GPUs) or m (thousandths)" };
-const BYTES: Units = Units {
+const CORES: UnitTable = UnitTable {
+    factors: &[("", 1000), ("m", 1), ("k", 1_000_000)],
+    names: "none (cores) or m (thousandths)",
+};
+const GPUS: UnitTable =
+    UnitTable { factors: &[("", 1000), ("m", 1)], names: "none (GPUs) or m (thousandths)" };
+const BYTES: UnitTable = UnitTable {
     factors: &[
         ("", 1),
         ("k", 1000),
@@ -139,7 +142,7 @@ const BYTES: Units = Units {
     ],
     names: "none (bytes), k, M, G, T, P, Ki, Mi, Gi, Ti, Pi",
 };
-const RATES: Units = Units {
+const RATES: UnitTable = UnitTable {
     factors: &[
         ("bps", 1),
         ("kbps", 1000),
@@ -149,7 +152,7 @@ const RATES: Units = Units {
     ],
     names: "bps, kbps, Mbps, Gbps, Tbps",
 };
-const TIMES: Units = Units {
+const TIMES: UnitTable = UnitTable {
     factors: &[
         ("ns", 1),
         ("us", 1000),
@@ -163,11 +166,11 @@ const TIMES: Units = Units {
     names: "ns, us, ms, s, m, h, d",
 };
 
-/// Half of what fits, so that sums of two amounts still do.
-const LARGEST: u64 = u64::MAX / 2;
+/// Half of the maximum, so that the sum of two amounts does not overflow.
+const MAX_AMOUNT: u64 = u64::MAX / 2;
 
 fn bounded(value: u64, text: &str) -> Result<u64, QuantityError> {
-    if value <= LARGEST { Ok(value) } else { Err(QuantityError::TooLarge(shortened(text))) }
+    if value <= MAX_AMOUNT { Ok(value) } else { Err(QuantityError::TooLarge(truncated(text))) }
 }
 
 macro_rules! from_text {
@@ -188,7 +191,7 @@ from_text! {
     Bandwidth by RATES;
 }
 
-/// `1h30m`, `90s`, `210ms`: parts add up.
+/// `1h30m`, `90s`, `210ms`: the parts are added.
 impl FromStr for Duration {
     type Err = QuantityError;
 
@@ -200,7 +203,7 @@ impl FromStr for Duration {
             let unit_end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
             let (unit, next) = after.split_at(unit_end);
             let part = scaled(&decimal, TIMES.factor(unit, text)?, text)?;
-            total = total.checked_add(part).ok_or_else(|| QuantityError::TooLarge(shortened(text)))?;
+            total = total.checked_add(part).ok_or_else(|| QuantityError::TooLarge(truncated(text)))?;
             if next.is_empty() {
                 return bounded(total, text).map(Self);
             }
@@ -209,16 +212,16 @@ impl FromStr for Duration {
     }
 }
 
-/// A share written as `20%` or `0.2`, at most the whole.
+/// Parses a share such as `20%` or `0.2`, at most the whole.
 pub fn parse_share(text: &str) -> Result<Share, QuantityError> {
-    const SHARES: Units =
-        Units { factors: &[("", 1_000_000), ("%", 10_000)], names: "none (a fraction of 1) or %" };
+    const SHARES: UnitTable =
+        UnitTable { factors: &[("", 1_000_000), ("%", 10_000)], names: "none (a fraction of 1) or %" };
     let millionths = SHARES.parse(text)?;
     u32::try_from(millionths)
         .ok()
         .filter(|share| *share <= Share::WHOLE.0)
         .map(Share)
-        .ok_or_else(|| QuantityError::TooLarge(shortened(text.trim())))
+        .ok_or_else(|| QuantityError::TooLarge(truncated(text.trim())))
 }
 
 #[cfg(test)]
@@ -243,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_quantities_are_refused_by_name() {
+    fn invalid_quantities_are_rejected_by_name() {
         for text in
             ["1e30", "99999999999999999999", "1e2147483647", "123456789012345678901234567890123456789012"]
         {

@@ -1,31 +1,31 @@
-//! How much a job still learns, in three words: for a while, and never for good.
+//! Learning category of a job, from its recent rate of improvement (the categories of SpeCon); no category is permanent.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::units::{Duration, Instant};
 
-/// What a job learns is looked at so often.
+/// Interval between two evaluations of a job's category.
 pub(crate) const CHECKED_EVERY: Duration = Duration::from_secs(10);
 
+/// How fast a job's metric improves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Category {
     #[default]
     Progressing,
-    /// It learned little when it was last looked at.
+    /// Improved little at the last evaluation.
     Watching,
-    /// It learned little twice in a row, and has not learned much since.
+    /// Improved little at two evaluations in a row, and not much since.
     Converged,
 }
 
 impl Category {
-    /// For serde: what is left out means this.
+    /// Whether the value is the default, which serde omits.
     pub(crate) fn is_progressing(&self) -> bool {
         *self == Self::Progressing
     }
 
-    /// After another look: one step down where it learned less than `little`, one step up from `much` on, and where it
-    /// was in between.
+    /// Category after one more evaluation: one step down below `little`, one step up from `much`, unchanged between.
     pub(crate) fn after(self, learns: f64, bounds: Bounds) -> Self {
         match self {
             Self::Progressing if learns < bounds.little => Self::Watching,
@@ -36,7 +36,7 @@ impl Category {
         }
     }
 
-    /// How much a job of this kind counts when it is weighed whom a move helps.
+    /// Weight of a job of this category when a migration's gains and losses are added up.
     pub(crate) const fn counts(self) -> f64 {
         match self {
             Self::Progressing => 2.0,
@@ -46,7 +46,7 @@ impl Category {
     }
 }
 
-/// What is little, and what is much. Between the two nothing changes.
+/// Hysteresis between categories: improvement per second below `little` lowers the category, from `much` raises it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bounds {
     pub(crate) little: f64,
@@ -54,23 +54,23 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// The published bound, without anything in between.
+    /// The bound that SpeCon publishes, without hysteresis.
     pub(crate) const PUBLISHED: Self = Self { little: 0.1, much: 0.1 };
 
-    /// Relative to what the job in the middle learns.
+    /// Bounds relative to the median improvement of all jobs.
     pub(crate) fn beside(median: f64) -> Self {
         Self { little: 0.25 * median, much: 0.5 * median }
     }
 }
 
-/// The last look at a job.
+/// State of a job at its last evaluation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Look {
+pub(crate) struct CategoryEvaluation {
     pub(crate) at: Instant,
-    /// The metric over the largest it ever was.
+    /// Metric divided by its largest absolute value so far.
     pub(crate) value: f64,
-    /// The CPU time it had used by then.
+    /// CPU time used so far.
     pub(crate) used: Duration,
 }
 
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_takes_two_looks_to_be_converged_and_two_to_be_back() {
+    fn a_category_changes_by_one_step_per_evaluation() {
         let bounds = Bounds::beside(1.0);
         let after = |looks: &[f64]| {
             looks.iter().fold(Category::default(), |category, learns| category.after(*learns, bounds))

@@ -1,38 +1,38 @@
-//! What a job learns: its metric over its iterations, and what that says about how much is left to do.
+//! Learning of a job: metric over iterations, predicted iterations to the target, and category.
 
 use serde::{Deserialize, Serialize};
 
-use super::category::{Bounds, CHECKED_EVERY, Category, Look};
+use super::category::{Bounds, CHECKED_EVERY, Category, CategoryEvaluation};
 use super::curve::Curve;
-use super::history::History;
+use super::history::MetricHistory;
 use crate::model::job::Target;
 use crate::model::units::{Cpu, Duration, Instant, Iterations, Share};
 
-/// A job that was said to take so many times less than it has used already is not believed any more.
-const DOUBTED_BEYOND: u64 = 2;
+/// A prediction is doubted once the job has executed this multiple of the smallest predicted total.
+const DOUBT_FACTOR: u64 = 2;
 
-/// What a job reported of its training. Whatever it reports, this stays small.
+/// Evaluated reports of a job's metric, in bounded memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Learning {
-    history: History,
+    history: MetricHistory,
     #[serde(skip_serializing_if = "Category::is_progressing")]
     category: Category,
-    /// When that changed last.
+    /// Time of the last change of category.
     changed: Option<Instant>,
-    look: Option<Look>,
-    /// After how many iterations it will be where it is to be, by its last report.
+    look: Option<CategoryEvaluation>,
+    /// Predicted iterations to the target as of the last report.
     predicted: Option<Predicted>,
     largest: f64,
-    /// What it learned a second for all of its node when it was last looked at.
+    /// Improvement per second for the whole CPU capacity of its node at the last evaluation.
     learns: Option<f64>,
-    /// Reports that said nothing: no number, out of order, or from the future.
+    /// Reports without information: not a number, out of order, or from the future.
     odd: u32,
-    /// The least that all its work was ever predicted to be, as time alone.
+    /// Smallest predicted total work, in time without contention.
     least: Option<Duration>,
 }
 
-/// A prediction, and how sure it is.
+/// A predicted number of iterations and its confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Predicted {
     pub iterations: Iterations,
@@ -40,7 +40,7 @@ pub struct Predicted {
 }
 
 impl Learning {
-    /// For serde: what is left out means this.
+    /// Whether the value is the default, which serde omits.
     pub(super) fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
@@ -49,45 +49,54 @@ impl Learning {
         self.category
     }
 
-    /// When its category changed last.
+    /// Time of the last change of category.
     pub fn changed(&self) -> Option<Instant> {
         self.changed
     }
 
-    /// What it learned a second for all of its node when it was last looked at: the part of its metric that it took off.
+    /// Improvement per second at the last evaluation, scaled to the whole CPU capacity of its node, in parts of the
+    /// largest metric.
     pub(crate) fn learns(&self) -> Option<f64> {
         self.learns
     }
 
-    /// How many of its reports said nothing.
+    /// Number of reports without information.
     pub fn odd(&self) -> u32 {
         self.odd
     }
 
-    pub(super) fn is_odd(&mut self) {
+    pub(super) fn count_odd(&mut self) {
         self.odd = self.odd.saturating_add(1);
     }
 
-    /// Takes note of its metric. One that rises is turned over.
-    pub(super) fn note(&mut self, done: Iterations, metric: f64, target: Option<Target>) {
-        // Beyond any metric there is, and still far from where numbers end.
+    /// Adds a value of the metric, negated if the target is a lower bound, and updates the prediction.
+    pub(super) fn add_metric(&mut self, done: Iterations, metric: f64, target: Option<Target>) {
+        // Beyond any real metric, and far below the largest `f64`.
         let metric = metric.clamp(-1e100, 1e100);
         let value = if matches!(target, Some(Target::AtLeast(_))) { -metric } else { metric };
         self.largest = self.largest.max(metric.abs());
-        self.history.note(done.0 as f64, value);
+        self.history.add(done.0 as f64, value);
         let left =
-            Curve::fit(self.history.points()).is_some_and(|curve| curve.was_left_by(self.history.points()));
+            Curve::fit(self.history.points()).is_some_and(|curve| curve.is_left_by(self.history.points()));
         if left {
-            self.history.begin_anew();
+            self.history.keep_last_points();
             self.category = Category::Progressing;
         }
-        self.predicted = target.and_then(|target| self.predicts(target));
+        self.predicted = target.and_then(|target| self.predict(target));
     }
 
-    /// Looks at what was gained since the last time, if that is long enough ago; `of` is what its node has.
-    pub(super) fn look(&mut self, at: Instant, metric: f64, used: Duration, of: Cpu, bounds: Bounds) {
+    /// Evaluates the improvement since the last evaluation if [`CHECKED_EVERY`] has passed; `of` is the CPU
+    /// capacity of the job's node.
+    pub(super) fn evaluate_category(
+        &mut self,
+        at: Instant,
+        metric: f64,
+        used: Duration,
+        of: Cpu,
+        bounds: Bounds,
+    ) {
         let value = if self.largest > 0.0 { metric / self.largest } else { 0.0 };
-        let new = Look { at, value, used };
+        let new = CategoryEvaluation { at, value, used };
         let Some(before) = self.look else {
             self.look = Some(new);
             return;
@@ -108,39 +117,40 @@ impl Learning {
         }
     }
 
-    /// After how many iterations it will be where it is to be, by its last report.
+    /// Predicted iterations to the target as of the last report.
     pub fn predicted(&self) -> Option<Predicted> {
         self.predicted
     }
 
-    fn predicts(&self, target: Target) -> Option<Predicted> {
+    fn predict(&self, target: Target) -> Option<Predicted> {
         let points = self.history.points();
         let curve = Curve::fit(points)?;
         let value = match target {
             Target::AtMost(value) => value,
             Target::AtLeast(value) => -value,
         };
-        let iterations = curve.reaches(value)?;
+        let iterations = curve.iterations_to(value)?;
         let confidence = Share((curve.confidence(points) * f64::from(Share::WHOLE.0)) as u32);
         (iterations < 1e15)
             .then(|| Predicted { iterations: Iterations(iterations.ceil() as u64), confidence })
     }
 
-    /// What part of its metric it would still take off in so many iterations more.
+    /// Improvement that the curve predicts for `more` iterations, in parts of the largest metric.
     pub fn still_gains(&self, done: Iterations, more: Iterations) -> Option<f64> {
         let curve = Curve::fit(self.history.points())?;
         let (now, then) = (curve.at(done.0 as f64), curve.at(done.0.saturating_add(more.0) as f64));
         (self.largest > 0.0).then(|| (now - then) / self.largest)
     }
 
-    /// All its work was predicted to be so much.
-    pub(super) fn was_predicted(&mut self, work: Duration) {
+    /// Records a prediction of the total work.
+    pub(super) fn record_prediction(&mut self, work: Duration) {
         self.least = Some(self.least.map_or(work, |least| least.min(work)));
     }
 
-    /// Whether it was nearly done for far longer than that takes: then it is nobody's business to hurry for it.
+    /// Whether the job has executed far more than its smallest predicted total: its prediction then raises its
+    /// priority no longer.
     pub(super) fn is_doubted(&self, executed: Duration) -> bool {
-        let least = self.least.map(|least| least.times(DOUBTED_BEYOND) + Duration::MINUTE);
+        let least = self.least.map(|least| least.times(DOUBT_FACTOR) + Duration::MINUTE);
         least.is_some_and(|least| executed > least)
     }
 }
@@ -151,12 +161,12 @@ mod tests {
 
     fn learned(reports: u64, metric: impl Fn(u64) -> f64, target: Target) -> Learning {
         let mut learning = Learning::default();
-        (1..=reports).for_each(|k| learning.note(Iterations(k * 100), metric(k * 100), Some(target)));
+        (1..=reports).for_each(|k| learning.add_metric(Iterations(k * 100), metric(k * 100), Some(target)));
         learning
     }
 
     #[test]
-    fn how_far_it_is_to_a_target_follows_from_the_curve() {
+    fn the_curve_predicts_the_iterations_to_a_target() {
         let loss = |k: u64| 1.0 / (0.01 * k as f64 + 0.5) + 0.2;
         let target = Target::AtMost(loss(8000));
         let predicted = learned(40, loss, target).predicted().unwrap();
@@ -165,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_that_rises_is_followed_as_well() {
+    fn a_rising_metric_has_a_prediction_too() {
         let accuracy = |k: u64| 0.9 - 1.0 / (0.01 * k as f64 + 1.5);
         let target = Target::AtLeast(accuracy(8000));
         let predicted = learned(40, accuracy, target).predicted().unwrap();
@@ -173,21 +183,21 @@ mod tests {
     }
 
     #[test]
-    fn a_target_below_where_it_leads_is_never_reached() {
+    fn a_target_below_the_asymptote_has_no_prediction() {
         let loss = |k: u64| 1.0 / (0.01 * k as f64 + 0.5) + 0.2;
         let target = Target::AtMost(0.1);
         assert_eq!(learned(40, loss, target).predicted(), None);
     }
 
     #[test]
-    fn who_learns_little_for_its_share_is_converged_and_may_come_back() {
+    fn a_job_that_improves_little_for_its_share_converges_and_may_return() {
         let mut learning = Learning { largest: 1.0, ..Learning::default() };
         let mut look = |at: u64, metric: f64| {
             let (at, used) = (Instant::from_secs(at), Duration::from_secs(at));
-            learning.look(at, metric, used, Cpu::cores(4), Bounds::PUBLISHED);
+            learning.evaluate_category(at, metric, used, Cpu::cores(4), Bounds::PUBLISHED);
             learning.category()
         };
-        // A quarter of the node: 0.5 in ten seconds is 0.2 a second for all of it.
+        // A quarter of the node: 0.5 in ten seconds is 0.2 per second for the whole node.
         assert_eq!(look(0, 1.0), Category::Progressing);
         assert_eq!(look(10, 0.5), Category::Progressing);
         assert_eq!(look(20, 0.49), Category::Watching);
@@ -196,9 +206,9 @@ mod tests {
     }
 
     #[test]
-    fn who_is_nearly_done_for_ever_is_doubted() {
+    fn a_job_that_far_exceeds_its_prediction_is_doubted() {
         let mut learning = Learning::default();
-        learning.was_predicted(Duration::from_secs(100));
+        learning.record_prediction(Duration::from_secs(100));
         assert!(!learning.is_doubted(Duration::from_secs(200)));
         assert!(learning.is_doubted(Duration::from_secs(300)));
     }

@@ -1,45 +1,46 @@
-//! The rhythm of a job's reports, and when its silence means that it hangs.
+//! Stall detection: the rhythm of a job's reports, and the silence after which the job counts as stalled.
 //!
-//! Only a report that more iterations are done than ever before is a sign of life: whoever hangs may go on saying where it
-//! is. When it came is told by the clock of who hears it, so whatever a job's own clock says changes nothing here.
+//! Only a report of more iterations than ever before is a sign of life, because a stalled process may repeat its last
+//! report. The scheduler's clock gives the time of a report, so a job's own clock has no effect.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::units::{Duration, Instant, Iterations};
 
-/// A job hangs that was silent for so many of its iterations…
-const ITERATIONS: u64 = 10;
+/// Iterations without a sign of life after which a job is stalled…
+const STALL_ITERATIONS: u64 = 10;
 
-/// …and for so many times as long as its reports are apart…
-const GAPS: u64 = 3;
+/// …and multiple of the usual gap between reports…
+const STALL_REPORT_GAPS: u64 = 3;
 
-/// …and for so long, because reports come late at times…
-const AT_LEAST: Duration = Duration::MINUTE;
+/// …and shortest silence, because reports may be late…
+const MIN_STALL: Duration = Duration::MINUTE;
 
-/// …if it had come further so many times before.
-const HEARD_BEFORE: u32 = 3;
+/// …after this many signs of life since the start.
+const MIN_SIGNS_OF_LIFE: u32 = 3;
 
+/// Signs of life of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Pulse {
-    /// When it last said that it had come further.
+pub(super) struct ReportRhythm {
+    /// Time of the last sign of life.
     heard: Option<Instant>,
-    /// How often it did since it began to run where it is, and how far it had come.
+    /// Signs of life since the job started on its present nodes, and the iterations done.
     times: u32,
     done: Iterations,
-    /// The longest of late that an iteration took, and that reports were apart.
+    /// Decaying maxima of the time per iteration and of the gap between reports.
     iteration: Duration,
     gap: Duration,
 }
 
-impl Pulse {
-    /// For serde: what is left out means this.
+impl ReportRhythm {
+    /// Whether the value is the default, which serde omits.
     pub(super) fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 
-    /// It says that so much is done.
-    pub(super) fn hears(&mut self, now: Instant, done: Iterations) {
+    /// Records a report of `done` iterations.
+    pub(super) fn record(&mut self, now: Instant, done: Iterations) {
         let Some(before) = self.heard else {
             (self.heard, self.times, self.done) = (Some(now), 1, done);
             return;
@@ -49,42 +50,44 @@ impl Pulse {
         }
         let (gap, gained) = (now.since(before), done.0 - self.done.0);
         let iteration = Duration(gap.0 / gained);
-        let patience = self.patience();
+        let stall_timeout = self.stall_timeout();
         if self.iteration.is_zero() {
             self.iteration = iteration;
         } else {
-            self.iteration = longest_of_late(self.iteration, iteration.min(self.iteration.times(2)));
+            self.iteration = decaying_max(self.iteration, iteration.min(self.iteration.times(2)));
         }
-        // Whoever has hung once is not waited for that long the next time; whoever has become slower is.
-        let gap = if self.times < HEARD_BEFORE { gap } else { gap.min(patience) };
-        self.gap = longest_of_late(self.gap, gap);
+        // A stall does not lengthen the next timeout; a lasting slowdown does.
+        let gap = if self.times < MIN_SIGNS_OF_LIFE { gap } else { gap.min(stall_timeout) };
+        self.gap = decaying_max(self.gap, gap);
         (self.heard, self.done) = (Some(now), done);
         self.times = self.times.saturating_add(1);
     }
 
-    /// It starts anew, where it was or elsewhere: until it is heard of again nothing is expected of it.
-    pub(super) fn begins_anew(&mut self) {
+    /// Restarts detection for a new run, on the same or on other nodes: nothing is expected before its first sign of
+    /// life.
+    pub(super) fn restart(&mut self) {
         *self = Self { iteration: self.iteration, gap: self.gap, ..Self::default() };
     }
 
-    /// From when on its silence means that it hangs, unless it is heard of before.
+    /// Time from which the job counts as stalled unless it shows a sign of life before.
     pub(super) fn hangs_from(&self) -> Option<Instant> {
-        let heard = self.heard.filter(|_| self.times >= HEARD_BEFORE)?;
-        Some(heard + self.patience())
+        let heard = self.heard.filter(|_| self.times >= MIN_SIGNS_OF_LIFE)?;
+        Some(heard + self.stall_timeout())
     }
 
-    /// Since when nothing was heard of it, if it hangs.
+    /// Time of the last sign of life of a stalled job.
     pub(super) fn silent_since(&self, now: Instant) -> Option<Instant> {
         self.heard.filter(|_| self.hangs_from().is_some_and(|from| from <= now))
     }
 
-    fn patience(&self) -> Duration {
-        self.iteration.times(ITERATIONS).max(self.gap.times(GAPS)).max(AT_LEAST)
+    /// Timeout: the longest of the three bounds.
+    fn stall_timeout(&self) -> Duration {
+        self.iteration.times(STALL_ITERATIONS).max(self.gap.times(STALL_REPORT_GAPS)).max(MIN_STALL)
     }
 }
 
-/// What was long a while ago counts a little less with each that is shorter.
-fn longest_of_late(before: Duration, now: Duration) -> Duration {
+/// Maximum that decays by an eighth with each shorter value.
+fn decaying_max(before: Duration, now: Duration) -> Duration {
     now.max(Duration(before.0 - before.0 / 8))
 }
 
@@ -92,67 +95,67 @@ fn longest_of_late(before: Duration, now: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    /// A report every so many seconds, each of so many iterations more.
-    fn pulse(every: u64, more: u64, times: u64) -> Pulse {
-        let mut pulse = Pulse::default();
-        (1..=times).for_each(|k| pulse.hears(Instant::from_secs(k * every), Iterations(k * more)));
-        pulse
+    /// Reports every `every` seconds, each of `more` iterations more.
+    fn rhythm(every: u64, more: u64, times: u64) -> ReportRhythm {
+        let mut rhythm = ReportRhythm::default();
+        (1..=times).for_each(|k| rhythm.record(Instant::from_secs(k * every), Iterations(k * more)));
+        rhythm
     }
 
-    fn hangs_after(pulse: &Pulse) -> Option<u64> {
-        Some(pulse.hangs_from()?.since(pulse.heard?).as_secs())
-    }
-
-    #[test]
-    fn ten_of_its_iterations_without_a_word_are_too_long() {
-        let pulse = pulse(30, 1, 5);
-        assert_eq!(hangs_after(&pulse), Some(300));
-        assert_eq!(pulse.silent_since(Instant::from_secs(449)), None);
-        assert_eq!(pulse.silent_since(Instant::from_secs(450)), Some(Instant::from_secs(150)));
+    fn hangs_after(rhythm: &ReportRhythm) -> Option<u64> {
+        Some(rhythm.hangs_from()?.since(rhythm.heard?).as_secs())
     }
 
     #[test]
-    fn reports_may_be_rarer_than_iterations_and_a_little_late() {
-        assert_eq!(hangs_after(&pulse(100, 100, 5)), Some(300));
-        assert_eq!(hangs_after(&pulse(1, 1, 5)), Some(60));
+    fn a_job_is_stalled_after_ten_iterations_of_silence() {
+        let rhythm = rhythm(30, 1, 5);
+        assert_eq!(hangs_after(&rhythm), Some(300));
+        assert_eq!(rhythm.silent_since(Instant::from_secs(449)), None);
+        assert_eq!(rhythm.silent_since(Instant::from_secs(450)), Some(Instant::from_secs(150)));
     }
 
     #[test]
-    fn of_a_newcomer_and_of_who_starts_anew_nothing_is_expected() {
-        assert_eq!(hangs_after(&pulse(10, 1, 2)), None);
-        let mut pulse = pulse(10, 1, 9);
-        pulse.begins_anew();
-        assert_eq!((pulse.hangs_from(), pulse.silent_since(Instant(u64::MAX))), (None, None));
+    fn reports_may_be_rarer_than_iterations_and_late() {
+        assert_eq!(hangs_after(&rhythm(100, 100, 5)), Some(300));
+        assert_eq!(hangs_after(&rhythm(1, 1, 5)), Some(60));
     }
 
     #[test]
-    fn who_says_the_same_again_has_not_come_further() {
-        let mut pulse = pulse(10, 1, 5);
-        let (before, later) = (pulse, Instant::from_secs(1000));
-        pulse.hears(later, Iterations(5));
-        pulse.hears(later, Iterations(2));
-        assert_eq!(pulse, before);
-        pulse.hears(later, Iterations(6));
-        assert_eq!(pulse.silent_since(later), None);
+    fn a_new_or_restarted_job_is_not_stalled() {
+        assert_eq!(hangs_after(&rhythm(10, 1, 2)), None);
+        let mut rhythm = rhythm(10, 1, 9);
+        rhythm.restart();
+        assert_eq!((rhythm.hangs_from(), rhythm.silent_since(Instant(u64::MAX))), (None, None));
     }
 
     #[test]
-    fn who_hung_for_a_day_is_not_waited_for_another() {
-        let mut pulse = pulse(10, 1, 5);
-        pulse.hears(Instant::from_secs(86_400), Iterations(6));
-        assert!(hangs_after(&pulse).unwrap() <= 300, "{pulse:?}");
-        (1..60).for_each(|k| pulse.hears(Instant::from_secs(86_400 + k * 10), Iterations(6 + k)));
-        assert_eq!(hangs_after(&pulse), Some(100));
+    fn a_repeated_report_is_no_sign_of_life() {
+        let mut rhythm = rhythm(10, 1, 5);
+        let (before, later) = (rhythm, Instant::from_secs(1000));
+        rhythm.record(later, Iterations(5));
+        rhythm.record(later, Iterations(2));
+        assert_eq!(rhythm, before);
+        rhythm.record(later, Iterations(6));
+        assert_eq!(rhythm.silent_since(later), None);
     }
 
     #[test]
-    fn who_becomes_slower_is_believed_after_a_few_reports() {
-        let mut pulse = pulse(1, 1, 50);
+    fn a_stall_does_not_lengthen_the_next_timeout() {
+        let mut rhythm = rhythm(10, 1, 5);
+        rhythm.record(Instant::from_secs(86_400), Iterations(6));
+        assert!(hangs_after(&rhythm).unwrap() <= 300, "{rhythm:?}");
+        (1..60).for_each(|k| rhythm.record(Instant::from_secs(86_400 + k * 10), Iterations(6 + k)));
+        assert_eq!(hangs_after(&rhythm), Some(100));
+    }
+
+    #[test]
+    fn a_lasting_slowdown_raises_the_timeout_after_a_few_reports() {
+        let mut rhythm = rhythm(1, 1, 50);
         let mut hung = 0;
         for k in 1..=20 {
             let now = Instant::from_secs(50 + k * 200);
-            hung += u32::from(pulse.silent_since(now).is_some());
-            pulse.hears(now, Iterations(50 + k));
+            hung += u32::from(rhythm.silent_since(now).is_some());
+            rhythm.record(now, Iterations(50 + k));
         }
         assert!(hung <= 3, "{hung}");
     }

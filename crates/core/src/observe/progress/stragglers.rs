@@ -1,9 +1,9 @@
-//! How long the members of a gang take for their own part of an iteration, each beside its peers.
+//! Straggler detection: compute times of a gang's members relative to their peers.
 //!
-//! A member is compared with those of the same role on other nodes of the same kind: those beside it now, or where the job
-//! is on one node alone, what it took elsewhere before. Of the latest reports the one in the middle counts, so that spikes do
-//! nothing, and only who stays on one side of the line over several reports and a while is judged. When reports came is told
-//! by the clock of who hears them.
+//! A member is compared with members of the same role on other nodes of the same kind: with those that run beside it
+//! now, or, if the job runs on a single node, with its own past on other nodes. The median of the latest reports
+//! counts, so outliers have no effect. A member is judged only after it stayed on one side of the threshold for
+//! several reports and some time. The scheduler's clock gives the time of a report.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,76 +11,79 @@ use crate::model::id::NodeId;
 use crate::model::units::{Duration, Instant};
 use crate::observe::scaling::Speed;
 
-/// Judged are those of whom so many reports in a row say the same…
-const REPORTS: u32 = 5;
+/// Consecutive reports with the same result before a member is judged…
+const MIN_REPORTS: u32 = 5;
 
-/// …over such a time.
-const SUSTAINED: Duration = Duration::MINUTE;
+/// …and the time that they must span.
+const MIN_DURATION: Duration = Duration::MINUTE;
 
-/// What members take is what the one in the middle of so many reports says.
-const LATEST: usize = 5;
+/// Reports of which the median counts.
+const MEDIAN_REPORTS: usize = 5;
 
-/// Nothing is made of what was reported of a node fewer times than this.
-const HEARD_BEFORE: usize = 3;
+/// Reports of a node before it serves as a peer.
+const MIN_PEER_REPORTS: usize = 3;
 
-/// Places that it has left are remembered up to so many.
-const MOST_LEFT: usize = 8;
+/// Former nodes that are remembered for comparison.
+const MAX_FORMER_NODES: usize = 8;
 
-/// Who was slow in one place and is in the next is slow for a reason of its own, for so long.
-const LATELY: Duration = Duration::HOUR;
+/// A job that is slow on its new node within this time after leaving a slow one is slow for a reason of its own.
+const SLOW_JOB_WINDOW: Duration = Duration::HOUR;
 
-/// What a report says of a node, with those before it.
+/// Result of straggler detection for the members on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Nothing,
-    /// Members there go at such a part of the speed of their peers; compared with some that run at the same time, or not.
+    /// Members on the node have this fraction of their peers' speed.
     IsSlow {
         speed: Speed,
-        beside: Compared,
+        beside: PeerBasis,
     },
-    /// They go about as fast as their peers.
+    /// Members on the node are about as fast as their peers.
     KeepsUp,
-    /// They are slow wherever they are.
+    /// The job's members are slow on every node.
     IsSlowEverywhere,
 }
 
+/// Peers that a member was compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compared {
-    /// With others at the same time.
-    AtOnce,
-    /// With what it took elsewhere before.
-    WithThePast,
+pub(crate) enum PeerBasis {
+    /// Members that run at the same time.
+    Concurrent,
+    /// The job's own members on other nodes before.
+    OwnPast,
 }
 
+/// Iteration times of a gang's members.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct Peers {
+pub(crate) struct MemberTimes {
     /// In order of role and node.
-    members: Vec<Member>,
-    /// When it last left a node on which it was slow.
+    members: Vec<MemberTime>,
+    /// Time at which the job last left a node on which it was slow.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_slow: Option<Instant>,
 }
 
-/// Members of a role on one node.
+/// Members of one role on one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Member {
+struct MemberTime {
     role: u8,
     node: NodeId,
-    /// What the latest reports said, the newest last, and the one in the middle.
+    /// Latest reported times, the newest last, and their median.
     lately: Vec<Duration>,
     takes: Duration,
-    /// What the one in the middle of their peers takes.
+    /// Median of the peers' times.
     peers: Duration,
     side: Side,
-    /// Since when they are on that side, and by how many reports.
+    /// Time since which, and reports for which, the members have been on that side.
     since: Instant,
     times: u32,
-    /// Whether they are there now.
+    /// Whether the members run there now.
     is_there: bool,
 }
 
+/// Side of the straggler threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Side {
@@ -90,7 +93,7 @@ enum Side {
 }
 
 impl Side {
-    /// Slow from a fifth more than the peers take; well up to a tenth.
+    /// Slow from 6/5 of the peers' time, well up to 11/10; the gap is hysteresis.
     fn of(takes: Duration, peers: Duration) -> Self {
         let (takes, peers) = (u128::from(takes.0), u128::from(peers.0));
         match () {
@@ -101,7 +104,7 @@ impl Side {
     }
 }
 
-impl Member {
+impl MemberTime {
     fn new(now: Instant, role: u8, node: NodeId, took: Duration) -> Self {
         Self {
             role,
@@ -116,15 +119,15 @@ impl Member {
         }
     }
 
-    fn hears(&mut self, took: Duration) {
-        if self.lately.len() == LATEST {
+    fn record(&mut self, took: Duration) {
+        if self.lately.len() == MEDIAN_REPORTS {
             self.lately.remove(0);
         }
         self.lately.push(took);
-        self.takes = middle(self.lately.clone()).unwrap_or(took);
+        self.takes = lower_median(self.lately.clone()).unwrap_or(took);
     }
 
-    fn is_on(&mut self, now: Instant, side: Side) {
+    fn set_side(&mut self, now: Instant, side: Side) {
         if self.side != side {
             (self.side, self.since, self.times) = (side, now, 0);
         }
@@ -132,18 +135,19 @@ impl Member {
     }
 
     fn is_judged(&self, now: Instant) -> bool {
-        self.times >= REPORTS && now.since(self.since) >= SUSTAINED
+        self.times >= MIN_REPORTS && now.since(self.since) >= MIN_DURATION
     }
 }
 
-impl Peers {
-    /// For serde: what is left out means this.
+impl MemberTimes {
+    /// Whether the value is the default, which serde omits.
     pub(super) fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Members of a role on a node took so long for an iteration. Those on other nodes count that are `alike`.
-    pub(super) fn hears(
+    /// Records a compute time and judges the members. Nodes of the same kind, for which `alike` is true, count as
+    /// peers.
+    pub(super) fn record(
         &mut self,
         now: Instant,
         (role, node): (u8, NodeId),
@@ -153,14 +157,14 @@ impl Peers {
         if took.is_zero() {
             return Verdict::Nothing;
         }
-        let at = self.entry(now, role, node, took);
-        let Some((peers, beside)) = self.peers_of(at, alike) else { return Verdict::Nothing };
+        let at = self.record_time(now, role, node, took);
+        let Some((peers, beside)) = self.peer_median(at, alike) else { return Verdict::Nothing };
         let member = &mut self.members[at];
         member.peers = peers;
-        member.is_on(now, Side::of(member.takes, peers));
+        member.set_side(now, Side::of(member.takes, peers));
         match member.side {
             _ if !member.is_judged(now) => Verdict::Nothing,
-            Side::Slow if self.left_slow.is_some_and(|left| now.since(left) < LATELY) => {
+            Side::Slow if self.left_slow.is_some_and(|left| now.since(left) < SLOW_JOB_WINDOW) => {
                 Verdict::IsSlowEverywhere
             }
             Side::Slow => Verdict::IsSlow { speed: speed(member.takes, peers), beside },
@@ -169,36 +173,37 @@ impl Peers {
         }
     }
 
-    /// Takes note of a report; where it stands.
-    fn entry(&mut self, now: Instant, role: u8, node: NodeId, took: Duration) -> usize {
+    /// Adds a report to the member's entry; returns its index.
+    fn record_time(&mut self, now: Instant, role: u8, node: NodeId, took: Duration) -> usize {
         match self.members.binary_search_by_key(&(role, node), |member| (member.role, member.node)) {
             Ok(at) => {
-                self.members[at].hears(took);
+                self.members[at].record(took);
                 self.members[at].is_there = true;
                 at
             }
             Err(at) => {
-                self.members.insert(at, Member::new(now, role, node, took));
+                self.members.insert(at, MemberTime::new(now, role, node, took));
                 at
             }
         }
     }
 
-    /// What the one in the middle of its peers takes.
-    fn peers_of(&self, at: usize, alike: impl Fn(NodeId) -> bool) -> Option<(Duration, Compared)> {
+    /// Median time of the member's peers, and which peers they are.
+    fn peer_median(&self, at: usize, alike: impl Fn(NodeId) -> bool) -> Option<(Duration, PeerBasis)> {
         let me = &self.members[at];
         let others = self.members.iter().filter(|other| other.role == me.role && other.node != me.node);
-        let known: Vec<&Member> =
-            others.filter(|other| other.lately.len() >= HEARD_BEFORE && alike(other.node)).collect();
+        let known: Vec<&MemberTime> =
+            others.filter(|other| other.lately.len() >= MIN_PEER_REPORTS && alike(other.node)).collect();
         let takes = |is_there: bool| {
             let such = known.iter().filter(|other| other.is_there == is_there);
-            middle(such.map(|other| other.takes).collect())
+            lower_median(such.map(|other| other.takes).collect())
         };
-        let at_once = takes(true).map(|takes| (takes, Compared::AtOnce));
-        at_once.or_else(|| takes(false).map(|takes| (takes, Compared::WithThePast)))
+        let at_once = takes(true).map(|takes| (takes, PeerBasis::Concurrent));
+        at_once.or_else(|| takes(false).map(|takes| (takes, PeerBasis::OwnPast)))
     }
 
-    /// The slowest of its members on such nodes, and at which part of the speed of its peers it goes: so does the whole gang.
+    /// The slowest of the members on the given nodes and its speed relative to its peers: the whole gang has this
+    /// speed.
     pub(super) fn held_up(&self, on: impl Fn(NodeId) -> bool, now: Instant) -> Option<(NodeId, Speed)> {
         let slow = self.members.iter().filter(|member| member.is_there && member.side == Side::Slow);
         let judged = slow.filter(|member| member.is_judged(now) && on(member.node));
@@ -206,10 +211,12 @@ impl Peers {
         speeds.min().map(|(speed, node)| (node, speed))
     }
 
-    /// It runs somewhere from now on: what it took elsewhere is remembered for a while, and judged is who is heard again.
-    pub(super) fn begin_anew(&mut self, now: Instant, is_there: impl Fn(NodeId) -> bool) {
-        let leaves_slow =
-            |member: &Member| member.side == Side::Slow && member.is_judged(now) && !is_there(member.node);
+    /// Records that the job runs on other nodes from now on. Times on its former nodes stay for comparison; members
+    /// are judged after new reports only.
+    pub(super) fn restart(&mut self, now: Instant, is_there: impl Fn(NodeId) -> bool) {
+        let leaves_slow = |member: &MemberTime| {
+            member.side == Side::Slow && member.is_judged(now) && !is_there(member.node)
+        };
         if self.members.iter().any(|member| member.is_there && leaves_slow(member)) {
             self.left_slow = Some(now);
         }
@@ -219,15 +226,15 @@ impl Peers {
         }
         let mut left = self.members.iter().filter(|member| !member.is_there).count();
         self.members.retain(|member| {
-            let kept = member.is_there || left <= MOST_LEFT;
+            let kept = member.is_there || left <= MAX_FORMER_NODES;
             left -= usize::from(!kept);
             kept
         });
     }
 }
 
-/// The one in the middle; of two, the shorter.
-fn middle(mut times: Vec<Duration>) -> Option<Duration> {
+/// Lower median.
+fn lower_median(mut times: Vec<Duration>) -> Option<Duration> {
     times.sort_unstable();
     times.get(times.len().saturating_sub(1) / 2).copied()
 }
@@ -243,98 +250,98 @@ mod tests {
 
     const SLOW: NodeId = NodeId(3);
 
-    /// Four nodes report every ten seconds from then on; what is said of the last at the end.
-    fn reports(peers: &mut Peers, from: u64, times: u64, last_takes: impl Fn(u64) -> u64) -> Verdict {
+    /// Four nodes report every ten seconds; returns the last verdict on the last node.
+    fn reports(peers: &mut MemberTimes, from: u64, times: u64, last_takes: impl Fn(u64) -> u64) -> Verdict {
         let mut verdict = Verdict::Nothing;
         for k in 0..times {
             let now = Instant::from_secs(from + k * 10);
             for node in 0..4 {
                 let takes = if NodeId(node) == SLOW { last_takes(k) } else { 100 };
-                verdict = peers.hears(now, (0, NodeId(node)), Duration(takes), |_| true);
+                verdict = peers.record(now, (0, NodeId(node)), Duration(takes), |_| true);
             }
         }
         verdict
     }
 
     fn slow(speed: u64) -> Verdict {
-        Verdict::IsSlow { speed: Speed(speed), beside: Compared::AtOnce }
+        Verdict::IsSlow { speed: Speed(speed), beside: PeerBasis::Concurrent }
     }
 
     #[test]
-    fn who_takes_half_as_long_again_for_a_minute_is_slow() {
-        let mut peers = Peers::default();
+    fn a_member_that_takes_half_as_long_again_for_a_minute_is_slow() {
+        let mut peers = MemberTimes::default();
         assert_eq!(reports(&mut peers, 0, 8, |_| 150), Verdict::Nothing);
         assert_eq!(reports(&mut peers, 80, 1, |_| 150), slow(666_666));
         assert_eq!(peers.held_up(|node| node == SLOW, Instant::from_secs(80)), Some((SLOW, Speed(666_666))));
     }
 
     #[test]
-    fn spikes_and_a_tenth_more_do_nothing() {
-        let mut peers = Peers::default();
+    fn outliers_and_small_differences_have_no_effect() {
+        let mut peers = MemberTimes::default();
         let spikes = |k: u64| if k % 6 == 5 { 10_000 } else { 100 };
         for from in 0..20 {
             let verdict = reports(&mut peers, from * 100, 10, spikes);
             assert!(!matches!(verdict, Verdict::IsSlow { .. }), "{verdict:?}");
         }
-        assert_eq!(reports(&mut Peers::default(), 0, 100, |_| 115), Verdict::Nothing);
-        assert_eq!(reports(&mut Peers::default(), 0, 100, |_| 0), Verdict::Nothing);
+        assert_eq!(reports(&mut MemberTimes::default(), 0, 100, |_| 115), Verdict::Nothing);
+        assert_eq!(reports(&mut MemberTimes::default(), 0, 100, |_| 0), Verdict::Nothing);
     }
 
     #[test]
-    fn who_keeps_up_again_is_well_after_a_minute() {
-        let mut peers = Peers::default();
+    fn a_member_that_keeps_up_again_is_well_after_a_minute() {
+        let mut peers = MemberTimes::default();
         assert_eq!(reports(&mut peers, 0, 10, |_| 200), slow(500_000));
         assert_eq!(reports(&mut peers, 100, 20, |_| 100), Verdict::KeepsUp);
         assert_eq!(peers.held_up(|node| node == SLOW, Instant::from_secs(300)), None);
     }
 
     #[test]
-    fn a_flood_of_reports_is_no_stretch_of_time() {
-        let mut peers = Peers::default();
+    fn many_reports_in_no_time_judge_no_member() {
+        let mut peers = MemberTimes::default();
         reports(&mut peers, 0, 3, |_| 100);
         for _ in 0..1000 {
             let now = Instant::from_secs(30);
-            let verdict = peers.hears(now, (0, SLOW), Duration(1000), |_| true);
+            let verdict = peers.record(now, (0, SLOW), Duration(1000), |_| true);
             assert_eq!(verdict, Verdict::Nothing);
         }
     }
 
     #[test]
-    fn other_roles_and_other_kinds_of_nodes_are_no_peers() {
-        let mut peers = Peers::default();
+    fn members_of_other_roles_and_node_kinds_are_no_peers() {
+        let mut peers = MemberTimes::default();
         for k in 0..20 {
             let now = Instant::from_secs(k * 10);
-            peers.hears(now, (0, NodeId(0)), Duration(100), |_| true);
-            assert_eq!(peers.hears(now, (1, SLOW), Duration(900), |_| true), Verdict::Nothing);
-            assert_eq!(peers.hears(now, (0, SLOW), Duration(900), |_| false), Verdict::Nothing);
+            peers.record(now, (0, NodeId(0)), Duration(100), |_| true);
+            assert_eq!(peers.record(now, (1, SLOW), Duration(900), |_| true), Verdict::Nothing);
+            assert_eq!(peers.record(now, (0, SLOW), Duration(900), |_| false), Verdict::Nothing);
         }
     }
 
     #[test]
-    fn who_is_slow_in_the_next_place_as_well_is_slow_by_itself() {
-        let mut peers = Peers::default();
+    fn a_job_that_is_slow_on_its_next_node_too_is_slow_everywhere() {
+        let mut peers = MemberTimes::default();
         assert_eq!(reports(&mut peers, 0, 10, |_| 200), slow(500_000));
-        peers.begin_anew(Instant::from_secs(100), |node| node.0 > 10);
+        peers.restart(Instant::from_secs(100), |node| node.0 > 10);
         let mut next = |k: u64, node: u32, takes: u64| {
-            peers.hears(Instant::from_secs(100 + k * 10), (0, NodeId(node)), Duration(takes), |_| true)
+            peers.record(Instant::from_secs(100 + k * 10), (0, NodeId(node)), Duration(takes), |_| true)
         };
         let last = (0..12).map(|k| (next(k, 11, 100), next(k, 12, 200)).1).last();
         assert_eq!(last, Some(Verdict::IsSlowEverywhere));
-        // After an hour it may have come upon another slow node.
+        // An hour later the job may have moved to another slow node.
         let later = (360..372).map(|k| (next(k, 11, 100), next(k, 12, 200)).1).last();
         assert_eq!(later, Some(slow(500_000)));
     }
 
     #[test]
-    fn who_is_alone_is_compared_with_what_it_took_elsewhere() {
-        let mut peers = Peers::default();
+    fn a_job_on_one_node_is_compared_with_its_past() {
+        let mut peers = MemberTimes::default();
         let mut on = |from: u64, node: u32, takes: u64| {
-            peers.begin_anew(Instant::from_secs(from), |there| there == NodeId(node));
+            peers.restart(Instant::from_secs(from), |there| there == NodeId(node));
             let reports = (0..12).map(|k| Instant::from_secs(from + k * 10));
-            reports.map(|now| peers.hears(now, (0, NodeId(node)), Duration(takes), |_| true)).last()
+            reports.map(|now| peers.record(now, (0, NodeId(node)), Duration(takes), |_| true)).last()
         };
         assert_eq!(on(0, 1, 100), Some(Verdict::Nothing));
-        let beside = Compared::WithThePast;
+        let beside = PeerBasis::OwnPast;
         assert_eq!(on(200, 2, 200), Some(Verdict::IsSlow { speed: Speed(500_000), beside }));
     }
 }

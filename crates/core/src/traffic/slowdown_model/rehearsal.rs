@@ -5,7 +5,7 @@
 
 use crate::model::id::LinkId;
 use crate::model::units::{Bandwidth, Duration, Instant};
-use crate::network::{Network, Sent};
+use crate::network::{LinkTransmission, Network};
 use crate::traffic::TrafficPolicy;
 use crate::traffic::contention_graph::Flow;
 
@@ -32,7 +32,7 @@ pub struct Rehearsed {
     /// How long an iteration took on average, over the whole run.
     pub mean: Duration,
     /// What it put on the link while that was watched, in order of time.
-    pub sent: Vec<Sent>,
+    pub sent: Vec<LinkTransmission>,
 }
 
 /// Runs flows ahead, each in its traffic policy. Nothing is seen on a link that nobody shares.
@@ -50,14 +50,15 @@ pub fn rehearse(
     network.run_until(horizon.max(from + watched.span));
     let mut found = vec![Rehearsed::default(); flows.len()];
     for (key, (place, flow, _)) in meeting.flows.iter().enumerate() {
-        let own = sent.iter().filter(|sent| sent.key == key).map(|sent| Sent { key: *place, ..*sent });
+        let own =
+            sent.iter().filter(|sent| sent.key == key).map(|sent| LinkTransmission { key: *place, ..*sent });
         found[*place] =
             Rehearsed { mean: network.result(key).mean.unwrap_or(flow.alone), sent: own.collect() };
     }
     Rehearsal { from, flows: found }
 }
 
-fn look(network: &mut Network, link: Option<LinkId>, until: Instant) -> Vec<Sent> {
+fn look(network: &mut Network, link: Option<LinkId>, until: Instant) -> Vec<LinkTransmission> {
     let Some(link) = link else { return Vec::new() };
     network.watch(link);
     network.run_until(until);

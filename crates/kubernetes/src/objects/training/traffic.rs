@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_said() {
         let wrong = |text: &str| TrafficSpec::read(text).unwrap_err();
-        assert_eq!(wrong(r#"{"period":"0ms"}"#), "a period lasts longer than nothing");
+        assert_eq!(wrong(r#"{"period":"0ms"}"#), "the period must be greater than zero");
         let overlap =
             r#"{"period":"1s","phases":[{"length":"1s","rate":"1Gbps"},{"length":"1ms","rate":"1Gbps"}]}"#;
         assert_eq!(wrong(overlap), "phases 0 and 1 overlap");

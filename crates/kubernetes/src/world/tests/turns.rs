@@ -253,7 +253,7 @@ fn what_cannot_be_read_is_told_and_ignored() {
         Kind::Tell(telling) => Some(telling.message.clone()),
         _ => None,
     });
-    assert!(told.is_some_and(|message| message.ends_with("a period lasts longer than nothing")));
+    assert!(told.is_some_and(|message| message.ends_with("the period must be greater than zero")));
     assert_eq!(turns(&deeds), BTreeMap::new(), "its other pod still says what it sends");
 }
 

@@ -173,7 +173,7 @@ fn heights(laid: &[Laid<'_>]) -> Result<BTreeMap<Vertex, u32>, Problem> {
     }
     match laid.iter().find(|(from, to, ..)| !done.contains(from) && !done.contains(to)) {
         Some((_, _, _, cable)) => Err(cable.problem(format!(
-            "the links go round in a circle through {}; a link leads from below to above",
+            "the links form a cycle through {}; a link leads from its lower end to its upper end",
             quoted(&cable.value.from.value)
         ))),
         None => Ok(heights),

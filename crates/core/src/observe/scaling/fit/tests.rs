@@ -4,15 +4,15 @@ use super::*;
 use crate::model::job::{Gang, Role, Shape};
 use crate::model::units::Resources;
 
-/// A job of one to 32 members that was declared to have such a serial part.
+/// A job of one to 32 members with this declared serial part.
 fn declared_with(serial: u32) -> JobSpec {
     let mut spec = JobSpec::workers("job", Gang::elastic(1, 32).unwrap(), Resources::NONE);
     spec.scaling = Some(Arc::new(Scaling::with_serial_part(1..=32, Share(serial))));
     spec
 }
 
-/// Sizes at which it was seen for so many seconds, though its serial part is this; each look off by so many hundredths,
-/// by turns more and less.
+/// Measurements of the given seconds at each size with this real serial part; intervals deviate by `noise` up and
+/// down in turn.
 fn seen(serial: f64, sizes: &[(u32, u64)], noise: f64) -> Measured {
     let mut measured = Measured::default();
     for (members, seconds) in sizes {
@@ -26,15 +26,15 @@ fn seen(serial: f64, sizes: &[(u32, u64)], noise: f64) -> Measured {
     measured
 }
 
-/// By how much its speed is misjudged with so many members, in parts of what it is.
+/// Relative error of the fitted speed.
 fn misjudged(spec: &JobSpec, measured: &Measured, serial: f64, members: u32) -> f64 {
     let speed = 1.0 / (serial + (1.0 - serial) / f64::from(members));
     let fit = Fit::of(spec, measured).unwrap();
-    (times(fit.speed(members)) - speed).abs() / speed
+    (as_factor(fit.speed(members)) - speed).abs() / speed
 }
 
 #[test]
-fn nothing_measured_fits_nothing() {
+fn a_job_without_measurements_has_no_fit() {
     assert!(Fit::of(&declared_with(0), &Measured::default()).is_none());
     let mut still = Measured::default();
     still.note(4, Iterations(0), Duration::HOUR);
@@ -42,9 +42,9 @@ fn nothing_measured_fits_nothing() {
 }
 
 #[test]
-fn one_size_scales_what_was_declared_and_does_not_bend_it() {
+fn one_measured_size_scales_the_declaration_and_does_not_bend_it() {
     let spec = declared_with(20_000);
-    let fit = Fit::of(&spec, &seen(0.3, &[(8, 300)], 0.0)).map(|fit| fit.over(spec_sizes(&spec)));
+    let fit = Fit::of(&spec, &seen(0.3, &[(8, 300)], 0.0)).map(|fit| fit.speeds_for(spec_sizes(&spec)));
     assert_eq!(fit.as_deref(), Some(spec_sizes(&spec)));
     let measured = seen(0.3, &[(8, 300)], 0.0);
     let work = Fit::of(&spec, &measured).unwrap().work(Iterations(1000));
@@ -57,7 +57,7 @@ fn spec_sizes(spec: &JobSpec) -> &[(u32, Speed)] {
 }
 
 #[test]
-fn two_sizes_tell_the_serial_part_whatever_was_declared() {
+fn two_measured_sizes_determine_the_serial_part() {
     for said in [0, 50_000, 300_000] {
         let spec = declared_with(said);
         let measured = seen(0.1, &[(2, 600), (8, 600)], 0.0);
@@ -69,14 +69,14 @@ fn two_sizes_tell_the_serial_part_whatever_was_declared() {
 }
 
 #[test]
-fn a_job_without_a_table_is_fitted_as_well() {
+fn a_job_without_a_declared_table_has_a_fit() {
     let spec = JobSpec { scaling: None, ..declared_with(0) };
     let measured = seen(0.2, &[(1, 300), (4, 300)], 0.0);
     assert!(misjudged(&spec, &measured, 0.2, 16) < 0.05);
 }
 
 #[test]
-fn noise_is_averaged_and_told() {
+fn noise_is_averaged_and_raises_the_error() {
     let spec = declared_with(0);
     let measured = seen(0.05, &[(2, 300), (8, 300)], 0.1);
     assert!(misjudged(&spec, &measured, 0.05, 16) < 0.1);
@@ -86,7 +86,7 @@ fn noise_is_averaged_and_told() {
 }
 
 #[test]
-fn sizes_close_together_hardly_bend_what_was_declared() {
+fn sizes_close_together_hardly_bend_the_declaration() {
     let spec = declared_with(0);
     let mut measured = seen(0.0, &[(12, 60)], 0.0);
     measured.note(16, Iterations(130_000), Duration::from_secs(10));
@@ -94,32 +94,32 @@ fn sizes_close_together_hardly_bend_what_was_declared() {
 }
 
 #[test]
-fn whatever_is_reported_more_members_are_not_slower_nor_faster_than_in_proportion() {
+fn fitted_speeds_stay_within_bounds_for_any_report() {
     let spec = declared_with(20_000);
     for (few, many) in [(1, 1_000_000_000_000), (1_000_000_000_000, 1), (1, 1), (u64::MAX, u64::MAX)] {
         let mut measured = Measured::default();
         measured.note(1, Iterations(few), Duration::from_secs(100));
         measured.note(32, Iterations(many), Duration::from_secs(100));
         let fit = Fit::of(&spec, &measured).unwrap();
-        let sizes = fit.over(spec_sizes(&spec));
+        let sizes = fit.speeds_for(spec_sizes(&spec));
         assert_eq!(sizes[0].1, Speed::PLAIN);
         assert!(sizes.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{sizes:?}");
-        assert!(sizes.iter().all(|(members, speed)| times(*speed) <= f64::from(*members) + 1e-6));
+        assert!(sizes.iter().all(|(members, speed)| as_factor(*speed) <= f64::from(*members) + 1e-6));
         assert!(fit.error() <= Share(500_000));
     }
 }
 
 #[test]
-fn what_differs_little_is_no_news() {
+fn a_small_change_of_a_fit_is_no_news() {
     let spec = declared_with(0);
     let mut measured = seen(0.0, &[(4, 300)], 0.0);
-    let takes = Fit::of(&spec, &measured).unwrap().takes();
+    let takes = Fit::of(&spec, &measured).unwrap().thousand_iterations();
     assert!(measured.is_news(takes));
     assert!(!measured.is_news((takes.0 + Duration(takes.0.0 / 50), takes.1)));
     assert!(measured.is_news((takes.0, takes.1.times(2))));
 }
 
-/// What workers and servers take for an iteration.
+/// Cost coefficients of an iteration with workers and servers.
 #[derive(Clone, Copy)]
 struct Exchange {
     shared: f64,
@@ -129,7 +129,7 @@ struct Exchange {
     servers: f64,
 }
 
-/// More than about a dozen workers around four servers are slower than fewer.
+/// More than about a dozen workers with four servers are slower than fewer.
 const CROWDED: Exchange = Exchange { shared: 1.0, own: 0.02, received: 0.02, workers: 0.002, servers: 0.003 };
 
 impl Exchange {
@@ -150,7 +150,8 @@ fn elastic(most: u64) -> Gang {
     Gang::elastic(1, most).unwrap()
 }
 
-/// Sizes that were seen for five minutes each, in looks of ten seconds that are off by so much, by turns more and less.
+/// Measurements of five minutes at each size, in intervals of ten seconds that deviate by `noise` up and down in
+/// turn.
 fn seen_to_take(sizes: &[u32], noise: f64, takes: impl Fn(u32) -> f64) -> Measured {
     let mut measured = Measured::default();
     for members in sizes {
@@ -163,7 +164,7 @@ fn seen_to_take(sizes: &[u32], noise: f64, takes: impl Fn(u32) -> f64) -> Measur
     measured
 }
 
-/// How much longer it takes with what would be chosen than with the best size there is.
+/// Time at the size that the fit would choose over the time at the best size.
 fn chosen_over_best(spec: &JobSpec, measured: &Measured, most: u32, takes: impl Fn(u32) -> f64) -> f64 {
     let fit = Fit::of(spec, measured).unwrap();
     let chosen = (1..=most).rev().max_by_key(|members| fit.speed(*members)).unwrap();
@@ -172,13 +173,13 @@ fn chosen_over_best(spec: &JobSpec, measured: &Measured, most: u32, takes: impl 
 }
 
 #[test]
-fn three_sizes_tell_how_many_workers_are_too_many_for_their_servers() {
+fn three_measured_sizes_determine_the_best_number_of_workers() {
     let spec = beside_servers(elastic(64), Gang::rigid(4).unwrap());
     let takes = |workers| CROWDED.takes(workers, 4);
     let measured = seen_to_take(&[1, 4, 12], 0.0, takes);
     let fit = Fit::of(&spec, &measured).unwrap();
     for workers in [2, 8, 16, 32, 64] {
-        let found = takes(1) / times(fit.speed(workers));
+        let found = takes(1) / as_factor(fit.speed(workers));
         let off = (found - takes(workers)).abs() / takes(workers);
         assert!(off < 0.1, "{workers} workers are off by {off}");
     }
@@ -187,17 +188,17 @@ fn three_sizes_tell_how_many_workers_are_too_many_for_their_servers() {
 }
 
 #[test]
-fn two_sizes_tell_a_serial_part_and_do_not_make_up_a_crowd() {
+fn two_measured_sizes_determine_no_coordination_cost() {
     let spec = beside_servers(elastic(32), Gang::rigid(2).unwrap());
     let alone = Exchange { shared: 0.9, own: 0.1, received: 0.0, workers: 0.0, servers: 0.0 };
     let measured = seen_to_take(&[2, 8], 0.0, |workers| alone.takes(workers, 2));
     let fit = Fit::of(&spec, &measured).unwrap();
-    let off = |workers: u32| times(fit.speed(workers)) * alone.takes(workers, 2) - 1.0;
+    let off = |workers: u32| as_factor(fit.speed(workers)) * alone.takes(workers, 2) - 1.0;
     assert!([1, 4, 8, 32].into_iter().all(|workers| off(workers).abs() < 0.05));
 }
 
 #[test]
-fn noise_and_holes_do_not_hide_the_crowd_and_are_told() {
+fn a_fit_finds_the_coordination_cost_through_noise_and_gaps() {
     let spec = beside_servers(elastic(64), Gang::rigid(4).unwrap());
     let takes = |workers| CROWDED.takes(workers, 4);
     for sizes in [&[1, 4, 24][..], &[2, 3, 40], &[1, 2, 3, 8, 48]] {
@@ -211,7 +212,7 @@ fn noise_and_holes_do_not_hide_the_crowd_and_are_told() {
 }
 
 #[test]
-fn servers_that_come_and_go_are_fitted_as_workers_are() {
+fn elastic_servers_have_a_fit_too() {
     let spec = beside_servers(Gang::rigid(16).unwrap(), elastic(16));
     let exchange = Exchange { received: 0.05, servers: 0.02, ..CROWDED };
     let takes = |servers| exchange.takes(16, servers);
@@ -220,20 +221,20 @@ fn servers_that_come_and_go_are_fitted_as_workers_are() {
 }
 
 #[test]
-fn a_table_of_a_job_with_servers_keeps_its_shape_until_it_is_measured_otherwise() {
+fn a_declared_table_keeps_its_shape_until_measurements_differ() {
     let mut spec = beside_servers(elastic(8), Gang::rigid(2).unwrap());
     let falls = [(1, 1_000_000), (2, 1_800_000), (4, 2_500_000), (8, 2_000_000)];
     let falls: Vec<(u32, Speed)> = falls.map(|(members, speed)| (members, Speed(speed))).to_vec();
     spec.scaling = Some(Arc::new(Scaling::new(falls.clone()).unwrap()));
     let one = seen_to_take(&[4], 0.0, |_| 0.3);
-    assert_eq!(Fit::of(&spec, &one).unwrap().over(&falls), falls);
+    assert_eq!(Fit::of(&spec, &one).unwrap().speeds_for(&falls), falls);
     let worse = seen_to_take(&[1, 2, 4], 0.0, |workers| [0.0, 1.0, 0.6, 0.0, 0.8][workers as usize]);
-    let found = Fit::of(&spec, &worse).unwrap().over(&falls);
+    let found = Fit::of(&spec, &worse).unwrap().speeds_for(&falls);
     assert!(found[2].1 < found[1].1, "{found:?}");
 }
 
 #[test]
-fn whatever_is_reported_of_servers_speeds_are_within_bounds() {
+fn fitted_speeds_with_servers_stay_within_bounds_for_any_report() {
     let spec = beside_servers(elastic(32), Gang::rigid(2).unwrap());
     let reports = [1, 7, 1_000_000_000_000, u64::MAX];
     for at in 0..reports.len().pow(3) {
@@ -244,7 +245,7 @@ fn whatever_is_reported_of_servers_speeds_are_within_bounds() {
         }
         let fit = Fit::of(&spec, &measured).unwrap();
         assert_eq!(fit.speed(1), Speed::PLAIN);
-        let speeds = [2, 8, 16, 32].map(|members| (members, times(fit.speed(members))));
+        let speeds = [2, 8, 16, 32].map(|members| (members, as_factor(fit.speed(members))));
         let sane = |(members, speed): &(u32, f64)| *speed >= 0.124 && *speed <= f64::from(*members) + 1e-6;
         assert!(speeds.iter().all(sane), "{speeds:?}");
         assert!(fit.error() <= Share(500_000));
