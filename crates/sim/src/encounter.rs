@@ -12,6 +12,7 @@ use metronome_core::model::units::{Bandwidth, Duration, Instant};
 use metronome_core::traffic::TrafficPolicy;
 use metronome_core::traffic::contention_graph::Flow;
 use metronome_core::traffic::slowdown_model::{Watched, rehearse};
+use metronome_core::tuning::TrafficTuning;
 
 pub use course::{Course, JobCourse};
 use course::{Crossing, Lens};
@@ -100,7 +101,10 @@ pub(crate) fn look(moment: &Moment, links: &Links) -> Option<Encounter> {
     let run = |lane: &dyn Fn(TrafficPolicy) -> TrafficPolicy| {
         let flows: Vec<(&Flow, TrafficPolicy)> =
             moment.jobs.iter().map(|(_, flow, own)| (flow, lane(*own))).collect();
-        Course::of(&rehearse(&flows, |link| links.rates[link], Watched { link, span }), &lens)
+        Course::of(
+            &rehearse(&TrafficTuning::DEFAULT, &flows, |link| links.rates[link], Watched { link, span }),
+            &lens,
+        )
     };
     let decides = moment.jobs.iter().any(|(_, _, lane)| !lane.is_default());
     Some(Encounter {

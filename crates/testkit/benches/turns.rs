@@ -7,6 +7,7 @@ use metronome_core::model::id::LinkId;
 use metronome_core::model::profile::Phase;
 use metronome_core::model::units::{Bandwidth, Duration, Share};
 use metronome_core::traffic::phase_solver::{Budget, Loop, Problem, Turns, solve};
+use metronome_core::tuning::TrafficTuning;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 use serde_json::json;
@@ -67,7 +68,7 @@ fn run(case: &Case, load: u64) {
     for seed in 0..SETS {
         let problem = drawn(case, load, seed);
         let clock = WallClock::now();
-        let found = solve(&problem, Budget(case.nodes));
+        let found = solve(&TrafficTuning::DEFAULT, &problem, Budget(case.nodes));
         times.push(clock.elapsed().as_secs_f64() * 1000.0);
         proven += u64::from(found.is_proven());
         gaps.push(gap(&problem, &found));
@@ -135,7 +136,7 @@ fn many() {
     let case = Case { loops: 300, phases: 16, appearances: &[1, 4, 12], nodes: 0, ..ALONE };
     let problem = drawn(&case, 150, 1);
     let clock = WallClock::now();
-    let found = solve(&problem, Budget(case.nodes));
+    let found = solve(&TrafficTuning::DEFAULT, &problem, Budget(case.nodes));
     let ms = clock.elapsed().as_secs_f64() * 1000.0;
     println!("{}", json!({ "case": "300 of 16 phases", "ms": ms, "gap of bytes": gap(&problem, &found) }));
 }

@@ -42,8 +42,7 @@ fn records() -> Vec<(u16, String)> {
 
 #[test]
 fn decision_records_and_the_tuning_table_state_the_same_values() {
-    let stated: Vec<String> =
-        records().iter().flat_map(|(number, record)| stated(*number, record)).collect();
+    let stated: Vec<String> = records().iter().flat_map(|(number, record)| stated(*number, record)).collect();
     let entries = Tuning::DEFAULT.entries();
     let set_by_decisions: BTreeSet<String> = entries
         .iter()

@@ -6,6 +6,7 @@ use metronome_core::model::profile::Phase;
 use metronome_core::model::units::{Bandwidth, Duration, Share};
 use metronome_core::traffic::phase_solver::harmonise::{APPEARANCES, Discord, Rhythm, Terms, harmonise};
 use metronome_core::traffic::phase_solver::{Budget, Excess, Loop, Problem, solve};
+use metronome_core::tuning::TrafficTuning;
 use proptest::prelude::*;
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -103,7 +104,7 @@ fn nanos(turns: &[Duration]) -> Vec<u64> {
 
 fn agrees_with_brute_force(seed: u64, size: Size) {
     let problem = drawn(seed, size);
-    let found = solve(&problem, PLENTY);
+    let found = solve(&TrafficTuning::DEFAULT, &problem, PLENTY);
     let free: Vec<usize> = (1..problem.loops().len()).collect();
     let least = tried_out(&problem, &mut vec![0; size.loops], &free, 0);
     assert!(found.is_proven(), "seed {seed}: {found:?}");
@@ -151,7 +152,7 @@ fn lower_tiers_are_placed_as_well_as_can_be_around_higher_ones() {
     let size = Size { circle: 12, loops: 4, links: 2, phases: 2, tiers: 2 };
     for seed in 0..200 {
         let problem = drawn(seed, size);
-        let found = solve(&problem, PLENTY);
+        let found = solve(&TrafficTuning::DEFAULT, &problem, PLENTY);
         assert!(found.is_proven(), "seed {seed}");
         for tier in &found.tiers {
             let mut turns = nanos(&found.turns);
@@ -180,7 +181,7 @@ proptest! {
     #[test]
     fn any_budget_gives_whole_turns_with_a_bound_below_them(seed: u64, size in sizes(), budget in 0..200u64) {
         let problem = drawn(seed, size);
-        let found = solve(&problem, Budget(budget));
+        let found = solve(&TrafficTuning::DEFAULT, &problem, Budget(budget));
         for (one, turn) in problem.loops().iter().zip(&found.turns) {
             prop_assert!(*turn < one.period);
         }
@@ -188,13 +189,13 @@ proptest! {
             prop_assert!(tier.bound <= tier.excess);
             prop_assert_eq!(recounted(&problem, &nanos(&found.turns), tier.tier), tier.excess);
         }
-        prop_assert_eq!(&found, &solve(&problem, Budget(budget)));
+        prop_assert_eq!(&found, &solve(&TrafficTuning::DEFAULT, &problem, Budget(budget)));
     }
 
     #[test]
     fn a_bound_that_little_search_gives_is_kept_by_much(seed: u64, size in sizes(), budget in 0..200u64) {
         let problem = drawn(seed, Size { tiers: 1, loops: size.loops.min(5), ..size });
-        let (little, much) = (solve(&problem, Budget(budget)), solve(&problem, PLENTY));
+        let (little, much) = (solve(&TrafficTuning::DEFAULT, &problem, Budget(budget)), solve(&TrafficTuning::DEFAULT, &problem, PLENTY));
         prop_assert!(little.bound() <= much.excess());
         prop_assert!(much.excess() <= little.excess());
     }
@@ -209,7 +210,7 @@ proptest! {
             Loop { phases: one.phases.iter().map(later).collect(), ..one.clone() }
         };
         let other = with_loops(&problem, problem.loops().iter().map(turned).collect());
-        let (here, there) = (solve(&problem, PLENTY), solve(&other, PLENTY));
+        let (here, there) = (solve(&TrafficTuning::DEFAULT, &problem, PLENTY), solve(&TrafficTuning::DEFAULT, &other, PLENTY));
         if here.is_proven() && there.is_proven() {
             prop_assert_eq!(here.excess(), there.excess());
         }
@@ -219,7 +220,7 @@ proptest! {
     fn one_loop_less_is_no_more_excess(seed: u64, size in sizes()) {
         let problem = drawn(seed, Size { tiers: 1, loops: size.loops.min(5), ..size });
         let fewer = with_loops(&problem, problem.loops()[1..].to_vec());
-        prop_assert!(solve(&fewer, PLENTY).bound() <= solve(&problem, PLENTY).excess());
+        prop_assert!(solve(&TrafficTuning::DEFAULT, &fewer, PLENTY).bound() <= solve(&TrafficTuning::DEFAULT, &problem, PLENTY).excess());
     }
 
     #[test]
@@ -227,7 +228,7 @@ proptest! {
         let problem = drawn(seed, Size { loops: size.loops.min(5), ..size });
         let highest = problem.loops().iter().map(|one| one.tier).min().unwrap();
         let high = problem.loops().iter().filter(|one| one.tier == highest).cloned().collect();
-        let (all, alone) = (solve(&problem, PLENTY), solve(&with_loops(&problem, high), PLENTY));
+        let (all, alone) = (solve(&TrafficTuning::DEFAULT, &problem, PLENTY), solve(&TrafficTuning::DEFAULT, &with_loops(&problem, high), PLENTY));
         if alone.is_proven() {
             prop_assert_eq!(all.tiers[0], alone.tiers[0]);
         }

@@ -113,7 +113,7 @@ impl<'d, 'a> Judge<'d, 'a> {
         if pulses.len() < 2 {
             return 1.0;
         }
-        rotations(&pulses).1.score(link)
+        rotations(&self.draft.snapshot.tuning.traffic, &pulses).1.score(link)
     }
 
     /// Whether all whom the job would meet at a place, directly or by way of others, can be shifted without a conflict.

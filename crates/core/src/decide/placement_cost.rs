@@ -23,7 +23,7 @@ use crate::model::plan::Assignment;
 use crate::model::policy::Slowdowns;
 use crate::model::report::Reason;
 use crate::model::units::{Duration, Instant};
-use crate::traffic::contention_graph::{A_CROWD, Flow, pattern_of};
+use crate::traffic::contention_graph::{Flow, pattern_of};
 use crate::traffic::slowdown_model::Care;
 
 /// A loss of this part of what a job has left is not worth waiting for.
@@ -130,7 +130,7 @@ pub(super) fn outlook(
     let met = contention.met_nearby(&flow.route, |other| other == id || gone.contains(&other));
     let met: Vec<JobId> = met.into_iter().collect();
     let others: Vec<&Flow> = met.iter().filter_map(|met| contention.flow(*met)).collect();
-    let care = if others.len() < A_CROWD { Care::Glance } else { Care::Estimate };
+    let care = if others.len() < snapshot.tuning.traffic.crowd_size { Care::Glance } else { Care::Estimate };
     let before = contention.slowdowns(&others, care);
     let after = contention.slowdowns(&[&others[..], &[&flow]].concat(), care);
     let own = after.last().copied().unwrap_or(1.0);

@@ -52,7 +52,7 @@ impl Index {
             room: FreeCapacity::of(&state.cluster),
             tallies: Tallies::of(&state.groups),
             held: Holdings::nothing(state.queues.len()),
-            contention: ContentionGraph::of(&state.cluster),
+            contention: ContentionGraph::of(&state.cluster, &state.policy.tuning.traffic),
             occupied: Allocated::nothing(nodes),
             checker: Checker::new(nodes, state.queues.len()),
             deadlines: state.under_way.iter().map(|(job, step)| (step.deadline, *job)).collect(),

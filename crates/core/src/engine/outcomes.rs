@@ -424,6 +424,7 @@ impl Engine {
         for id in &waiting {
             self.index.step_out(&mut self.state, *id);
         }
+        self.index.contention.tune(&policy.tuning.traffic);
         self.state.policy = policy;
         for id in &waiting {
             self.index.line_up(&mut self.state, *id);

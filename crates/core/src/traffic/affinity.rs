@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::circle::{Pulse, rotations};
 use crate::model::id::LinkId;
 use crate::model::units::Duration;
+use crate::tuning::TrafficTuning;
 
 /// Loops, by their place in the list that was given, and the junctions at which they meet.
 #[derive(Clone, Debug)]
@@ -64,13 +65,13 @@ impl Affinity {
     }
 
     /// How far each loop is to be shifted; none for those that meet nobody.
-    pub fn shifts(&self, pulses: &[Pulse]) -> Vec<Option<Duration>> {
+    pub fn shifts(&self, tuning: &TrafficTuning, pulses: &[Pulse]) -> Vec<Option<Duration>> {
         let mut shifts: Vec<Option<i128>> = vec![None; self.loops];
         let mut passed = vec![false; self.junctions.len()];
         for first in self.junctions.iter().filter_map(|junction| junction.loops.first()) {
             if shifts[*first].is_none() {
                 shifts[*first] = Some(0);
-                self.follow(*first, pulses, &mut shifts, &mut passed);
+                self.follow(tuning, *first, pulses, &mut shifts, &mut passed);
             }
         }
         let on_period = |(shift, pulse): (Option<i128>, &Pulse)| {
@@ -80,7 +81,14 @@ impl Affinity {
     }
 
     /// Goes from a loop that is shifted to all that are reached from it.
-    fn follow(&self, first: usize, pulses: &[Pulse], shifts: &mut [Option<i128>], passed: &mut [bool]) {
+    fn follow(
+        &self,
+        tuning: &TrafficTuning,
+        first: usize,
+        pulses: &[Pulse],
+        shifts: &mut [Option<i128>],
+        passed: &mut [bool],
+    ) {
         let mut ahead = VecDeque::from([first]);
         while let Some(from) = ahead.pop_front() {
             for (number, junction) in self.junctions.iter().enumerate() {
@@ -88,7 +96,7 @@ impl Affinity {
                     continue;
                 }
                 passed[number] = true;
-                let there = junction.rotations(pulses);
+                let there = junction.rotations(tuning, pulses);
                 let turned = shifts[from].unwrap_or(0) - there[&from];
                 for (one, rotation) in there.into_iter().filter(|(one, _)| *one != from) {
                     if shifts[one].is_none() {
@@ -103,9 +111,9 @@ impl Affinity {
 
 impl Junction {
     /// Where each loop is to begin on the circle of those that meet here.
-    fn rotations(&self, pulses: &[Pulse]) -> BTreeMap<usize, i128> {
+    fn rotations(&self, tuning: &TrafficTuning, pulses: &[Pulse]) -> BTreeMap<usize, i128> {
         let here: Vec<Pulse> = self.loops.iter().map(|one| pulses[*one].over(&self.links)).collect();
-        let (offsets, _) = rotations(&here);
+        let (offsets, _) = rotations(tuning, &here);
         let offsets = offsets.into_iter().map(|offset| i128::from(offset.0));
         self.loops.iter().copied().zip(offsets).collect()
     }
@@ -136,7 +144,7 @@ mod tests {
     /// Sends for a third of its period at the full rate of these links.
     fn pulse(links: &[u32]) -> Pulse {
         let links = links.iter().map(|link| (LinkId(*link), 1.0)).collect();
-        Pulse::new(ms(720), vec![(ms(480), ms(720))], links)
+        Pulse::new(&TrafficTuning::DEFAULT, ms(720), vec![(ms(480), ms(720))], links)
     }
 
     #[test]
@@ -144,7 +152,10 @@ mod tests {
         let pulses = [pulse(&[0]), pulse(&[0, 1]), pulse(&[1]), pulse(&[7])];
         let affinity = Affinity::of(&pulses);
         assert!(affinity.is_loop_free());
-        assert_eq!(affinity.shifts(&pulses), [Some(ms(0)), Some(ms(240)), Some(ms(480)), None]);
+        assert_eq!(
+            affinity.shifts(&TrafficTuning::DEFAULT, &pulses),
+            [Some(ms(0)), Some(ms(240)), Some(ms(480)), None]
+        );
     }
 
     #[test]
@@ -152,7 +163,10 @@ mod tests {
         let pulses = [pulse(&[0, 1]), pulse(&[0, 1]), pulse(&[0])];
         let affinity = Affinity::of(&pulses);
         assert!(affinity.is_loop_free());
-        assert_eq!(affinity.shifts(&pulses), [Some(ms(0)), Some(ms(240)), Some(ms(480))]);
+        assert_eq!(
+            affinity.shifts(&TrafficTuning::DEFAULT, &pulses),
+            [Some(ms(0)), Some(ms(240)), Some(ms(480))]
+        );
     }
 
     #[test]
@@ -160,13 +174,15 @@ mod tests {
         let pulses = [pulse(&[0, 2]), pulse(&[0, 1]), pulse(&[1, 2])];
         let affinity = Affinity::of(&pulses);
         assert!(!affinity.is_loop_free());
-        assert!(affinity.shifts(&pulses).iter().all(Option::is_some));
+        assert!(affinity.shifts(&TrafficTuning::DEFAULT, &pulses).iter().all(Option::is_some));
     }
 
     #[test]
     fn links_that_carry_all_at_once_do_not_matter() {
-        let half = |link| Pulse::new(ms(720), vec![(ms(0), ms(720))], vec![(LinkId(link), 0.5)]);
+        let half = |link| {
+            Pulse::new(&TrafficTuning::DEFAULT, ms(720), vec![(ms(0), ms(720))], vec![(LinkId(link), 0.5)])
+        };
         let pulses = [half(0), half(0)];
-        assert_eq!(Affinity::of(&pulses).shifts(&pulses), [None, None]);
+        assert_eq!(Affinity::of(&pulses).shifts(&TrafficTuning::DEFAULT, &pulses), [None, None]);
     }
 }

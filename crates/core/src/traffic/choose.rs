@@ -14,7 +14,7 @@ mod reconsider;
 mod windows;
 
 use super::TrafficPolicy;
-use super::candidates::{ABOVE, ways};
+use super::candidates::ways;
 use crate::tuning::TrafficTuning;
 
 pub use reconsider::{Call, Reconsidered, reconsider};
@@ -30,9 +30,6 @@ pub struct Stake {
     /// Whether it is not to lose by anything that is done.
     pub is_first: bool,
 }
-
-/// How often somebody is promoted before a way to share is given up.
-const PROMOTIONS: u8 = ABOVE;
 
 /// The best traffic policies by a predictor that says how much slower than alone each job is in its traffic policy.
 pub fn choose(
@@ -58,7 +55,7 @@ pub fn choose_with(
     let bounds = Bounds { tuning, most: most_slowdown(tuning, stakes, &fair), fair: &fair };
     let mut best: Option<Tried> = None;
     let mut least = choice.loss(&fair) - tuning.prediction_tolerance * total_weight(tuning, stakes);
-    for traffic in ways(stakes).into_iter().chain(more(&fair.slowdowns)) {
+    for traffic in ways(tuning, stakes).into_iter().chain(more(&fair.slowdowns)) {
         let tried = choice.promote(traffic, &bounds);
         if choice.loss(&tried) < least && bounds.allow(&tried, stakes) {
             least = choice.loss(&tried);
@@ -113,7 +110,7 @@ impl<P: FnMut(&[TrafficPolicy]) -> Vec<f64>> Choice<'_, P> {
     /// Tries traffic policies, with whoever suffers most one class higher, until nobody suffers too much.
     fn promote(&mut self, traffic: Vec<TrafficPolicy>, bounds: &Bounds<'_>) -> Tried {
         let mut tried = self.attempt(traffic);
-        for _ in 0..PROMOTIONS {
+        for _ in 0..self.tuning.max_promotions {
             let most = bounds.suffers_most(&tried);
             let Some(job) = most.filter(|job| tried.traffic[*job].class > 0) else { break };
             tried.traffic[job].class -= 1;

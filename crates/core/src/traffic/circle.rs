@@ -10,21 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::model::id::LinkId;
 use crate::model::units::Duration;
-
-/// Steps of five degrees.
-const STEPS: u64 = 72;
-
-/// Periods are counted in these.
-const GRAIN: Duration = Duration::from_millis(1);
-
-/// A circle has room for so many of the longest periods, whatever the least common multiple.
-const MOST_PERIODS: u64 = 12;
-
-/// After each was put where it is best, so often everybody is asked whether it is better elsewhere by now.
-const ROUNDS: usize = 3;
-
-/// Among more than so many nobody is asked again.
-const FEW: usize = 32;
+use crate::tuning::TrafficTuning;
 
 /// Excess is compared in these parts of a step of a link, so that what differs by rounding alone is the same.
 const FINE: f64 = 1e9;
@@ -40,9 +26,15 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    pub fn new(period: Duration, sends: Vec<(Duration, Duration)>, links: Vec<(LinkId, f64)>) -> Self {
-        let grains = (period.0 + GRAIN.0 / 2) / GRAIN.0;
-        Self { period: GRAIN.times(grains.max(1)), sends, links }
+    pub fn new(
+        tuning: &TrafficTuning,
+        period: Duration,
+        sends: Vec<(Duration, Duration)>,
+        links: Vec<(LinkId, f64)>,
+    ) -> Self {
+        let grain = tuning.circle_period_grain;
+        let grains = (period.0 + grain.0 / 2) / grain.0;
+        Self { period: grain.times(grains.max(1)), sends, links }
     }
 
     /// In whole grains.
@@ -61,8 +53,8 @@ impl Pulse {
     }
 
     /// The same with a step of its period kept free after each burst.
-    pub fn cushioned(&self) -> Self {
-        let slot = self.period.0 / STEPS;
+    pub fn cushioned(&self, tuning: &TrafficTuning) -> Self {
+        let slot = self.period.0 / tuning.circle_steps;
         let mut sends: Vec<(Duration, Duration)> = Vec::new();
         for (from, to) in &self.sends {
             let to = Duration((to.0 + slot).min(self.period.0));
@@ -86,11 +78,16 @@ pub struct Circle {
 
 impl Circle {
     /// An empty one for such loops.
-    pub fn of<'p>(pulses: impl Iterator<Item = &'p Pulse> + Clone) -> Self {
-        let longest = pulses.clone().map(|pulse| pulse.period.0).max().unwrap_or(GRAIN.0);
-        let most = longest.saturating_mul(MOST_PERIODS);
+    pub fn of<'p>(tuning: &TrafficTuning, pulses: impl Iterator<Item = &'p Pulse> + Clone) -> Self {
+        let longest =
+            pulses.clone().map(|pulse| pulse.period.0).max().unwrap_or(tuning.circle_period_grain.0);
+        let most = longest.saturating_mul(tuning.max_circle_periods);
         let length = pulses.fold(longest, |length, pulse| common_multiple(length, pulse.period.0).min(most));
-        Self { length, steps: (STEPS * length.div_ceil(longest)) as usize, demand: BTreeMap::new() }
+        Self {
+            length,
+            steps: (tuning.circle_steps * length.div_ceil(longest)) as usize,
+            demand: BTreeMap::new(),
+        }
     }
 
     /// Puts a loop where it is: its iterations begin so long after the circle does.
@@ -165,15 +162,15 @@ fn add(busy: &mut [f64], from: f64, to: f64) {
 
 /// The positions at which loops that share links exceed them least, as far as is found by asking one after the other;
 /// the first stays at the beginning. With the circle they are on.
-pub fn rotations(pulses: &[Pulse]) -> (Vec<Duration>, Circle) {
-    let mut circle = Circle::of(pulses.iter());
+pub fn rotations(tuning: &TrafficTuning, pulses: &[Pulse]) -> (Vec<Duration>, Circle) {
+    let mut circle = Circle::of(tuning, pulses.iter());
     let mut offsets: Vec<Duration> = Vec::with_capacity(pulses.len());
     for pulse in pulses {
         let offset = if offsets.is_empty() { Duration::ZERO } else { circle.best(pulse) };
         circle.put(pulse, offset);
         offsets.push(offset);
     }
-    let rounds = if pulses.len() > FEW { 0 } else { ROUNDS };
+    let rounds = if pulses.len() > tuning.max_jobs_for_circle_rounds { 0 } else { tuning.circle_rounds };
     for _ in 0..rounds {
         if !ask_again(pulses, &mut offsets, &mut circle) {
             break;
@@ -217,47 +214,54 @@ mod tests {
 
     /// Computes first, then sends at the full rate of the link.
     fn pulse(period: u64, sends: u64) -> Pulse {
-        Pulse::new(ms(period), vec![(ms(period - sends), ms(period))], vec![(LINK, 1.0)])
+        Pulse::new(
+            &TrafficTuning::DEFAULT,
+            ms(period),
+            vec![(ms(period - sends), ms(period))],
+            vec![(LINK, 1.0)],
+        )
     }
 
     #[test]
     fn two_that_send_half_of_the_time_do_not_collide() {
-        let (offsets, circle) = rotations(&[pulse(720, 360), pulse(720, 360)]);
+        let (offsets, circle) = rotations(&TrafficTuning::DEFAULT, &[pulse(720, 360), pulse(720, 360)]);
         assert_eq!(offsets, [ms(0), ms(360)]);
         assert_eq!(circle.score(LINK), 1.0);
     }
 
     #[test]
     fn what_cannot_be_kept_apart_scores_less() {
-        let (_, circle) = rotations(&[pulse(720, 432), pulse(720, 432)]);
+        let (_, circle) = rotations(&TrafficTuning::DEFAULT, &[pulse(720, 432), pulse(720, 432)]);
         assert!((circle.score(LINK) - 0.8).abs() < 1e-6, "{}", circle.score(LINK));
     }
 
     #[test]
     fn a_loop_of_half_the_period_goes_around_twice() {
-        let (offsets, circle) = rotations(&[pulse(720, 240), pulse(360, 120)]);
+        let (offsets, circle) = rotations(&TrafficTuning::DEFAULT, &[pulse(720, 240), pulse(360, 120)]);
         assert_eq!(circle.score(LINK), 1.0, "{offsets:?}");
     }
 
     #[test]
     fn a_circle_that_would_be_hours_long_is_cut() {
-        let circle = Circle::of([pulse(237, 20), pulse(311, 20), pulse(418, 20)].iter());
+        let circle =
+            Circle::of(&TrafficTuning::DEFAULT, [pulse(237, 20), pulse(311, 20), pulse(418, 20)].iter());
         assert_eq!((circle.length, circle.steps), (12 * ms(418).0, 12 * 72));
-        let longest = Circle::of([pulse(40, 10), pulse(60, 10)].iter());
+        let longest = Circle::of(&TrafficTuning::DEFAULT, [pulse(40, 10), pulse(60, 10)].iter());
         assert_eq!((longest.length, longest.steps), (ms(120).0, 2 * 72));
     }
 
     #[test]
     fn hundreds_on_a_link_are_laid_out() {
         let many: Vec<Pulse> = (0..300).map(|index| pulse(100 + index % 50, 3)).collect();
-        let (offsets, _) = rotations(&many);
+        let (offsets, _) = rotations(&TrafficTuning::DEFAULT, &many);
         assert_eq!(offsets.len(), 300);
     }
 
     #[test]
     fn a_cushion_lies_behind_each_burst_and_inside_the_period() {
         let sends = vec![(ms(0), ms(10)), (ms(15), ms(20)), (ms(700), ms(715))];
-        let cushioned = Pulse::new(ms(720), sends, Vec::new()).cushioned();
+        let cushioned = Pulse::new(&TrafficTuning::DEFAULT, ms(720), sends, Vec::new())
+            .cushioned(&TrafficTuning::DEFAULT);
         assert_eq!(cushioned.sends, [(ms(0), ms(30)), (ms(700), ms(720))]);
     }
 }

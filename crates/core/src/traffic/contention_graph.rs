@@ -18,12 +18,10 @@ use crate::network::{Pattern, Route, bytes_per_nano};
 use crate::traffic::TrafficPolicy;
 use crate::traffic::circle::Pulse;
 use crate::traffic::slowdown_model::{Care, SlowdownModel};
+use crate::tuning::TrafficTuning;
 
 /// How long an iteration takes that waits for a link which carries nothing.
 const FOR_EVER: Duration = Duration(u64::MAX);
-
-/// So many who meet are a crowd.
-pub const A_CROWD: usize = 32;
 
 /// A training loop at its place.
 #[derive(Clone, Debug)]
@@ -68,6 +66,7 @@ impl Flow {
 
 #[derive(Clone, Debug, Default)]
 pub struct ContentionGraph {
+    tuning: TrafficTuning,
     routing: Arc<Routing>,
     flows: BTreeMap<JobId, Flow>,
     /// Who crosses each link, in order of id.
@@ -77,11 +76,17 @@ pub struct ContentionGraph {
 }
 
 impl ContentionGraph {
-    pub fn of(cluster: &Cluster) -> Self {
+    pub fn of(cluster: &Cluster, tuning: &TrafficTuning) -> Self {
         let routing = Arc::new(Routing::of(cluster, None));
         let users = IdVec::filled(Vec::new(), routing.rates().len());
-        let slowdown_model = RefCell::new(SlowdownModel::of(routing.fabric().keeping()));
-        Self { routing, flows: BTreeMap::new(), users, slowdown_model }
+        let slowdown_model = RefCell::new(SlowdownModel::of(routing.fabric().keeping(), tuning));
+        Self { tuning: tuning.clone(), routing, flows: BTreeMap::new(), users, slowdown_model }
+    }
+
+    /// Predictions follow this table from now on; earlier ones are forgotten.
+    pub(crate) fn tune(&mut self, tuning: &TrafficTuning) {
+        self.tuning = tuning.clone();
+        *self.slowdown_model.get_mut() = SlowdownModel::of(self.keeping(), tuning);
     }
 
     /// Whether nothing is known of links, so that nobody meets anybody.
@@ -228,7 +233,7 @@ impl ContentionGraph {
 
     /// What a flow does in an iteration by itself, for a circle.
     pub fn pulse(&self, flow: &Flow) -> Pulse {
-        Pulse::new(flow.alone, self.sends(flow), self.demands(flow))
+        Pulse::new(&self.tuning, flow.alone, self.sends(flow), self.demands(flow))
     }
 
     /// The part of a node's links that is used on average by those who cross them: of the one that is used most.
@@ -290,7 +295,7 @@ impl ContentionGraph {
     /// The same, but by way of others only while those are few: in a crowd, whoever shares no link with a route is
     /// hardly touched by it.
     pub fn met_nearby(&self, route: &Route, gone: impl Fn(JobId) -> bool) -> BTreeSet<JobId> {
-        self.met_while_fewer(A_CROWD, route, gone)
+        self.met_while_fewer(self.tuning.crowd_size, route, gone)
     }
 
     /// Ring by ring: who shares a link, who shares one with those, and so on.

@@ -12,9 +12,10 @@ use crate::model::cluster::Keeping;
 use crate::model::id::LinkId;
 use crate::model::profile::Phase;
 use crate::model::units::{Bandwidth, Duration, Share};
-use crate::traffic::phase_solver::harmonise::{Beat, Harmony, Rhythm, Terms, harmonise};
+use crate::traffic::phase_solver::harmonise::{Beat, Harmony, Rhythm, Terms, harmonise, part};
 use crate::traffic::phase_solver::validity::{Tempo, valid_for};
 use crate::traffic::phase_solver::{Budget, Loop, Problem, Turns, solve};
+use crate::tuning::TrafficTuning;
 
 /// What a loop does that is by itself, and how much it counts.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,17 +30,6 @@ pub struct Beating {
     pub slowdown: f64,
 }
 
-/// Among more it is not tried: several bursts each of many loops are not solved in the time there is.
-const MOST: usize = 6;
-
-const NODES: Budget = Budget(2_000);
-
-/// What iterations are assumed to vary, of which nothing else is known: a standard deviation in parts of their time.
-const NOISE: u64 = 100;
-
-/// Short pauses inside a burst are not worth a phase of their own.
-const PHASES: usize = 6;
-
 /// On links all rates are parts of this.
 const WHOLE: Bandwidth = Bandwidth(1_000_000_000);
 
@@ -53,26 +43,28 @@ pub struct Round {
 
 impl Round {
     /// Nothing where periods have no circle in common, or to keep to it costs too much.
-    pub fn of(beating: &[Beating], keeping: Keeping) -> Option<Self> {
-        let rhythms: Vec<Rhythm> = beating.iter().map(rhythm).collect();
-        let harmony = harmonise(&rhythms, &terms(keeping)).ok().filter(|_| beating.len() <= MOST)?;
-        let problem = problem(beating, &harmony)?;
-        let turns = solve(&problem, NODES);
+    pub fn of(tuning: &TrafficTuning, beating: &[Beating], keeping: Keeping) -> Option<Self> {
+        let rhythms: Vec<Rhythm> = beating.iter().map(|one| rhythm(tuning, one)).collect();
+        let harmony = harmonise(&rhythms, &terms(tuning, keeping))
+            .ok()
+            .filter(|_| beating.len() <= tuning.max_paced_jobs)?;
+        let problem = problem(tuning, beating, &harmony)?;
+        let turns = solve(tuning, &problem, Budget(tuning.paced_offset_search_nodes));
         Some(Self { harmony, problem, turns })
     }
 }
 
 /// Traffic policies in which everybody keeps its turn; nothing where there is no round for all.
-pub fn paced(beating: &[Beating], keeping: Keeping) -> Option<Vec<TrafficPolicy>> {
-    let Round { harmony, problem, turns } = Round::of(beating, keeping)?;
+pub fn paced(tuning: &TrafficTuning, beating: &[Beating], keeping: Keeping) -> Option<Vec<TrafficPolicy>> {
+    let Round { harmony, problem, turns } = Round::of(tuning, beating, keeping)?;
     let turns = turns.turns;
-    let tempos: Vec<Tempo> = beating.iter().map(tempo).collect();
-    let holds_by_itself = valid_for(&problem, &turns, &tempos);
+    let tempos: Vec<Tempo> = beating.iter().map(|one| tempo(tuning, one)).collect();
+    let holds_by_itself = valid_for(tuning, &problem, &turns, &tempos);
     let traffic = |((turn, beat), one): ((&Duration, &Beat), &Beating)| {
         let turn = Turn { period: beat.period, offset: *turn, watch: None };
         TrafficPolicy {
             pace: Some(Pace { turn, holds_by_itself }),
-            ..in_class(one.tier.min(1), Follows::BytesSent)
+            ..in_class(tuning, one.tier.min(1), Follows::BytesSent)
         }
     };
     Some(turns.iter().zip(&harmony.beats).zip(beating).map(traffic).collect())
@@ -80,33 +72,33 @@ pub fn paced(beating: &[Beating], keeping: Keeping) -> Option<Vec<TrafficPolicy>
 
 /// Where links are not kept exactly, a period has to leave room for that, too: whoever is a little late every time waits for
 /// half a period in the end.
-fn terms(keeping: Keeping) -> Terms {
+fn terms(tuning: &TrafficTuning, keeping: Keeping) -> Terms {
     match keeping {
-        Keeping::Exactly => Terms::default(),
-        Keeping::Roughly => Terms { most: Share(50_000), cushion: Share(3 * Share::WHOLE.0) },
+        Keeping::Exactly => Terms::of(tuning),
+        Keeping::Roughly => Terms::on_hosts(tuning),
     }
 }
 
-fn noise(one: &Beating) -> Duration {
-    Duration(one.period.0 / NOISE)
+fn noise(tuning: &TrafficTuning, one: &Beating) -> Duration {
+    part(one.period, tuning.assumed_iteration_noise)
 }
 
-fn rhythm(one: &Beating) -> Rhythm {
+fn rhythm(tuning: &TrafficTuning, one: &Beating) -> Rhythm {
     let loss = Share(((one.slowdown - 1.0).clamp(0.0, 1.0) * f64::from(Share::WHOLE.0)) as u32);
-    Rhythm { period: one.period, noise: noise(one), weight: 1, loss }
+    Rhythm { period: one.period, noise: noise(tuning, one), weight: 1, loss }
 }
 
-fn tempo(one: &Beating) -> Tempo {
-    Tempo { period: one.period, noise: noise(one) }
+fn tempo(tuning: &TrafficTuning, one: &Beating) -> Tempo {
+    Tempo { period: one.period, noise: noise(tuning, one) }
 }
 
-fn problem(beating: &[Beating], harmony: &Harmony) -> Option<Problem> {
+fn problem(tuning: &TrafficTuning, beating: &[Beating], harmony: &Harmony) -> Option<Problem> {
     let links: BTreeSet<LinkId> =
         beating.iter().flat_map(|one| one.links.iter().map(|(link, _)| *link)).collect();
     let of_whole = |part: f64| Share((part * f64::from(Share::WHOLE.0)).round() as u32);
     let on_circle = |(one, beat): (&Beating, &Beat)| Loop {
         period: beat.period,
-        phases: phases(&one.sends),
+        phases: phases(&one.sends, tuning.max_paced_phases),
         links: one.links.iter().map(|(link, part)| (*link, of_whole(*part))).collect(),
         tier: one.tier,
         weight: 1,
@@ -116,9 +108,9 @@ fn problem(beating: &[Beating], harmony: &Harmony) -> Option<Problem> {
 }
 
 /// What is sent, as a few phases: the shortest pauses are closed.
-fn phases(sends: &[(Duration, Duration)]) -> Vec<Phase> {
+fn phases(sends: &[(Duration, Duration)], most: usize) -> Vec<Phase> {
     let mut spans = sends.to_vec();
-    while spans.len() > PHASES {
+    while spans.len() > most {
         let pause = |at: &usize| spans[*at].0 - spans[at - 1].1;
         let Some(shortest) = (1..spans.len()).min_by_key(pause) else { break };
         spans[shortest - 1].1 = spans[shortest].1;
@@ -139,8 +131,9 @@ mod tests {
 
     #[test]
     fn loops_of_one_period_get_turns_that_do_not_collide() {
-        let traffic = paced(&[beating(100, 40, 1.3), beating(100, 40, 1.3)], Keeping::Exactly)
-            .expect("equal periods have a circle");
+        let traffic =
+            paced(&TrafficTuning::DEFAULT, &[beating(100, 40, 1.3), beating(100, 40, 1.3)], Keeping::Exactly)
+                .expect("equal periods have a circle");
         let offset = |traffic: &TrafficPolicy| traffic.pace.expect("everybody keeps a turn").turn.offset;
         let apart =
             offset(&traffic[0]).max(offset(&traffic[1])) - offset(&traffic[0]).min(offset(&traffic[1]));
@@ -150,11 +143,21 @@ mod tests {
 
     #[test]
     fn nobody_is_held_where_that_costs_more_than_it_saves() {
-        assert_eq!(paced(&[beating(100, 40, 1.001), beating(100, 40, 1.001)], Keeping::Exactly), None);
+        assert_eq!(
+            paced(
+                &TrafficTuning::DEFAULT,
+                &[beating(100, 40, 1.001), beating(100, 40, 1.001)],
+                Keeping::Exactly
+            ),
+            None
+        );
     }
 
     #[test]
     fn periods_without_a_circle_are_left_alone() {
-        assert_eq!(paced(&[beating(100, 40, 1.3), beating(141, 40, 1.3)], Keeping::Exactly), None);
+        assert_eq!(
+            paced(&TrafficTuning::DEFAULT, &[beating(100, 40, 1.3), beating(141, 40, 1.3)], Keeping::Exactly),
+            None
+        );
     }
 }

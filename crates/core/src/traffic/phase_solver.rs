@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 pub use problem::{Loop, Problem, ProblemError};
 
 use crate::model::units::Duration;
+use crate::tuning::TrafficTuning;
 use descent::Purse;
 use stage::Stage;
 use step_function::LINK;
@@ -95,10 +96,10 @@ impl Turns {
 }
 
 /// Turns with the least excess, higher tiers first.
-pub fn solve(problem: &Problem, budget: Budget) -> Turns {
+pub fn solve(tuning: &TrafficTuning, problem: &Problem, budget: Budget) -> Turns {
     let tiers: BTreeSet<u8> = problem.loops().iter().map(|one| one.tier).collect();
     let mut purse = Purse { left: budget.0, spent: 0 };
-    let mut stage = Stage::default();
+    let mut stage = Stage::new(tuning);
     for tier in tiers {
         stage.enter(problem, tier, &mut purse);
     }

@@ -27,6 +27,7 @@ use crate::model::units::{Bandwidth, Instant};
 use crate::network::{Jitter, LoopProgress, Network, Route, Sharing, Training, bytes_per_nano};
 use crate::traffic::contention_graph::Flow;
 use crate::traffic::{TrafficPolicy, Turn};
+use crate::tuning::TrafficTuning;
 
 pub use rehearsal::{Rehearsal, Rehearsed, Watched, rehearse};
 
@@ -45,42 +46,31 @@ struct Effort {
     iterations: u64,
 }
 
-const NEVER: Effort = Effort { runs: 0, iterations: 0 };
-const ONCE: Effort = Effort { runs: 1, iterations: 24 };
-const SEVERAL_TIMES: Effort = Effort { runs: 3, iterations: 16 };
-
-/// Among more, some start well and some badly in every run.
-const FEW: usize = 4;
+impl Effort {
+    fn once(tuning: &TrafficTuning) -> Self {
+        Self { runs: 1, iterations: tuning.prediction_iterations }
+    }
+}
 
 impl Care {
-    fn among(self, flows: usize) -> Effort {
+    fn among(self, flows: usize, tuning: &TrafficTuning) -> Effort {
         match self {
-            Self::Estimate => NEVER,
-            Self::Look if flows <= FEW => SEVERAL_TIMES,
-            Self::Glance | Self::Look => ONCE,
+            Self::Estimate => Effort { runs: 0, iterations: 0 },
+            Self::Look if flows <= tuning.max_jobs_for_close_look => {
+                Effort { runs: tuning.close_look_runs, iterations: tuning.close_look_iterations }
+            }
+            Self::Glance | Self::Look => Effort::once(tuning),
         }
     }
 }
 
-/// The least that says anything about how jobs meet.
-const LEAST_ITERATIONS: u64 = 4;
-
-/// A run is about so many iterations of all flows together.
-const MOST_ITERATIONS_IN_ALL: u64 = 4_000;
-
-/// And so many, each counted by how many flows it is among, as each of its events is looked at by all of them: some
-/// milliseconds. Where that is less than the least that says anything, nothing is run ahead.
-const MOST_WORK: u64 = 60_000;
-
 /// Answers that are remembered. When there are more, all are forgotten: what is needed again is soon known again.
 const MOST_REMEMBERED: usize = 4_096;
-
-/// So far off may be what links carry, in parts, where they are not kept exactly: what was measured on hosts, and a little.
-const ROUGHLY: f64 = 0.03;
 
 /// What is known of sets of flows that were looked at before.
 #[derive(Clone, Debug, Default)]
 pub struct SlowdownModel {
+    tuning: TrafficTuning,
     known: BTreeMap<Signature, Vec<f64>>,
     keeping: Keeping,
 }
@@ -90,8 +80,8 @@ type Signature = Vec<u64>;
 
 impl SlowdownModel {
     /// For links that keep what is decided in this way.
-    pub fn of(keeping: Keeping) -> Self {
-        Self { keeping, ..Self::default() }
+    pub fn of(keeping: Keeping, tuning: &TrafficTuning) -> Self {
+        Self { keeping, tuning: tuning.clone(), known: BTreeMap::new() }
     }
 
     /// For each flow in its traffic policy, how long an iteration takes among the others, over alone.
@@ -101,7 +91,8 @@ impl SlowdownModel {
         care: Care,
         rate: impl Fn(LinkId) -> Bandwidth,
     ) -> Vec<f64> {
-        let meeting = Meeting { keeping: self.keeping, ..Meeting::of(flows, care.among(flows.len()), rate) };
+        let effort = care.among(flows.len(), &self.tuning);
+        let meeting = Meeting { keeping: self.keeping, ..Meeting::of(&self.tuning, flows, effort, rate) };
         if meeting.flows.len() < 2 {
             return vec![1.0; flows.len()];
         }
@@ -119,6 +110,7 @@ impl SlowdownModel {
 
 /// Flows in an order that does not depend on who they are, on links numbered from zero.
 struct Meeting<'f> {
+    tuning: &'f TrafficTuning,
     /// Each with its place among those that were asked about.
     flows: Vec<(usize, &'f Flow, TrafficPolicy)>,
     routes: Vec<Vec<(LinkId, f64)>>,
@@ -163,7 +155,12 @@ fn crossed_again(mut crossed: Vec<LinkId>) -> Vec<LinkId> {
 }
 
 impl<'f> Meeting<'f> {
-    fn of(asked: &[(&'f Flow, TrafficPolicy)], effort: Effort, rate: impl Fn(LinkId) -> Bandwidth) -> Self {
+    fn of(
+        tuning: &'f TrafficTuning,
+        asked: &[(&'f Flow, TrafficPolicy)],
+        effort: Effort,
+        rate: impl Fn(LinkId) -> Bandwidth,
+    ) -> Self {
         let mut flows: Vec<(usize, &'f Flow, TrafficPolicy)> =
             asked.iter().enumerate().map(|(place, (flow, traffic))| (place, *flow, *traffic)).collect();
         flows.retain(|(_, flow, _)| !flow.is_stalled());
@@ -183,7 +180,7 @@ impl<'f> Meeting<'f> {
         for (link, _) in routes.iter_mut().flatten() {
             *link = numbers.number(*link, || rates.push(rate(*link)));
         }
-        Self { flows, routes, rates, numbers, effort, keeping: Keeping::Exactly }
+        Self { tuning, flows, routes, rates, numbers, effort, keeping: Keeping::Exactly }
     }
 
     /// What was found, in the order of those that were asked about; who is left out is not slowed down.
@@ -249,7 +246,9 @@ impl<'f> Meeting<'f> {
         let after = self.done(&mut network);
         let mean = |key: usize| mean_since(before[key], after[key]);
         let slowdown = |(key, (_, flow, _)): (usize, &(usize, &Flow, TrafficPolicy))| {
-            mean(key).map_or(UNHEARD_OF, |mean| (mean / flow.alone.0.max(1) as f64).max(1.0))
+            mean(key).map_or(self.tuning.slowdown_without_iteration, |mean| {
+                (mean / flow.alone.0.max(1) as f64).max(1.0)
+            })
         };
         self.flows.iter().enumerate().map(slowdown).collect()
     }
@@ -281,8 +280,8 @@ impl<'f> Meeting<'f> {
     /// little less or more than is said.
     fn rates_in(&self, run: usize) -> Cow<'_, IdVec<LinkId, Bandwidth>> {
         let off = match (self.keeping, run % 3) {
-            (Keeping::Roughly, 1) => -ROUGHLY,
-            (Keeping::Roughly, 2) => ROUGHLY,
+            (Keeping::Roughly, 1) => -self.tuning.host_rate_error,
+            (Keeping::Roughly, 2) => self.tuning.host_rate_error,
             _ => return Cow::Borrowed(&self.rates),
         };
         let about = |rate: &Bandwidth| Bandwidth((rate.0 as f64 * (1.0 + off)) as u64);
@@ -305,7 +304,10 @@ impl<'f> Meeting<'f> {
             pattern: self.flows[key].1.pattern.clone(),
             route: Route::over(&self.routes[key]),
             iterations: u64::MAX,
-            jitter: Some(Box::new(Unsteady { drawn: key + STREAM * run })),
+            jitter: Some(Box::new(Unsteady {
+                drawn: key + STREAM * run,
+                deviation: self.tuning.predicted_compute_deviation,
+            })),
             traffic: self.flows[key].2,
         }
     }
@@ -321,17 +323,15 @@ impl<'f> Meeting<'f> {
 
     /// How many iterations of the slowest are run ahead; none where that is too much work.
     fn iterations(&self) -> Option<u64> {
+        let least = self.tuning.min_prediction_iterations;
         let longest = self.longest();
         let of = |flow: &Flow| (longest / flow.alone.0.max(1)).saturating_add(1);
         let meanwhile = self.flows.iter().map(|(_, flow, _)| of(flow)).fold(0, u64::saturating_add);
-        let by_work = MOST_WORK / meanwhile.saturating_mul(self.flows.len() as u64);
-        let iterations = (MOST_ITERATIONS_IN_ALL / meanwhile).max(LEAST_ITERATIONS).min(by_work);
-        (iterations >= LEAST_ITERATIONS).then_some(iterations.min(self.effort.iterations))
+        let by_work = self.tuning.max_prediction_work / meanwhile.saturating_mul(self.flows.len() as u64);
+        let iterations = (self.tuning.max_prediction_iterations / meanwhile).max(least).min(by_work);
+        (iterations >= least).then_some(iterations.min(self.effort.iterations))
     }
 }
-
-/// How slow whoever did not end one iteration is said to be.
-const UNHEARD_OF: f64 = 16.0;
 
 /// How long an iteration took on average of those that were done in between, in nanoseconds.
 fn mean_since(before: LoopProgress, after: LoopProgress) -> Option<f64> {
@@ -372,18 +372,17 @@ const STREAM: usize = 31;
 #[derive(Clone, Debug)]
 struct Unsteady {
     drawn: usize,
+    deviation: f64,
 }
-
-const MOST_DEVIATION: f64 = 0.02;
 
 impl Jitter for Unsteady {
     fn draw(&mut self) -> f64 {
         self.drawn += 1;
-        1.0 + MOST_DEVIATION * (2.0 * evenly(self.drawn + 1, PLASTIC) - 1.0)
+        1.0 + self.deviation * (2.0 * evenly(self.drawn + 1, PLASTIC) - 1.0)
     }
 
     fn least(&self) -> f64 {
-        1.0 - MOST_DEVIATION
+        1.0 - self.deviation
     }
 
     fn again(&self) -> Box<dyn Jitter> {

@@ -6,6 +6,7 @@ use metronome_core::model::id::{Id, IdVec, LinkId};
 use metronome_core::model::units::{Bandwidth, Duration, Share};
 use metronome_core::traffic::contention_graph::Flow;
 use metronome_core::traffic::phase_solver::harmonise::{APPEARANCES, Harmony, Rhythm, Terms, harmonise};
+use metronome_core::tuning::TrafficTuning;
 
 use super::course::Crossing;
 use super::{Circle, Links, Moment, Sharer};
@@ -53,7 +54,8 @@ pub(super) fn circle(crossings: &[Crossing]) -> Circle {
         loss: Share::WHOLE,
     };
     let rhythms: Vec<Rhythm> = crossings.iter().map(rhythm).collect();
-    let common = harmonise(&rhythms, &Terms::default()).ok().map(|harmony| shortest(&harmony));
+    let common =
+        harmonise(&rhythms, &Terms::of(&TrafficTuning::DEFAULT)).ok().map(|harmony| shortest(&harmony));
     let longest = longest(crossings);
     let near = common.filter(|common| common.0 / longest.0.max(1) <= MOST_ROUNDS);
     near.map_or(Circle::Longest(longest), Circle::Common)

@@ -154,7 +154,8 @@ fn turns(
         slowdown: *slowdown,
     };
     let all = flows.iter().zip(stakes).zip(slowdowns);
-    paced(&all.map(beating).collect::<Vec<Beating>>(), draft.contention.keeping())
+    let beating: Vec<Beating> = all.map(beating).collect();
+    paced(&draft.snapshot.tuning.traffic, &beating, draft.contention.keeping())
 }
 
 fn changed(

@@ -22,7 +22,7 @@ pub(super) fn turns(draft: &Draft<'_>) -> BTreeMap<JobId, TrafficPolicy> {
     jobs.sort_by_key(|(job, _)| (Reverse(draft.snapshot.jobs[*job].spec.priority), *job));
     let mut placed: BTreeMap<JobId, (Pulse, Duration)> = BTreeMap::new();
     for (job, flow) in &jobs {
-        let pulse = draft.contention.pulse(flow).cushioned();
+        let pulse = draft.contention.pulse(flow).cushioned(&draft.snapshot.tuning.traffic);
         let offset = among(draft, &placed, flow, &pulse);
         placed.insert(*job, (pulse, offset));
     }
@@ -46,7 +46,8 @@ fn among(
         met.extend(others);
     }
     let met: Vec<&(Pulse, Duration)> = met.iter().map(|job| &placed[job]).collect();
-    let mut circle = Circle::of(met.iter().map(|(other, _)| other).chain([pulse]));
+    let mut circle =
+        Circle::of(&draft.snapshot.tuning.traffic, met.iter().map(|(other, _)| other).chain([pulse]));
     for (other, offset) in met {
         circle.put(other, *offset);
     }

@@ -22,7 +22,7 @@ pub(super) fn turns(draft: &Draft<'_>) -> BTreeMap<JobId, TrafficPolicy> {
     for jobs in draft.contention.components() {
         let flows: Vec<&Flow> = jobs.iter().filter_map(|job| draft.contention.flow(*job)).collect();
         let pulses: Vec<Pulse> = flows.iter().map(|flow| draft.contention.pulse(flow)).collect();
-        let shifts = Affinity::of(&pulses).shifts(&pulses);
+        let shifts = Affinity::of(&pulses).shifts(&draft.snapshot.tuning.traffic, &pulses);
         let shifted = jobs.iter().zip(flows).zip(shifts);
         traffic.extend(shifted.filter_map(|((job, flow), shift)| Some((*job, watched(flow.alone, shift?)))));
     }

@@ -10,6 +10,7 @@ use crate::traffic::contention_graph::{ContentionGraph, Flow};
 use crate::traffic::phase_solver::harmonise::{Beat, Harmony, Rhythm, Terms, harmonise};
 use crate::traffic::phase_solver::wheel::{Spoke, Wheel};
 use crate::traffic::{TrafficPolicy, Turn};
+use crate::tuning::TrafficTuning;
 
 /// Who has a turn keeps it; whoever has none and meets others gets one, in the order in which they came.
 pub(super) fn turns(draft: &Draft<'_>) -> BTreeMap<JobId, TrafficPolicy> {
@@ -18,7 +19,7 @@ pub(super) fn turns(draft: &Draft<'_>) -> BTreeMap<JobId, TrafficPolicy> {
         let kept = |job: &JobId| Some((*job, draft.snapshot.traffic.get(job)?.turn?));
         let mut those: BTreeMap<JobId, Turn> = jobs.iter().filter_map(kept).collect();
         if those.len() < jobs.len() {
-            add_newcomers(&draft.contention, &jobs, &mut those);
+            add_newcomers(&draft.snapshot.tuning.traffic, &draft.contention, &jobs, &mut those);
         }
         turns.extend(those);
     }
@@ -27,10 +28,15 @@ pub(super) fn turns(draft: &Draft<'_>) -> BTreeMap<JobId, TrafficPolicy> {
 }
 
 /// Nobody gets a turn where periods have no circle in common.
-fn add_newcomers(contention: &ContentionGraph, jobs: &[JobId], turns: &mut BTreeMap<JobId, Turn>) {
+fn add_newcomers(
+    tuning: &TrafficTuning,
+    contention: &ContentionGraph,
+    jobs: &[JobId],
+    turns: &mut BTreeMap<JobId, Turn>,
+) {
     let flows: Vec<&Flow> = jobs.iter().filter_map(|job| contention.flow(*job)).collect();
     let rhythms: Vec<Rhythm> = flows.iter().map(|flow| rhythm(flow)).collect();
-    let Ok(Harmony { circle, beats }) = harmonise(&rhythms, &Terms::default()) else { return };
+    let Ok(Harmony { circle, beats }) = harmonise(&rhythms, &Terms::of(tuning)) else { return };
     let spoke = |(flow, beat): (&&Flow, &Beat)| spoke(contention, flow, *beat);
     let spokes: Vec<Spoke> = flows.iter().zip(&beats).map(spoke).collect();
     let mut wheel = Wheel::new(circle);

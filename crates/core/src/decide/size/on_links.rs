@@ -15,7 +15,7 @@ use crate::model::plan::Assignment;
 use crate::model::policy::Slowdowns;
 use crate::model::units::Duration;
 use crate::observe::scaling::Speed;
-use crate::traffic::contention_graph::{A_CROWD, Flow, pattern_of};
+use crate::traffic::contention_graph::{Flow, pattern_of};
 use crate::traffic::slowdown_model::Care;
 
 /// Whether a gang at another place, with more members, is worth it to all. True where nothing is known of links.
@@ -75,7 +75,11 @@ impl<'d, 'a> Company<'d, 'a> {
     }
 
     fn slowdowns(&self, flows: &[&Flow]) -> Vec<f64> {
-        let care = if flows.len() < A_CROWD { Care::Glance } else { Care::Estimate };
+        let care = if flows.len() < self.draft.snapshot.tuning.traffic.crowd_size {
+            Care::Glance
+        } else {
+            Care::Estimate
+        };
         self.draft.looks.set(self.draft.looks.get() + flows.len() as u64);
         self.draft.contention.slowdowns(flows, care)
     }

@@ -6,9 +6,6 @@
 use super::component::{Knot, Placed};
 use super::descent::Purse;
 
-/// Pairs are looked at for so many movers; for more, the table would cost more than it saves.
-const MOST_PAIRED: usize = 32;
-
 /// What each pair of movers adds at least, were there nobody else.
 #[derive(Clone, Debug)]
 pub(super) struct Pairs {
@@ -19,7 +16,12 @@ impl Pairs {
     /// Of as many as can be paid for: a pair that is not known counts as nothing.
     pub(super) fn of(knot: &Knot, purse: &mut Purse) -> Self {
         let count = knot.movers.len();
-        let mut pairs = Self { together: vec![vec![0; count]; if count > MOST_PAIRED { 0 } else { count }] };
+        let mut pairs = Self {
+            together: vec![
+                vec![0; count];
+                if count > knot.tuning.solver_max_paired_jobs { 0 } else { count }
+            ],
+        };
         pairs.measure(knot, purse);
         pairs
     }

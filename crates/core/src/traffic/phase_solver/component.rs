@@ -4,12 +4,7 @@
 use std::rc::Rc;
 
 use super::step_function::{Steps, Toll};
-
-/// Looking up what one burst costs at one turn is a glance. Offers that would take more of them than this are made for
-/// some of the turns only, and prove nothing.
-const MOST_GLANCES: usize = 1 << 16;
-/// So many of them are worth a search node.
-const GLANCES_A_NODE: usize = 1 << 11;
+use crate::tuning::TrafficTuning;
 
 /// What a body sends over one of the knot's links.
 #[derive(Clone, Debug)]
@@ -108,6 +103,7 @@ impl Offers {
 
 #[derive(Clone, Debug)]
 pub(super) struct Knot {
+    pub(super) tuning: TrafficTuning,
     pub(super) weights: Vec<i128>,
     /// What flat bodies send over each link, whatever their turn.
     pub(super) base: Vec<Rc<Steps>>,
@@ -118,12 +114,13 @@ impl Knot {
     /// What `mover` could do about `demand`: a turn for each meeting of its edges with those of the demand.
     pub(super) fn offers(&self, mover: usize, demand: &[Rc<Steps>]) -> Offers {
         let mover = &self.movers[mover];
-        let (mut turns, mut reach) = positions(mover, demand, Meeting::Opposite);
+        let (mut turns, mut reach) =
+            positions(mover, demand, Meeting::Opposite, self.tuning.solver_max_lookups);
         if turns.is_empty() {
             turns.push(0);
             reach = Reach::Free;
         }
-        let nodes = 1 + turns.len() * mover.glances() / GLANCES_A_NODE;
+        let nodes = 1 + turns.len() * mover.glances() / self.tuning.solver_lookups_per_node;
         let against = self.against(mover, demand);
         let each = turns.into_iter().map(|turn| (turn, against.excess_at(turn))).collect();
         Offers { each, reach, nodes: nodes as u64 }
@@ -163,10 +160,15 @@ impl Against<'_> {
 }
 
 /// The turns at which edges of the mover meet edges of the demand, in order, and whether these are all.
-pub(super) fn positions(mover: &Mover, demand: &[Rc<Steps>], meeting: Meeting) -> (Vec<i64>, Reach) {
+pub(super) fn positions(
+    mover: &Mover,
+    demand: &[Rc<Steps>],
+    meeting: Meeting,
+    max_lookups: usize,
+) -> (Vec<i64>, Reach) {
     let pairs: usize =
         mover.patterns.iter().map(|pattern| pattern.edges.len() * demand[pattern.link].points().len()).sum();
-    let stride = (pairs * mover.glances()).div_ceil(MOST_GLANCES).max(1);
+    let stride = (pairs * mover.glances()).div_ceil(max_lookups).max(1);
     let mut turns = Vec::with_capacity(pairs / stride + 1);
     for pattern in &mover.patterns {
         for (at, change) in demand[pattern.link].edges().step_by(stride) {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;
 use crate::model::units::{Duration, Share};
+use crate::tuning::TrafficTuning;
 
 /// How often a loop may appear on the circle. All divide 24, so on circles of whole 24 ns periods are whole.
 pub const APPEARANCES: [u64; 7] = [1, 2, 3, 4, 6, 8, 12];
@@ -32,10 +33,20 @@ pub struct Terms {
     pub cushion: Share,
 }
 
-impl Default for Terms {
-    fn default() -> Self {
-        Self { most: Share(30_000), cushion: Share::WHOLE }
+impl Terms {
+    /// Terms for links that carry exactly what is decided.
+    pub fn of(tuning: &TrafficTuning) -> Self {
+        Self { most: tuning.max_period_stretch, cushion: deviations(tuning.period_cushion) }
     }
+
+    /// Terms for links that hosts shape.
+    pub fn on_hosts(tuning: &TrafficTuning) -> Self {
+        Self { most: tuning.max_period_stretch_on_hosts, cushion: deviations(tuning.period_cushion_on_hosts) }
+    }
+}
+
+fn deviations(count: f64) -> Share {
+    Share((count * f64::from(Share::WHOLE.0)) as u32)
 }
 
 /// A period on the circle.
@@ -109,7 +120,7 @@ fn needed(rhythm: &Rhythm, terms: &Terms) -> Duration {
     rhythm.period + part(rhythm.noise, terms.cushion)
 }
 
-fn part(span: Duration, share: Share) -> Duration {
+pub(crate) fn part(span: Duration, share: Share) -> Duration {
     let nanos = u128::from(span.0) * u128::from(share.0) / u128::from(Share::WHOLE.0);
     Duration(u64::try_from(nanos).unwrap_or(u64::MAX))
 }

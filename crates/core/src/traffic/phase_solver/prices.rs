@@ -3,15 +3,7 @@
 use super::component::{Knot, Pattern};
 use super::descent::Purse;
 use super::step_function::LINK;
-
-/// Sets of so many movers are counted through, those that send most.
-const MOST_PRICED: usize = 12;
-/// Steps along the slope; each counts through all sets.
-const STEPS: u32 = 300;
-/// So many sets counted through are worth a search node.
-const SETS_A_NODE: u64 = 1 << 11;
-/// How far the first step goes, as a share of the link; later ones are shorter.
-const STRIDE: f64 = 0.2;
+use crate::tuning::TrafficTuning;
 
 /// A mover that sends at one level or not at all.
 #[derive(Clone, Copy, Debug)]
@@ -30,15 +22,16 @@ pub(super) fn prices(knot: &Knot, link: usize, purse: &mut Purse) -> Vec<Priced>
     let mut priced: Vec<Priced> =
         (0..knot.movers.len()).filter_map(|mover| unpriced(knot, link, mover)).collect();
     priced.sort_by_key(|one| (-i128::from(one.level) * i128::from(one.length), one.mover));
-    priced.truncate(MOST_PRICED);
-    let nodes = (u64::from(STEPS) << priced.len()) / SETS_A_NODE + 1;
+    priced.truncate(knot.tuning.pricing_max_jobs);
+    let nodes =
+        (u64::from(knot.tuning.pricing_steps) << priced.len()) / knot.tuning.pricing_sets_per_node + 1;
     if nodes > purse.left {
         return priced;
     }
     purse.pay(nodes);
     let base = &knot.base[link];
     let room = (LINK - base.peak()).max(0) as f64 / LINK as f64;
-    let best = Slope::new(&priced, base.circle(), room).climb();
+    let best = Slope::new(&priced, base.circle(), room).climb(&knot.tuning);
     for (one, price) in priced.iter_mut().zip(best) {
         one.price = (price * LINK as f64) as i64;
     }
@@ -70,16 +63,16 @@ impl Slope {
     }
 
     /// Begins with what is sent as its price, which is the bound by area, and keeps the best it comes by.
-    fn climb(&self) -> Vec<f64> {
+    fn climb(&self, tuning: &TrafficTuning) -> Vec<f64> {
         let mut prices = self.levels.clone();
         let mut best = (f64::NEG_INFINITY, prices.clone());
-        for step in 0..STEPS {
+        for step in 0..tuning.pricing_steps {
             let (cheapest, cost) = self.cheapest(&prices);
             let earned: f64 = prices.iter().zip(&self.duties).map(|(price, duty)| price * duty).sum();
             if earned + cost > best.0 {
                 best = (earned + cost, prices.clone());
             }
-            let stride = STRIDE / (1.0 + f64::from(step) / 10.0);
+            let stride = tuning.pricing_stride / (1.0 + f64::from(step) / 10.0);
             for (index, price) in prices.iter_mut().enumerate() {
                 let active = f64::from(u8::from(cheapest >> index & 1 == 1));
                 *price = (*price + stride * (self.duties[index] - active)).max(0.0);

@@ -3,16 +3,11 @@
 
 use super::component::{Knot, Meeting, Placed, positions};
 
-/// Each round halves what is uneven between two neighbours; a few are enough for noise of a percent.
-const ROUNDS: usize = 6;
-/// Beyond so many movers nobody has room worth spreading.
-const MOST_MOVERS: usize = 64;
-
 pub(super) fn spread(knot: &Knot, placed: &mut Placed) {
-    if knot.movers.len() > MOST_MOVERS {
+    if knot.movers.len() > knot.tuning.spread_max_jobs {
         return;
     }
-    for _ in 0..ROUNDS {
+    for _ in 0..knot.tuning.spread_rounds {
         for mover in 0..knot.movers.len() {
             centre(knot, placed, mover);
         }
@@ -40,9 +35,10 @@ pub(super) fn room(
     mover: usize,
     (turn, excess): (i64, i128),
 ) -> Option<(i64, i64)> {
+    let max_lookups = knot.tuning.solver_max_lookups;
     let mover = &knot.movers[mover];
     let against = knot.against(mover, &placed.demand);
-    let (kinks, _) = positions(mover, &placed.demand, Meeting::Any);
+    let (kinks, _) = positions(mover, &placed.demand, Meeting::Any, max_lookups);
     let distance = |from: i64, to: i64| (to - from).rem_euclid(mover.period);
     let mut later: Vec<i64> =
         kinks.iter().map(|kink| distance(turn, *kink)).filter(|room| *room > 0).collect();

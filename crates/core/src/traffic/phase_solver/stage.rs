@@ -12,15 +12,21 @@ use super::spread::spread;
 use super::step_function::{LINK, Steps};
 use super::{Excess, TierExcess};
 use crate::model::id::LinkId;
+use crate::tuning::TrafficTuning;
 
 /// Bodies among which nothing is left to decide, and what the tiers so far cost.
-#[derive(Debug, Default)]
-pub(super) struct Stage {
+#[derive(Debug)]
+pub(super) struct Stage<'t> {
+    tuning: &'t TrafficTuning,
     pub(super) bodies: Vec<Body>,
     pub(super) tiers: Vec<TierExcess>,
 }
 
-impl Stage {
+impl<'t> Stage<'t> {
+    pub(super) fn new(tuning: &'t TrafficTuning) -> Self {
+        Self { tuning, bodies: Vec::new(), tiers: Vec::new() }
+    }
+
     pub(super) fn enter(&mut self, problem: &Problem, tier: u8, purse: &mut Purse) {
         let newcomers: Vec<usize> =
             (0..problem.loops().len()).filter(|index| problem.loops()[*index].tier == tier).collect();
@@ -41,7 +47,7 @@ impl Stage {
         let mut gap = 0;
         for left in (1..=knots.len()).rev() {
             let tied = knots.remove(0);
-            let knot = knot(&self.bodies, &tied, &links, weights);
+            let knot = knot(self.tuning, &self.bodies, &tied, &links, weights);
             let mut share = Purse { left: purse.left / left as u64, spent: 0 };
             let Found { mut placed, bound } = best_turns(&knot, &mut share);
             spread(&knot, &mut placed);
@@ -116,7 +122,13 @@ fn knots(bodies: &[Body], links: &[LinkId]) -> Vec<Vec<usize>> {
     (0..bodies.len()).map(members).filter(|members| members.len() > 1).collect()
 }
 
-fn knot(bodies: &[Body], tied: &[usize], links: &[LinkId], weights: &BTreeMap<LinkId, u32>) -> Knot {
+fn knot(
+    tuning: &TrafficTuning,
+    bodies: &[Body],
+    tied: &[usize],
+    links: &[LinkId],
+    weights: &BTreeMap<LinkId, u32>,
+) -> Knot {
     let on: Vec<LinkId> = links
         .iter()
         .copied()
@@ -134,6 +146,7 @@ fn knot(bodies: &[Body], tied: &[usize], links: &[LinkId], weights: &BTreeMap<Li
         movers.push(mover);
     }
     Knot {
+        tuning: tuning.clone(),
         weights: on.iter().map(|link| i128::from(weights[link])).collect(),
         base: on.iter().map(|link| Rc::new(flat_demand(bodies, *link))).collect(),
         movers,
@@ -141,11 +154,11 @@ fn knot(bodies: &[Body], tied: &[usize], links: &[LinkId], weights: &BTreeMap<Li
 }
 
 /// All loops of all tiers, as if they were tied together.
-pub(super) fn whole_knot(problem: &Problem) -> Knot {
+pub(super) fn whole_knot(tuning: &TrafficTuning, problem: &Problem) -> Knot {
     let all: Vec<usize> = (0..problem.loops().len()).collect();
     let bodies: Vec<Body> = all.iter().map(|index| Body::of_loop(problem, *index)).collect();
     let weights = weights(problem, &all);
-    knot(&bodies, &all, &contended(&bodies, &weights), &weights)
+    knot(tuning, &bodies, &all, &contended(&bodies, &weights), &weights)
 }
 
 /// What is sent at an even rate, whatever the turns.

@@ -32,7 +32,7 @@ fn made(circle: u64, loops: Vec<Loop>) -> Result<Problem, ProblemError> {
 }
 
 fn solved(circle: u64, loops: Vec<Loop>) -> Turns {
-    solve(&made(circle, loops).unwrap(), Budget(100_000))
+    solve(&TrafficTuning::DEFAULT, &made(circle, loops).unwrap(), Budget(100_000))
 }
 
 fn link_ms(millis: u64) -> Excess {
@@ -98,8 +98,8 @@ fn a_weightier_loop_keeps_its_link_free() {
 #[test]
 fn free_room_is_shared_on_both_sides_of_a_burst() {
     let problem = made(600, vec![burst(600, 100, 100, &[0]); 2]).unwrap();
-    let found = solve(&problem, Budget(100));
-    let slack = slacks(&problem, &found.turns);
+    let found = solve(&TrafficTuning::DEFAULT, &problem, Budget(100));
+    let slack = slacks(&TrafficTuning::DEFAULT, &problem, &found.turns);
     assert_eq!(slack, [Some(Duration::from_millis(200)); 2]);
 }
 
@@ -108,7 +108,7 @@ fn without_a_budget_there_is_an_answer_and_a_gap() {
     let loops = [(600, 210, 70), (600, 310, 60), (300, 90, 55), (200, 70, 80), (600, 120, 100)];
     let loops: Vec<Loop> =
         loops.map(|(period, length, percent)| burst(period, length, percent, &[0])).to_vec();
-    let hasty = solve(&made(600, loops.clone()).unwrap(), Budget(0));
+    let hasty = solve(&TrafficTuning::DEFAULT, &made(600, loops.clone()).unwrap(), Budget(0));
     let thorough = solved(600, loops);
     assert!(thorough.is_proven());
     assert!(hasty.bound() <= thorough.excess() && thorough.excess() <= hasty.excess());
@@ -117,7 +117,7 @@ fn without_a_budget_there_is_an_answer_and_a_gap() {
 #[test]
 fn hundreds_of_loops_are_bounded_work() {
     let loops = (0..300).map(|index| burst(600, index % 7, 100 + index, &[0])).collect();
-    let found = solve(&made(600, loops).unwrap(), Budget(1000));
+    let found = solve(&TrafficTuning::DEFAULT, &made(600, loops).unwrap(), Budget(1000));
     assert!(found.nodes < 2000, "{}", found.nodes);
     assert!(found.bound() <= found.excess());
 }
@@ -149,7 +149,7 @@ fn rhythm(millis: u64) -> Rhythm {
 
 #[test]
 fn nearly_harmonic_periods_are_stretched_to_a_circle() {
-    let harmony = harmonise(&[rhythm(300), rhythm(597)], &Terms::default()).unwrap();
+    let harmony = harmonise(&[rhythm(300), rhythm(597)], &Terms::of(&TrafficTuning::DEFAULT)).unwrap();
     assert_eq!(harmony.circle, Duration::from_millis(600));
     let stretched = Duration::from_millis(3);
     let beat =
@@ -159,17 +159,17 @@ fn nearly_harmonic_periods_are_stretched_to_a_circle() {
 
 #[test]
 fn periods_without_a_near_circle_stay_as_they_are() {
-    let strict = Terms { most: Share(5_000), ..Terms::default() };
+    let strict = Terms { most: Share(5_000), ..Terms::of(&TrafficTuning::DEFAULT) };
     assert_eq!(harmonise(&[rhythm(237), rhythm(311), rhythm(418)], &strict), Err(Discord::TooFar));
     let careless = Rhythm { loss: Share(1_000), ..rhythm(597) };
     let other = Rhythm { loss: Share(1_000), ..rhythm(300) };
-    assert_eq!(harmonise(&[other, careless], &Terms::default()), Err(Discord::NotWorthIt));
+    assert_eq!(harmonise(&[other, careless], &Terms::of(&TrafficTuning::DEFAULT)), Err(Discord::NotWorthIt));
 }
 
 #[test]
 fn noise_is_given_room() {
     let noisy = Rhythm { noise: Duration::from_millis(6), ..rhythm(600) };
-    let harmony = harmonise(&[noisy, rhythm(600)], &Terms::default()).unwrap();
+    let harmony = harmonise(&[noisy, rhythm(600)], &Terms::of(&TrafficTuning::DEFAULT)).unwrap();
     assert_eq!(harmony.circle, Duration(606 * MS));
 }
 
@@ -179,7 +179,7 @@ fn turns_hold_until_drift_has_used_up_the_slack() {
     let turns = [Duration::ZERO, Duration::from_millis(300)];
     let holds = |period, noise| {
         let tempo = |period| Tempo { period: Duration(period), noise: Duration(noise) };
-        valid_for(&problem, &turns, &[tempo(600 * MS), tempo(period)])
+        valid_for(&TrafficTuning::DEFAULT, &problem, &turns, &[tempo(600 * MS), tempo(period)])
     };
     assert_eq!(holds(600 * MS, 0), None, "without noise, for ever");
     assert_eq!(holds(606 * MS, 0), Some(Duration::from_secs(20)), "1 % off: 200 ms after 20 s");

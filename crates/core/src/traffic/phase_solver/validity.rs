@@ -11,6 +11,7 @@ use super::problem::Problem;
 use super::spread::room;
 use super::stage::whole_knot;
 use crate::model::units::Duration;
+use crate::tuning::TrafficTuning;
 
 /// A loop's iterations as they really are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,8 +23,13 @@ pub struct Tempo {
 
 /// When one standard deviation of drift between two loops that share a contended link first exceeds the slack of
 /// either; `None` if nothing can go wrong. `turns` and `tempos` are in the order of the problem's loops.
-pub fn valid_for(problem: &Problem, turns: &[Duration], tempos: &[Tempo]) -> Option<Duration> {
-    let knot = whole_knot(problem);
+pub fn valid_for(
+    tuning: &TrafficTuning,
+    problem: &Problem,
+    turns: &[Duration],
+    tempos: &[Tempo],
+) -> Option<Duration> {
+    let knot = whole_knot(tuning, problem);
     let slacks = slacks_in(&knot, turns);
     let mut first = None;
     for (index, slack) in slacks.iter().enumerate() {
@@ -40,8 +46,8 @@ pub fn valid_for(problem: &Problem, turns: &[Duration], tempos: &[Tempo]) -> Opt
 }
 
 /// How far each loop may move, earlier or later, before excess changes; `None` for those that may lie anywhere.
-pub fn slacks(problem: &Problem, turns: &[Duration]) -> Vec<Option<Duration>> {
-    slacks_in(&whole_knot(problem), turns)
+pub fn slacks(tuning: &TrafficTuning, problem: &Problem, turns: &[Duration]) -> Vec<Option<Duration>> {
+    slacks_in(&whole_knot(tuning, problem), turns)
 }
 
 fn slacks_in(knot: &Knot, turns: &[Duration]) -> Vec<Option<Duration>> {

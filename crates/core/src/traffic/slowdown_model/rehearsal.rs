@@ -9,7 +9,8 @@ use crate::network::{LinkTransmission, Network};
 use crate::traffic::TrafficPolicy;
 use crate::traffic::contention_graph::Flow;
 
-use super::{LEAST_ITERATIONS, Meeting, ONCE};
+use super::{Effort, Meeting};
+use crate::tuning::TrafficTuning;
 
 /// A link that several flows cross, and for how long to look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,12 +38,13 @@ pub struct Rehearsed {
 
 /// Runs flows ahead, each in its traffic policy. Nothing is seen on a link that nobody shares.
 pub fn rehearse(
+    tuning: &TrafficTuning,
     flows: &[(&Flow, TrafficPolicy)],
     rate: impl Fn(LinkId) -> Bandwidth,
     watched: Watched,
 ) -> Rehearsal {
-    let meeting = Meeting::of(flows, ONCE, rate);
-    let horizon = meeting.after(meeting.iterations().unwrap_or(LEAST_ITERATIONS));
+    let meeting = Meeting::of(tuning, flows, Effort::once(tuning), rate);
+    let horizon = meeting.after(meeting.iterations().unwrap_or(tuning.min_prediction_iterations));
     let from = Instant(horizon.0 / 2);
     let mut network = meeting.network(0);
     network.run_until(from);
@@ -98,7 +100,7 @@ mod tests {
             let asked = in_lanes(&flows, traffic);
             let predicted = SlowdownModel::default().slowdowns(&asked, Care::Glance, |_| RATE);
             let span = Duration::from_millis(300);
-            let seen = rehearse(&asked, |_| RATE, Watched { link: LINK, span });
+            let seen = rehearse(&TrafficTuning::DEFAULT, &asked, |_| RATE, Watched { link: LINK, span });
             for ((slowdown, seen), flow) in predicted.iter().zip(&seen.flows).zip(&flows) {
                 assert!((slowdown - seen.mean.0 as f64 / flow.alone.0 as f64).abs() < 1e-9, "{slowdown}");
             }
@@ -109,8 +111,12 @@ mod tests {
     fn at_no_time_more_is_sent_than_the_link_carries() {
         let flows = [flow(40, 30), flow(60, 50), flow(45, 20)];
         let span = Duration::from_millis(300);
-        let seen =
-            rehearse(&in_lanes(&flows, TrafficPolicy::default()), |_| RATE, Watched { link: LINK, span });
+        let seen = rehearse(
+            &TrafficTuning::DEFAULT,
+            &in_lanes(&flows, TrafficPolicy::default()),
+            |_| RATE,
+            Watched { link: LINK, span },
+        );
         let all = || seen.flows.iter().flat_map(|flow| &flow.sent);
         assert!(all().all(|sent| sent.from >= seen.from && sent.to <= seen.from + span));
         for moment in all().map(|sent| sent.from) {
@@ -125,7 +131,12 @@ mod tests {
     fn a_link_that_nobody_crosses_is_silent() {
         let flows = [flow(40, 30), flow(60, 50)];
         let elsewhere = Watched { link: LinkId(9), span: Duration::from_millis(300) };
-        let seen = rehearse(&in_lanes(&flows, TrafficPolicy::default()), |_| RATE, elsewhere);
+        let seen = rehearse(
+            &TrafficTuning::DEFAULT,
+            &in_lanes(&flows, TrafficPolicy::default()),
+            |_| RATE,
+            elsewhere,
+        );
         assert!(seen.flows.iter().all(|flow| flow.sent.is_empty() && !flow.mean.is_zero()));
     }
 }

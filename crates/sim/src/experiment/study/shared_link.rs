@@ -133,14 +133,16 @@ fn sent_alone(flow: &Flow) -> Vec<(Duration, Duration)> {
 
 fn chosen(flows: &[Flow], foresight: &mut SlowdownModel) -> Vec<TrafficPolicy> {
     let stakes = vec![Stake { counts: 1.0, tier: 0, is_first: false }; flows.len()];
-    let turns = |slowdowns: &[f64]| paced(&beating(flows, slowdowns), Keeping::Exactly);
+    let turns =
+        |slowdowns: &[f64]| paced(&TrafficTuning::DEFAULT, &beating(flows, slowdowns), Keeping::Exactly);
     choose_with(&TrafficTuning::DEFAULT, &stakes, turns, |lanes| predicted(flows, lanes, foresight))
 }
 
 /// Whether the turns that loops would take on a common circle are proven to be the best; nothing where they have none.
 pub(super) fn turns_are_proven(flows: &[Flow], foresight: &mut SlowdownModel) -> Option<bool> {
     let fair = predicted(flows, &vec![TrafficPolicy::default(); flows.len()], foresight);
-    Round::of(&beating(flows, &fair), Keeping::Exactly).map(|round| round.turns.is_proven())
+    Round::of(&TrafficTuning::DEFAULT, &beating(flows, &fair), Keeping::Exactly)
+        .map(|round| round.turns.is_proven())
 }
 
 fn predicted(flows: &[Flow], lanes: &[TrafficPolicy], foresight: &mut SlowdownModel) -> Vec<f64> {
