@@ -6,13 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use super::admit::Rules;
 use super::draft::Draft;
 use crate::decide::snapshot::Snapshot;
-use crate::model::id::{JobId, LinkId};
+use crate::model::id::LinkId;
 use crate::model::job::Job;
 use crate::model::plan::Assignment;
-use crate::model::report::Reason;
 use crate::traffic::affinity::Affinity;
 use crate::traffic::circle::{Pulse, rotations};
 use crate::traffic::contention_graph::{Flow, pattern_of};
@@ -25,28 +23,20 @@ const APART: f64 = 1.0 - 1e-6;
 
 /// Of the places that are as near as the first, the one with the best mean score, and without a loop in its affinity
 /// graph where there is such a one.
-pub(super) fn most<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) -> Result<Assignment, Reason> {
-    let job = &rules.snapshot.jobs[id];
-    let mut places = rules.placer.alternatives(draft, job, rules.sizes)?;
-    let nearest = nearness(rules.snapshot, &places[0]);
-    places.retain(|place| nearness(rules.snapshot, place) == nearest);
+pub(super) fn most_compatible(draft: &Draft<'_>, job: &Job, mut places: Vec<Assignment>) -> Assignment {
+    let nearest = nearness(draft.snapshot, &places[0]);
+    places.retain(|place| nearness(draft.snapshot, place) == nearest);
     places.truncate(MOST_PLACES);
     let judge = Judge::of(draft, job, &places);
-    Ok(places.swap_remove(judge.best(|at| (judge.is_loop_free(at), judge.score(at)))))
+    places.swap_remove(judge.best(|at| (judge.is_loop_free(at), judge.score(at))))
 }
 
 /// The nearest place at which bursts can be kept apart; where there is none, the one with the best mean score.
-pub(super) fn kept_apart<'a>(
-    rules: &Rules<'a>,
-    draft: &mut Draft<'a>,
-    id: JobId,
-) -> Result<Assignment, Reason> {
-    let job = &rules.snapshot.jobs[id];
-    let mut places = rules.placer.alternatives(draft, job, rules.sizes)?;
+pub(super) fn nearest_compatible(draft: &Draft<'_>, job: &Job, mut places: Vec<Assignment>) -> Assignment {
     let judge = Judge::of(draft, job, &places);
     let apart = (0..places.len()).find(|at| judge.lowest_score(*at) >= APART);
     let chosen = apart.unwrap_or_else(|| judge.best(|at| (true, judge.score(at))));
-    Ok(places.swap_remove(chosen))
+    places.swap_remove(chosen)
 }
 
 /// On how many domains of each level a place lies, from the outermost inwards, and on how many nodes: fewer is nearer.

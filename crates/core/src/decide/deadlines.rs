@@ -10,40 +10,39 @@
 
 mod advise;
 mod best_effort;
+mod books;
 mod capacity_pools;
 mod earliest;
 mod filled;
 mod grow;
-mod ledger;
+mod kind;
 mod memory;
+mod memory_per_unit;
 mod need;
 mod pool_hierarchy;
 mod promised;
-mod settle;
 
-use super::admit::Rules;
-use super::draft::Draft;
+use super::view::View;
 use crate::deadlines::Timetable;
 use crate::decide::snapshot::Snapshot;
 use crate::model::id::JobId;
-use crate::model::job::Job;
 use crate::model::policy::Deadlines;
 use crate::model::report::Reason;
 use crate::model::units::Instant;
 
-use ledger::Books;
-use need::Timed;
+use books::Books;
 
 pub(crate) use advise::{Advice, advise};
 pub(super) use capacity_pools::Pools;
-pub(super) use settle::settle;
+pub(super) use kind::makes_room;
+pub(super) use need::{BookedSize, Timed};
 
 /// What is decided about deadlines alone.
 #[derive(Debug, Default)]
 pub(super) struct Schedule<'a> {
     pub(super) timetable: Timetable,
     /// Those it is about, by deadline.
-    jobs: Vec<Timed<'a>>,
+    pub(super) jobs: Vec<Timed<'a>>,
     /// Whether that was put into the plan already, as far as it could be.
     pub(super) stands: bool,
     /// What is free beside that.
@@ -53,23 +52,23 @@ pub(super) struct Schedule<'a> {
 }
 
 /// The timetable from now on.
-pub(super) fn schedule<'a>(rules: &Rules<'a>) -> Schedule<'a> {
-    let snapshot = rules.snapshot;
-    if rules.deadlines == Deadlines::Ignored || snapshot.timed.is_empty() {
+pub(super) fn schedule<'a>(view: &View<'a>) -> Schedule<'a> {
+    let snapshot = view.snapshot;
+    if view.policy.deadlines == Deadlines::Ignored || snapshot.timed.is_empty() {
         return Schedule { timetable: snapshot.timetable.lessons(), ..Schedule::default() };
     }
-    let jobs = need::timed(snapshot, rules.deadlines);
+    let jobs = need::timed(snapshot, view.policy.deadlines);
     let pools = Pools::of(snapshot, &jobs);
     let stands = stands(snapshot, &jobs, &pools);
     let books = Books::new(snapshot, jobs, pools);
     if stands {
         return as_it_stands(books);
     }
-    match rules.deadlines {
+    match view.policy.deadlines {
         Deadlines::Ignored => Schedule::default(),
         Deadlines::Earliest => earliest::schedule(books),
         Deadlines::Filled => filled::schedule(books),
-        Deadlines::Promised => promised::schedule(rules, books),
+        Deadlines::Promised => promised::schedule(view, books),
     }
 }
 
@@ -85,26 +84,4 @@ fn as_it_stands(mut books: Books<'_>) -> Schedule<'_> {
     books.book_as_before();
     let timetable = books.snapshot.timetable.clone();
     Schedule { timetable, jobs: books.jobs, pools: Some(books.pools), stands: true, ..Schedule::default() }
-}
-
-/// Whether what a job would take that cannot be stopped is free until it would be gone.
-pub(super) fn leaves_what_is_booked(rules: &Rules<'_>, draft: &Draft<'_>, id: JobId) -> Result<(), Reason> {
-    match &draft.pools {
-        Some(pools) => pools.leave_room_for(rules.snapshot, &draft.timetable, id),
-        None => Ok(()),
-    }
-}
-
-/// Somebody was started without a booking: where it cannot be stopped, what it takes cannot be booked.
-pub(super) fn book_start(rules: &Rules<'_>, draft: &mut Draft<'_>, id: JobId) {
-    let Some(held) = draft.assigned(id).cloned() else { return };
-    if let Some(pools) = &mut draft.pools {
-        pools.leave_to_who_starts(rules.snapshot, id, &held);
-    }
-}
-
-/// Whether a job that is not booked may have more than its least: only who can be stopped makes
-/// room for those who are.
-pub(super) fn may_have_extras(draft: &Draft<'_>, job: &Job) -> bool {
-    draft.pools.is_none() || capacity_pools::makes_room(job)
 }

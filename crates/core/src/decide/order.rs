@@ -267,7 +267,7 @@ pub(crate) fn priority_share(present: &BTreeMap<Priority, usize>, priority: Prio
 /// Waiting jobs in the order in which they are served, class by class merged into one line; or into one for each
 /// queue, where queues take turns.
 #[derive(Debug)]
-pub struct Line<'a> {
+pub struct QueueCursor<'a> {
     ranker: &'a Ranker<'a>,
     firsts: Vec<BinaryHeap<Reverse<(Rank, ClassId)>>>,
     crowd: Crowd<'a>,
@@ -278,7 +278,7 @@ pub struct Line<'a> {
     len: usize,
 }
 
-impl<'a> Line<'a> {
+impl<'a> QueueCursor<'a> {
     /// A line in which nobody stands.
     pub(super) fn empty(ranker: &'a Ranker<'a>) -> Self {
         let queues = ranker.snapshot.queues;

@@ -3,7 +3,6 @@
 //! A job's peak on a link is what it takes of it while it sends by itself, so one that is narrower than the job's own
 //! peak is taken whole. What is reserved is not lent, however seldom it is used.
 
-use super::admit::Rules;
 use super::draft::Draft;
 use crate::model::id::JobId;
 use crate::model::job::Job;
@@ -15,9 +14,7 @@ use crate::traffic::contention_graph::pattern_of;
 const ALL: f64 = 1.0 + 1e-9;
 
 /// The nearest place at which its peak is left; an error where none is.
-pub(super) fn choose<'a>(rules: &Rules<'a>, draft: &mut Draft<'a>, id: JobId) -> Result<Assignment, Reason> {
-    let job = &rules.snapshot.jobs[id];
-    let places = rules.placer.alternatives(draft, job, rules.sizes)?;
+pub(super) fn choose(draft: &Draft<'_>, job: &Job, places: Vec<Assignment>) -> Result<Assignment, Reason> {
     let left = places.into_iter().find(|place| is_left(draft, job, place, &[]));
     left.ok_or(Reason::BandwidthContended { patience: None })
 }

@@ -6,11 +6,12 @@
 //! fill the room meanwhile. Until a job has waited for as long as counts in its priority (`Weights::window`), none is
 //! kept for it: most get a place without, and keeping it costs others.
 
-use super::admit::Rules;
 use super::draft::{Draft, Reach};
-use super::fits::Fits;
+use super::estimates::{LEAST_EXPECTED, end_if_started, expected_end};
+use super::member_fits::Fits;
 use super::order::Ranker;
-use super::preempt::LENGTHS_BEFORE_SPARED;
+use super::placement;
+use super::view::View;
 use crate::model::id::JobId;
 use crate::model::job::Job;
 use crate::model::plan::{Assignment, Reservation};
@@ -22,44 +23,29 @@ pub(super) const MOST_RESERVATIONS: usize = 4;
 /// How often a place is looked for as time goes on, where counting does not tell.
 const MOST_TRIES: usize = 16;
 
-/// What is not known to end earlier is expected to take so long yet, at least.
-const LEAST_EXPECTED: Duration = Duration(10 * Duration::MINUTE.0);
-
 /// Room is kept for a job once it has waited for so many times its own length, and as long as counts in its priority.
-const LENGTHS_BEFORE_KEEPING: u64 = 3;
+const MIN_WAIT_LENGTHS_BEFORE_RESERVATION: u64 = 3;
+
+/// A job that has waited this many times its own length is exempt from preemption within its queue.
+pub(super) const MIN_WAIT_LENGTHS_BEFORE_EXEMPTION: u64 = 30;
 
 /// From when on room is kept for a job that waits. Who can be stopped for the gain of others gets none before it is
 /// spared that: the place would be taken from it again.
 pub(super) fn owed_from(job: &Job, ranker: &Ranker<'_>, now: Instant) -> Instant {
     let window = ranker.window(job.spec.queue);
     let alone = job.spec.work.alone.unwrap_or(Duration::ZERO);
-    let lengths = if job.spec.capabilities.suspend { LENGTHS_BEFORE_SPARED } else { LENGTHS_BEFORE_KEEPING };
+    let lengths = if job.spec.capabilities.suspend {
+        MIN_WAIT_LENGTHS_BEFORE_EXEMPTION
+    } else {
+        MIN_WAIT_LENGTHS_BEFORE_RESERVATION
+    };
     job.submitted + job.progress.ran(now) + window.max(alone.times(lengths))
 }
 
-/// When a job is expected to have done its work, if it runs from now on: for who is asked whether it will be gone in
-/// time.
-pub(super) fn end_if_started(job: &Job, now: Instant) -> Option<Instant> {
-    job.remaining(now).map(|left| now + left + restart_of(job))
-}
-
-fn restart_of(job: &Job) -> Duration {
-    job.spec.checkpointing.map_or(Duration::ZERO, |checkpointing| checkpointing.restart)
-}
-
-/// When somebody who runs is expected to leave. Who should have left already, or whose work is unknown, is expected to
-/// take as long again as it has.
-pub(super) fn expected_end(job: &Job, now: Instant) -> Instant {
-    match job.time_left(now).filter(|left| !left.is_zero()) {
-        Some(left) => now + left,
-        None => now + job.progress.ran(now).max(LEAST_EXPECTED),
-    }
-}
-
 /// Finds the time from which a job is expected to fit, and what others may take of its nodes until then and after.
-pub(super) fn reserve<'a>(rules: &Rules<'a>, draft: &Draft<'a>, id: JobId) -> Option<Reservation> {
-    let job = &rules.snapshot.jobs[id];
-    let leaving = in_order_of_leaving(rules, draft);
+pub(super) fn reserve<'a>(view: &View<'a>, draft: &Draft<'a>, id: JobId) -> Option<Reservation> {
+    let job = &view.snapshot.jobs[id];
+    let leaving = in_order_of_leaving(view, draft);
     let mut trial = draft.trial();
     let counted = Fits::of(job);
     let mut fit = counted.map(|fits| fits.everywhere(&trial));
@@ -74,9 +60,9 @@ pub(super) fn reserve<'a>(rules: &Rules<'a>, draft: &Draft<'a>, id: JobId) -> Op
         if together || !may_fit || at < next_try {
             continue;
         }
-        if let Some(found) = place(rules, &mut trial, job) {
+        if let Some(found) = placement::fit_released(view, &mut trial, job) {
             let spare = found.takes().iter();
-            let spare = spare.map(|(node, taken)| (*node, trial.room_on(*node, Reach::Claimed) - *taken));
+            let spare = spare.map(|(node, taken)| (*node, trial.free_on(*node, Reach::Claimed) - *taken));
             return Some(Reservation { job: id, from: *end, spare: spare.collect() });
         }
         tries += 1;
@@ -91,9 +77,9 @@ pub(super) fn reserve<'a>(rules: &Rules<'a>, draft: &Draft<'a>, id: JobId) -> Op
 type Leaving<'d> = (Instant, &'d Job, &'d Assignment);
 
 /// Everybody in the plan, and who was put there in this draft, the first to leave first.
-fn in_order_of_leaving<'d, 'a: 'd>(rules: &Rules<'a>, draft: &'d Draft<'a>) -> Vec<Leaving<'d>> {
-    let (jobs, now) = (rules.snapshot.jobs, rules.snapshot.now);
-    let planned = rules.snapshot.plan.iter().filter(|(id, _)| !draft.is_changed(*id));
+fn in_order_of_leaving<'d, 'a: 'd>(view: &View<'a>, draft: &'d Draft<'a>) -> Vec<Leaving<'d>> {
+    let (jobs, now) = (view.snapshot.jobs, view.snapshot.now);
+    let planned = view.snapshot.plan.iter().filter(|(id, _)| !draft.is_changed(*id));
     let running = planned.map(|(id, held)| (expected_end(&jobs[id], now), &jobs[id], &**held));
     let starting = draft.starting().map(|(id, held)| {
         let job = &jobs[id];
@@ -106,13 +92,4 @@ fn in_order_of_leaving<'d, 'a: 'd>(rules: &Rules<'a>, draft: &'d Draft<'a>) -> V
     let mut leaving: Vec<Leaving<'d>> = running.chain(starting).collect();
     leaving.sort_by_key(|(end, _, _)| *end);
     leaving
-}
-
-/// Where a job fits in a trial, which stays as it was.
-fn place<'a>(rules: &Rules<'a>, trial: &mut Draft<'a>, job: &'a Job) -> Option<Assignment> {
-    trial.forget_fits();
-    let mark = trial.mark();
-    let placed = rules.placer.place(trial, job, rules.sizes, Reach::Claimed).ok();
-    trial.rollback(mark);
-    placed
 }

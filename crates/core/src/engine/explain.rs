@@ -6,7 +6,7 @@ use super::Engine;
 use super::deadlines::{booked, late};
 use super::index::Index;
 use super::state::State;
-use crate::decide::Line;
+use crate::decide::QueueCursor;
 use crate::decide::order;
 use crate::model::allocated::is_eligible;
 use crate::model::cluster::{Level, Name, NodeState};
@@ -212,7 +212,7 @@ impl Engine {
     pub fn line(&self) -> Vec<JobId> {
         let snapshot = self.snapshot();
         let ranker = order::order(&snapshot, &self.state.policy);
-        let mut line = Line::new(&ranker, |_| true);
+        let mut line = QueueCursor::new(&ranker, |_| true);
         let mut all = Vec::with_capacity(snapshot.waiting.len());
         // Queues take turns as if everybody were served.
         let mut held = self.index.held.clone();

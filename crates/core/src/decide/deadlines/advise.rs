@@ -1,8 +1,8 @@
 //! What would save a job for which nothing is booked: a later deadline, or that another were not there.
 
 use super::best_effort;
+use super::books::Books;
 use super::capacity_pools::{Floor, Pools};
-use super::ledger::Books;
 use super::need::{Timed, timed};
 use crate::deadlines::{GUARD, Need, Outlook, Stops, as_soon_as_may_be};
 use crate::decide::snapshot::Snapshot;

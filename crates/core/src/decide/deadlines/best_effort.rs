@@ -4,8 +4,9 @@
 //! goes first, and who has a deadline counts for a tenth, so that slack is built up while there is room. Who runs counts for
 //! half: nobody is stopped for somebody who has hardly less to do.
 
-use super::capacity_pools::{FLOOR, Pools, makes_room};
-use super::need::{Kind, Timed};
+use super::capacity_pools::{FLOOR, Pools};
+use super::kind::{Kind, makes_room};
+use super::need::Timed;
 use crate::deadlines::Units;
 use crate::decide::snapshot::Snapshot;
 use crate::model::id::{JobId, NodeId};

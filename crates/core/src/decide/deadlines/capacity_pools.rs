@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::ledger::Booked;
-use super::memory::{PerUnit, may_run_out};
-use super::need::{Kind, Timed};
+use super::kind::{Kind, makes_room};
+use super::memory_per_unit::{PerUnit, may_run_out};
+use super::need::Timed;
 use super::pool_hierarchy::{self, Family, units};
-use crate::deadlines::{Grid, Outlook, Pool, Rounds, Timetable, Units};
-use crate::decide::reservations::{end_if_started, expected_end};
+use crate::deadlines::{Booking, Grid, Outlook, Pool, Rounds, Timetable, Units};
+use crate::decide::estimates::{end_if_started, expected_end};
 use crate::decide::snapshot::Snapshot;
 use crate::model::allocated::is_eligible;
 use crate::model::cluster::NodeState;
@@ -26,6 +26,13 @@ pub(super) const FLOOR: Units = 10;
 pub(super) enum Floor {
     Kept,
     Open,
+}
+
+/// What is kept for a job, and on which node, where it is bound to one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Booked {
+    pub(super) booking: Booking,
+    pub(super) node: Option<NodeId>,
 }
 
 /// The outlook of each pool.
@@ -227,7 +234,7 @@ impl Pools {
 
 impl Pools {
     /// Whether what a job would take that cannot be stopped is free until it would be gone.
-    pub(super) fn leave_room_for(
+    pub(in crate::decide) fn leave_room_for(
         &self,
         snapshot: &Snapshot<'_>,
         table: &Timetable,
@@ -250,7 +257,12 @@ impl Pools {
     }
 
     /// Somebody starts who cannot be stopped.
-    pub(super) fn leave_to_who_starts(&mut self, snapshot: &Snapshot<'_>, id: JobId, held: &Assignment) {
+    pub(in crate::decide) fn leave_to_starting_job(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        id: JobId,
+        held: &Assignment,
+    ) {
         let job = &snapshot.jobs[id];
         if !makes_room(job) {
             self.leave_to(snapshot, held, end_of(job, snapshot.now));
@@ -268,9 +280,4 @@ fn staying<'a>(snapshot: &Snapshot<'a>) -> impl Iterator<Item = (&'a Job, &'a As
 /// When a job would be gone that starts now; never, as far as anybody knows, if its work is unknown.
 fn end_of(job: &Job, now: Instant) -> Instant {
     end_if_started(job, now).unwrap_or(Instant(u64::MAX))
-}
-
-/// Whether somebody without a booking may be stopped for those who have one.
-pub(super) fn makes_room(job: &Job) -> bool {
-    job.spec.capabilities.makes_room() && job.spec.budgets.is_empty()
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Schedule;
-use super::ledger::{Booked, Books};
+use super::books::Books;
+use super::capacity_pools::Booked;
 use crate::deadlines::{Booking, Segment, Timetable, Verdict};
 use crate::model::id::NodeId;
 use crate::model::units::Instant;

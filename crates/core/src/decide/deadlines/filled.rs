@@ -2,9 +2,9 @@
 //! each has the least that does, and what is left goes to those whom it costs least.
 
 use super::Schedule;
-use super::capacity_pools::Pools;
+use super::books::{Books, Plan};
+use super::capacity_pools::{Booked, Pools};
 use super::grow::{Growth, grow};
-use super::ledger::{Booked, Books, Plan};
 use crate::deadlines::{Timetable, Verdict, as_soon_as_may_be};
 use crate::model::report::Reason;
 

@@ -8,12 +8,16 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
 use super::best_effort::Others;
-use super::ledger::{Booked, Books};
+use super::books::Books;
+use super::capacity_pools::Booked;
 use super::need::Timed;
 use crate::deadlines::{Booking, Need, Outlook, Segment, Size, Stops, Units, Walk, as_soon_as_may_be};
-use crate::decide::admit::Rules;
 use crate::decide::draft::{Draft, Reach};
-use crate::decide::size::{Extras, Sizes, looks_at, pays};
+use crate::decide::elastic_gang::ElasticGang;
+use crate::decide::gang_size::GangSize;
+use crate::decide::growth_cost::{is_weighed, pays};
+use crate::decide::placement;
+use crate::decide::view::View;
 use crate::model::plan::Assignment;
 use crate::model::units::{Duration, Instant};
 use crate::observe::progress::Pace;
@@ -30,7 +34,7 @@ pub(super) enum Growth<'t, 'a> {
 
 pub(super) struct Terms<'r, 'a> {
     others: Others,
-    rules: &'r Rules<'a>,
+    view: &'r View<'a>,
     /// The plan as it is, to look at where somebody would be.
     plan: OnceCell<RefCell<Draft<'a>>>,
 }
@@ -150,46 +154,43 @@ fn is_worth_it(timed: &Timed<'_>, before: Option<Size>, size: Size, until: Insta
 }
 
 impl<'r, 'a> Terms<'r, 'a> {
-    pub(super) fn of(rules: &'r Rules<'a>) -> Self {
-        Self { others: Others::of(rules.snapshot), rules, plan: OnceCell::new() }
+    pub(super) fn of(view: &'r View<'a>) -> Self {
+        Self { others: Others::of(view.snapshot), view, plan: OnceCell::new() }
     }
 
     /// Whether what a larger size costs all on links is less than what it saves. Who has to wait for others to make room is
     /// not known to be anywhere.
     fn pays_on_links(&self, timed: &Timed<'a>, before: Option<Size>, size: Size) -> bool {
-        let snapshot = self.rules.snapshot;
+        let snapshot = self.view.snapshot;
         if snapshot.contention.knows_no_links() {
             return true;
         }
         let plan = self.plan.get_or_init(|| RefCell::new(Draft::beside_the_plan(snapshot)));
         let mut plan = plan.borrow_mut();
-        let gang = Extras::of(timed.id, timed.job).filter(|gang| looks_at(self.rules, &plan, gang));
+        let gang = ElasticGang::of(timed.id, timed.job).filter(|gang| is_weighed(self.view, &plan, gang));
         let Some((gang, before)) = gang.zip(before) else { return true };
         let mut place = |size: Size| self.place(&mut plan, &gang, timed, size);
         let places = place(before).zip(place(size));
         let cost = if timed.need.has.members > 0 { timed.need.pauses.more } else { Duration::ZERO };
-        places.is_none_or(|(before, after)| pays(self.rules, &plan, &gang, &before, &after, cost))
+        places.is_none_or(|(before, after)| pays(self.view, &plan, &gang, &before, &after, cost))
     }
 
     /// Where a job would be with a size, by what is free now.
     fn place(
         &self,
         plan: &mut Draft<'a>,
-        gang: &Extras<'a>,
+        gang: &ElasticGang<'a>,
         timed: &Timed<'a>,
         size: Size,
     ) -> Option<Assignment> {
-        if let Some(held) = self.rules.snapshot.plan.get(timed.id) {
+        if let Some(held) = self.view.snapshot.plan.get(timed.id) {
             return match size.members.checked_sub(gang.members(held)) {
                 None | Some(0) => Some((**held).clone()),
                 Some(more) => gang.with_more(plan, held, more, Reach::Unclaimed),
             };
         }
-        let mark = plan.mark();
-        let sizes = Sizes::Exactly(size.members);
-        let placed = self.rules.placer.place(plan, timed.job, sizes, Reach::Unclaimed).ok();
-        plan.rollback(mark);
-        placed
+        let size = GangSize::Exactly(size.members);
+        placement::fit(self.view, plan, timed.job, size, Reach::Unclaimed).ok()
     }
 }
 

@@ -2,69 +2,37 @@
 
 use std::sync::Arc;
 
-use super::capacity_pools::makes_room;
+use super::kind::{Kind, makes_room};
 use super::memory::Beside;
-use crate::deadlines::{Has, Need, Pauses, Pool, Size, Stops, Units};
-use crate::decide::size::Extras;
+use crate::deadlines::{Has, Need, Pauses, Size, Stops, Units};
+use crate::decide::elastic_gang::ElasticGang;
 use crate::decide::snapshot::Snapshot;
-use crate::model::id::JobId;
-use crate::model::job::{Binding, Checkpointing, Eligibility, Exit, Job, Life};
+use crate::model::id::{JobId, NodeId};
+use crate::model::job::{Binding, Checkpointing, Exit, Job, Life};
 use crate::model::plan::Assignment;
 use crate::model::policy::Deadlines;
-use crate::model::units::{Duration, Instant, Resources, Share};
+use crate::model::units::{Duration, Instant, Share};
 use crate::observe::scaling::{Speed, useful};
 
 /// A job whose deadline counts.
 #[derive(Clone, Debug)]
-pub(super) struct Timed<'a> {
-    pub(super) id: JobId,
-    pub(super) job: &'a Job,
+pub(in crate::decide) struct Timed<'a> {
+    pub(in crate::decide) id: JobId,
+    pub(in crate::decide) job: &'a Job,
     pub(super) kind: Kind,
-    pub(super) need: Need,
+    pub(in crate::decide) need: Need,
     pub(super) stops: Stops,
     pub(super) memory: Beside,
     /// How long it may wait for others to make room for it.
     pub(super) handover: Duration,
 }
 
-/// What a job takes of that is planned ahead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
-    /// GPUs, and cores, of nodes on which it may run.
-    Gpus(Eligibility),
-    Cores(Eligibility),
-    /// Cores of the node it is on.
-    CoresInPlace,
-}
-
-impl Kind {
-    pub(super) fn of(job: &Job) -> Self {
-        let spec = &job.spec;
-        let on_gpus = spec.roles.iter().find(|role| !role.shape.each.gpus.is_zero());
-        match on_gpus {
-            Some(role) => Self::Gpus(role.shape.on),
-            None if spec.capabilities.resize_in_place => Self::CoresInPlace,
-            None => Self::Cores(spec.roles.first().map(|role| role.shape.on).unwrap_or_default()),
-        }
-    }
-
-    /// The pool that is its own; where it is bound to a node, that is the node's.
-    pub(super) fn pool(self) -> Option<Pool> {
-        match self {
-            Self::Gpus(on) => Some(Pool::Gpus(on)),
-            Self::Cores(on) => Some(Pool::Cores(on)),
-            Self::CoresInPlace => None,
-        }
-    }
-
-    /// So much of it.
-    pub(super) fn units(self, amount: Resources) -> Units {
-        let units = match self {
-            Self::Gpus(_) => amount.gpus.0,
-            Self::Cores(_) | Self::CoresInPlace => amount.cpu.0,
-        };
-        Units::try_from(units).unwrap_or(Units::MAX)
-    }
+/// What a job is booked to have now: members, and the node where it is bound to one.
+#[derive(Clone, Debug)]
+pub(in crate::decide) struct BookedSize<'a> {
+    pub(in crate::decide) timed: Timed<'a>,
+    pub(in crate::decide) members: u32,
+    pub(in crate::decide) node: Option<NodeId>,
 }
 
 /// A list of sizes that is longer than this is thinned out.
@@ -132,8 +100,8 @@ impl<'a> Timed<'a> {
     }
 
     /// How many of the members count that its size is told in.
-    pub(super) fn members(&self, held: &Assignment) -> u32 {
-        match Extras::of(self.id, self.job) {
+    pub(in crate::decide) fn members(&self, held: &Assignment) -> u32 {
+        match ElasticGang::of(self.id, self.job) {
             Some(gang) => gang.members(held),
             None => held.members(),
         }
@@ -211,7 +179,7 @@ fn sizes(
     deadlines: Deadlines,
     held: Option<&Arc<Assignment>>,
 ) -> Arc<[Size]> {
-    let Some(gang) = Extras::of(id, job).filter(|gang| gang.may_be_resized()) else {
+    let Some(gang) = ElasticGang::of(id, job).filter(|gang| gang.may_be_resized()) else {
         return Arc::new([the_only_size(id, job, kind, held)]);
     };
     let (least, each) = (gang.least(), kind.units(gang.of_one()));
@@ -232,13 +200,14 @@ fn sizes(
 
 /// The size of a job that stays as it is: what it has, or asks for.
 fn the_only_size(id: JobId, job: &Job, kind: Kind, held: Option<&Arc<Assignment>>) -> Size {
-    let members = |held: &Assignment| Extras::of(id, job).map_or(held.members(), |gang| gang.members(held));
+    let members =
+        |held: &Assignment| ElasticGang::of(id, job).map_or(held.members(), |gang| gang.members(held));
     match held {
         Some(held) => {
             Size { members: members(held), units: kind.units(held.total()), speed: job.pace_on(held).speed() }
         }
         None => Size {
-            members: Extras::of(id, job).map_or(job.spec.members(), |gang| gang.least()),
+            members: ElasticGang::of(id, job).map_or(job.spec.members(), |gang| gang.least()),
             units: kind.units(job.spec.least()),
             speed: Speed::PLAIN,
         },
@@ -246,7 +215,7 @@ fn the_only_size(id: JobId, job: &Job, kind: Kind, held: Option<&Arc<Assignment>
 }
 
 /// Where nothing else is known, so many times as fast as with the least as there are so many times the members.
-fn in_proportion(gang: &Extras<'_>) -> Vec<(u32, Speed)> {
+fn in_proportion(gang: &ElasticGang<'_>) -> Vec<(u32, Speed)> {
     let (least, unit) = (gang.least().max(1), gang.unit());
     let steps = (gang.most() - least) / unit;
     let stride = steps / MOST_SIZES + 1;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::need::Kind;
+use super::kind::Kind;
 use crate::deadlines::{Pool, Units};
 use crate::decide::snapshot::Snapshot;
 use crate::model::allocated::is_eligible;

@@ -14,12 +14,12 @@
 use std::collections::BTreeSet;
 
 use super::best_effort;
-use super::capacity_pools::Floor;
+use super::books::Books;
+use super::capacity_pools::{Booked, Floor};
 use super::grow::{Growth, Terms, grow};
-use super::ledger::{Booked, Books};
 use super::{Pools, Schedule};
 use crate::deadlines::{Booking, Cost, GUARD, Timetable, Verdict};
-use crate::decide::admit::Rules;
+use crate::decide::view::View;
 use crate::model::job::Binding;
 use crate::model::units::Duration;
 
@@ -29,7 +29,7 @@ const LOOKED_AT_AGAIN: usize = 10;
 /// So many bookings are made in one decision before nobody is booked anew any more for the sake of others.
 const MOST_BOOKINGS: usize = 12_000;
 
-pub(super) fn schedule<'a>(rules: &Rules<'a>, books: Books<'a>) -> Schedule<'a> {
+pub(super) fn schedule<'a>(view: &View<'a>, books: Books<'a>) -> Schedule<'a> {
     let mut making = Making::of(books);
     making.keep_those_taken_on();
     making.keep_the_floor();
@@ -37,7 +37,7 @@ pub(super) fn schedule<'a>(rules: &Rules<'a>, books: Books<'a>) -> Schedule<'a> 
         making.take_on(candidate);
     }
     making.floor(Floor::Open);
-    grow(&mut making.books, Growth::Promised(&Terms::of(rules)));
+    grow(&mut making.books, Growth::Promised(&Terms::of(view)));
     making.close()
 }
 

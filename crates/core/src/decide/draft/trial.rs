@@ -1,20 +1,17 @@
-//! Telling others to leave, and trying first what that would do.
+//! Evictions, moves and resizes within a draft, and trials: scratch drafts for what-if evaluation.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Draft;
-use crate::model::allocated::Allocated;
 use crate::model::id::{IdVec, JobId, NodeId};
 use crate::model::job::{Job, JobSpec};
 use crate::model::plan::Assignment;
 
 impl<'a> Draft<'a> {
-    /// Tells somebody in the plan to leave. They count in their groups until they have.
+    /// Evicts a job in the plan. Its members count in their groups until it has left.
     pub(in crate::decide) fn evict(&mut self, job: JobId, spec: &JobSpec, assignment: &Assignment) {
-        assignment.nodes().for_each(|node| self.count_out(node));
-        self.taken.remove_all(assignment);
-        assignment.nodes().for_each(|node| self.count_in(node));
+        self.capacity.remove(self.snapshot, assignment);
         self.held.remove(self.snapshot.queues, spec, assignment.total());
         if self.contention.flow(job).is_some() {
             self.contention.to_mut().leave(job);
@@ -23,41 +20,34 @@ impl<'a> Draft<'a> {
         self.unassign(job);
     }
 
-    /// Somebody who was given a place in this draft waits instead.
-    pub(in crate::decide) fn take_back(&mut self, id: JobId, job: &Job, assignment: &Assignment) {
+    /// Takes back the place that a job was given in this draft: it waits instead.
+    pub(in crate::decide) fn withdraw(&mut self, id: JobId, job: &Job, assignment: &Assignment) {
         self.evict(id, &job.spec, assignment);
         self.count(job, assignment, -1);
         self.changes.remove(&id);
     }
 
-    /// Gives somebody in the plan another place, of room that is free.
+    /// Moves a job in the plan to a place in free capacity.
     pub(in crate::decide) fn relocate(&mut self, id: JobId, job: &'a Job, to: Assignment) {
-        let from = self.snapshot.plan.get(id).expect("who is moved is in the plan");
+        let from = self.snapshot.plan.get(id).expect("a job that moves is in the plan");
         self.evict(id, &job.spec, from);
         self.settle(id, job, to);
-        self.use_up_spare(id, |_| true);
+        self.use_spare_capacity(id, |_| true);
     }
 
-    /// Gives a job a place that was found in a trial.
+    /// Takes a place that was found in a trial and assigns it to a job.
     pub(in crate::decide) fn settle(&mut self, id: JobId, job: &'a Job, assignment: Assignment) {
-        for part in assignment.parts() {
-            self.take(*part, &job.spec.roles[usize::from(part.role)].shape);
-        }
+        self.take_all(job, &assignment);
         self.assign(id, &job.spec, assignment);
     }
 
-    /// A draft to try things in that are not to last. What is released there is claimed by who has it.
+    /// A scratch draft. Capacity that is released in it is claimed by the jobs that hold it.
     pub(in crate::decide) fn trial(&self) -> Self {
-        let nothing = Allocated::nothing(self.snapshot.cluster.nodes().len());
-        let fits = IdVec::filled(u64::MAX, self.fits.len());
-        Self {
-            total: self.total,
-            counts: self.counts.clone(),
-            ..Self::over(self.snapshot, self.taken.clone(), Some(nothing), fits, self.held.clone())
-        }
+        let capacity = self.capacity.for_trial(self.snapshot);
+        Self { counts: self.counts.clone(), ..Self::over(self.snapshot, capacity, self.held.clone()) }
     }
 
-    /// Gives a job another size where it is. False where that is more than there is: then nothing has changed.
+    /// Gives a job another size. False where its nodes have too little: then nothing has changed.
     pub(in crate::decide) fn resize(
         &mut self,
         id: JobId,
@@ -67,9 +57,10 @@ impl<'a> Draft<'a> {
     ) -> bool {
         self.put_instead(from, &to);
         let cluster = self.snapshot.cluster;
-        self.taken.remove_all(&to);
-        let fits = self.taken.lacking(cluster, &to).is_empty();
-        self.taken.add_all(&to);
+        let allocated = &mut self.capacity.allocated;
+        allocated.remove_all(&to);
+        let fits = allocated.lacking(cluster, &to).is_empty();
+        allocated.add_all(&to);
         if !fits {
             self.put_instead(&to, from);
             return false;
@@ -82,7 +73,7 @@ impl<'a> Draft<'a> {
         true
     }
 
-    /// Who has another size meets others elsewhere on links.
+    /// Moves a job's flow in the contention graph: at another size it crosses other links.
     fn meet_at(&mut self, id: JobId, spec: &JobSpec, place: &Assignment) {
         if self.contention.flow(id).is_some() {
             let contention = self.contention.to_mut();
@@ -91,7 +82,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A job was given another size in vain.
+    /// Undoes `resize`.
     pub(in crate::decide) fn undo_resize(
         &mut self,
         id: JobId,
@@ -113,27 +104,23 @@ impl<'a> Draft<'a> {
 
     fn put_instead(&mut self, one: &Assignment, other: &Assignment) {
         let nodes: BTreeSet<NodeId> = one.nodes().chain(other.nodes()).collect();
-        nodes.iter().for_each(|node| self.count_out(*node));
-        self.taken.remove_all(one);
-        self.taken.add_all(other);
-        nodes.iter().for_each(|node| self.count_in(*node));
+        nodes.iter().for_each(|node| self.capacity.count_out(self.snapshot, *node));
+        self.capacity.allocated.remove_all(one);
+        self.capacity.allocated.add_all(other);
+        nodes.iter().for_each(|node| self.capacity.count_in(self.snapshot, *node));
     }
 
-    /// In a trial: as if somebody were gone.
+    /// In a trial: releases the capacity of a job, as if it had left.
     pub(in crate::decide) fn release(&mut self, job: &Job, assignment: &Assignment) {
-        assignment.nodes().for_each(|node| self.count_out(node));
-        self.taken.remove_all(assignment);
-        assignment.nodes().for_each(|node| self.count_in(node));
-        self.claims.iter_mut().for_each(|claims| claims.add_all(assignment));
+        self.capacity.remove(self.snapshot, assignment);
+        self.capacity.claims.iter_mut().for_each(|claims| claims.add_all(assignment));
         self.count(job, assignment, -1);
     }
 
-    /// In a trial: somebody is back who was thought away.
+    /// In a trial: undoes `release`.
     pub(in crate::decide) fn reclaim(&mut self, job: &Job, assignment: &Assignment) {
-        assignment.nodes().for_each(|node| self.count_out(node));
-        self.taken.add_all(assignment);
-        assignment.nodes().for_each(|node| self.count_in(node));
-        self.claims.iter_mut().for_each(|claims| claims.remove_all(assignment));
+        self.capacity.add(self.snapshot, assignment);
+        self.capacity.claims.iter_mut().for_each(|claims| claims.remove_all(assignment));
         self.count(job, assignment, 1);
     }
 
@@ -144,8 +131,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// In a trial: room has grown, so what was found to fit no longer bounds anything.
+    /// In a trial: drops the bounds on fits, because capacity was released.
     pub(in crate::decide) fn forget_fits(&mut self) {
-        self.fits = IdVec::filled(u64::MAX, self.fits.len());
+        self.capacity.fits = IdVec::filled(u64::MAX, self.capacity.fits.len());
     }
 }

@@ -1,0 +1,50 @@
+//! What a job takes of what is planned ahead.
+
+use crate::deadlines::{Pool, Units};
+use crate::model::job::{Eligibility, Job};
+use crate::model::units::Resources;
+
+/// What a job takes of that is planned ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// GPUs, and cores, of nodes on which it may run.
+    Gpus(Eligibility),
+    Cores(Eligibility),
+    /// Cores of the node it is on.
+    CoresInPlace,
+}
+
+impl Kind {
+    pub(super) fn of(job: &Job) -> Self {
+        let spec = &job.spec;
+        let on_gpus = spec.roles.iter().find(|role| !role.shape.each.gpus.is_zero());
+        match on_gpus {
+            Some(role) => Self::Gpus(role.shape.on),
+            None if spec.capabilities.resize_in_place => Self::CoresInPlace,
+            None => Self::Cores(spec.roles.first().map(|role| role.shape.on).unwrap_or_default()),
+        }
+    }
+
+    /// The pool that is its own; where it is bound to a node, that is the node's.
+    pub(super) fn pool(self) -> Option<Pool> {
+        match self {
+            Self::Gpus(on) => Some(Pool::Gpus(on)),
+            Self::Cores(on) => Some(Pool::Cores(on)),
+            Self::CoresInPlace => None,
+        }
+    }
+
+    /// So much of it.
+    pub(super) fn units(self, amount: Resources) -> Units {
+        let units = match self {
+            Self::Gpus(_) => amount.gpus.0,
+            Self::Cores(_) | Self::CoresInPlace => amount.cpu.0,
+        };
+        Units::try_from(units).unwrap_or(Units::MAX)
+    }
+}
+
+/// Whether somebody without a booking may be stopped for those who have one.
+pub(in crate::decide) fn makes_room(job: &Job) -> bool {
+    job.spec.capabilities.makes_room() && job.spec.budgets.is_empty()
+}

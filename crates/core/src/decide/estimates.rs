@@ -1,0 +1,25 @@
+//! When jobs are expected to end.
+
+use crate::model::job::Job;
+use crate::model::units::{Duration, Instant};
+
+/// The shortest remaining time that is assumed of a job that is not known to end earlier.
+pub(super) const LEAST_EXPECTED: Duration = Duration(10 * Duration::MINUTE.0);
+
+/// The end of a job that starts now, restart included; `None` where its work is unknown.
+pub(super) fn end_if_started(job: &Job, now: Instant) -> Option<Instant> {
+    job.remaining(now).map(|left| now + left + restart_of(job))
+}
+
+fn restart_of(job: &Job) -> Duration {
+    job.spec.checkpointing.map_or(Duration::ZERO, |checkpointing| checkpointing.restart)
+}
+
+/// The end of a running job. A job that should have ended already, or whose work is unknown, is expected to run as long
+/// again as it has.
+pub(super) fn expected_end(job: &Job, now: Instant) -> Instant {
+    match job.time_left(now).filter(|left| !left.is_zero()) {
+        Some(left) => now + left,
+        None => now + job.progress.ran(now).max(LEAST_EXPECTED),
+    }
+}

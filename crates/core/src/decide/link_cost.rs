@@ -1,0 +1,201 @@
+//! What a place on the links costs everybody, and whether to wait for a better one.
+//!
+//! Where jobs meet on links, each gets slower. A job that starts at a place loses by that, and so do those it meets; the
+//! losses of all, in seconds of training, each counted by its priority, are what places are compared by. A job waits
+//! rather than starting at the best of them
+//!
+//! - while the loss exceeds a small part of what it has left to do, and also what waiting costs: those it meets are
+//!   expected to leave, and until the first of them does nothing is won by waiting;
+//! - while somebody of the highest priority would be slowed down noticeably; or
+//! - while a link on its way is down;
+//!
+//! and never longer than a few times its own length from when it came: whoever has waited so long starts anywhere.
+
+use super::draft::Draft;
+use super::estimates::expected_end;
+use super::order::priority_share;
+use super::peak_bandwidth;
+use super::view::View;
+use crate::decide::snapshot::Snapshot;
+use crate::model::id::JobId;
+use crate::model::job::Job;
+use crate::model::plan::Assignment;
+use crate::model::policy::Slowdowns;
+use crate::model::report::Reason;
+use crate::model::units::{Duration, Instant};
+use crate::traffic::contention_graph::{Flow, pattern_of};
+use crate::traffic::slowdown_model::Care;
+
+/// A loss of this part of what a job has left is not worth waiting for.
+const PART_WORTH_NOTHING: f64 = 0.06;
+
+/// Waiting until somebody leaves is worth it if that saves more than this part of the wait: when one leaves, others may
+/// have left as well, and room that is better still may be free before.
+const PART_OF_WAIT: f64 = 0.3;
+
+/// Jobs of the highest priority are not to be slowed down further than this.
+const FIRST_AT_MOST: f64 = 1.1;
+
+/// The longest that a job waits for a better place, in its own lengths.
+const LENGTHS_OF_PATIENCE: u64 = 3;
+
+/// The same where nobody has a higher priority: those are to be slowed down least, and are served first anyhow.
+const LENGTHS_OF_PATIENCE_OF_THE_FIRST: u64 = 5;
+
+/// The highest priority counts for so many times the lowest, beside the lowest itself.
+const FIRST_COUNTS: f64 = 3.0;
+
+/// What is not known to be longer or shorter is taken for so long.
+const USUAL_LENGTH: Duration = Duration(10 * Duration::MINUTE.0);
+
+/// One decision looks at so many jobs on links, each counted as often as it is looked at, and then places without a look:
+/// in a crowd that is better than to decide late.
+const MOST_LOOKS: u64 = 20_000;
+
+/// Whether this decision has not looked at links for long enough.
+pub(super) fn may_predict(draft: &Draft<'_>) -> bool {
+    draft.link_predictions.get() < MOST_LOOKS
+}
+
+/// Whether the policy weighs links for a job, and something is known of what it would cross.
+pub(super) fn is_weighed(view: &View<'_>, draft: &Draft<'_>, job: &Job) -> bool {
+    let sends = || job.spec.profile.as_ref().is_some_and(|profile| profile.exchange().is_some());
+    let weighs = view.policy.slowdowns != Slowdowns::Unseen && !draft.contention.knows_no_links();
+    weighs && may_predict(draft) && sends()
+}
+
+/// What it costs that a job is at a place.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LinkCost {
+    /// Seconds of training that all lose together, each counted by its priority.
+    pub(super) loss: f64,
+    /// When the first of those it meets is expected to leave.
+    eases: Option<Instant>,
+    /// Whether somebody of the highest priority is slowed down noticeably.
+    hurts_the_first: bool,
+    /// Whether a link on its way is down.
+    stalls: bool,
+}
+
+/// The place at which everybody loses least; an error where none is good enough to start at.
+pub(super) fn choose(
+    view: &View<'_>,
+    draft: &Draft<'_>,
+    id: JobId,
+    places: Vec<Assignment>,
+) -> Result<Assignment, Reason> {
+    let job = &view.snapshot.jobs[id];
+    let with_cost = |place| (cost_at(view.snapshot, draft, id, &place, &[]), place);
+    let compared: Vec<(LinkCost, Assignment)> = places.into_iter().map(with_cost).collect();
+    let best = compared.into_iter().min_by(|(one, _), (other, _)| one.loss.total_cmp(&other.loss));
+    let (cost, place) = best.expect("there is a place, or a reason why not");
+    if waits(view, job, &cost) {
+        return Err(Reason::BandwidthContended { patience: Some(patience(view.snapshot, job)) });
+    }
+    Ok(place)
+}
+
+/// Whether a job does better to wait than to take a place from which these have left.
+pub(super) fn is_not_worth_taking(
+    view: &View<'_>,
+    draft: &Draft<'_>,
+    id: JobId,
+    place: &Assignment,
+    gone: &[JobId],
+) -> bool {
+    let job = &view.snapshot.jobs[id];
+    is_weighed(view, draft, job)
+        && match view.policy.slowdowns {
+            Slowdowns::Reserved => !peak_bandwidth::is_left(draft, job, place, gone),
+            _ => waits(view, job, &cost_at(view.snapshot, draft, id, place, gone)),
+        }
+}
+
+fn waits(view: &View<'_>, job: &Job, cost: &LinkCost) -> bool {
+    view.policy.slowdowns == Slowdowns::WaitedOut
+        && view.snapshot.now < job.submitted + patience(view.snapshot, job)
+        && is_worth_waiting(view.snapshot, job, cost)
+}
+
+/// What it would cost that a job is at a place, beside how it would go alone on the fewest nodes, with those thought away
+/// who are gone.
+pub(super) fn cost_at(
+    snapshot: &Snapshot<'_>,
+    draft: &Draft<'_>,
+    id: JobId,
+    place: &Assignment,
+    gone: &[JobId],
+) -> LinkCost {
+    let job = &snapshot.jobs[id];
+    let contention = &*draft.contention;
+    let flow = pattern_of(&job.spec).and_then(|pattern| contention.flow_at(&job.spec, &pattern, place));
+    let Some(flow) = flow else { return LinkCost::default() };
+    let met = contention.met_nearby(&flow.route, |other| other == id || gone.contains(&other));
+    let met: Vec<JobId> = met.into_iter().collect();
+    let others: Vec<&Flow> = met.iter().filter_map(|met| contention.flow(*met)).collect();
+    let care = if others.len() < snapshot.tuning.traffic.crowd_size { Care::Glance } else { Care::Estimate };
+    let before = contention.slowdowns(&others, care);
+    let after = contention.slowdowns(&[&others[..], &[&flow]].concat(), care);
+    let own = after.last().copied().unwrap_or(1.0);
+    draft.link_predictions.set(draft.link_predictions.get() + 1 + met.len() as u64);
+    let mut cost = LinkCost { stalls: flow.is_stalled(), ..LinkCost::default() };
+    cost.add(snapshot, job, stretch(job, &flow) * own - 1.0, own);
+    for (at, other) in met.iter().map(|met| &snapshot.jobs[*met]).enumerate() {
+        cost.add(snapshot, other, after[at] - before[at], after[at]);
+        let leaves = expected_end(other, snapshot.now);
+        cost.eases = Some(cost.eases.map_or(leaves, |eases| eases.min(leaves)));
+    }
+    cost
+}
+
+impl LinkCost {
+    /// Somebody takes so much longer, as a part of what it has left, and is slowed down so far in all.
+    fn add(&mut self, snapshot: &Snapshot<'_>, job: &Job, longer: f64, slowdown: f64) {
+        self.loss += priority_weight(snapshot, job) * seconds_left(job, snapshot.now) * longer;
+        self.hurts_the_first |= slowdown > FIRST_AT_MOST && is_first(snapshot, job);
+    }
+}
+
+/// Whether a job that would start now at such a place does better to wait.
+fn is_worth_waiting(snapshot: &Snapshot<'_>, job: &Job, cost: &LinkCost) -> bool {
+    let Some(eases) = cost.eases else { return cost.stalls };
+    let loss = cost.loss / priority_weight(snapshot, job);
+    let wait = eases.since(snapshot.now).as_secs_f64();
+    let pays = loss > PART_WORTH_NOTHING * seconds_left(job, snapshot.now) && loss > PART_OF_WAIT * wait;
+    pays || cost.hurts_the_first || cost.stalls
+}
+
+/// How long a job waits in all before it starts wherever it can.
+fn patience(snapshot: &Snapshot<'_>, job: &Job) -> Duration {
+    let length = job.spec.work.alone.unwrap_or(USUAL_LENGTH);
+    let lengths =
+        if is_first(snapshot, job) { LENGTHS_OF_PATIENCE_OF_THE_FIRST } else { LENGTHS_OF_PATIENCE };
+    length.times(lengths)
+}
+
+/// How much longer an iteration takes there than on the fewest nodes, without others.
+pub(super) fn stretch(job: &Job, flow: &Flow) -> f64 {
+    match (job.spec.work.alone, job.spec.work.iterations) {
+        (Some(alone), Some(iterations)) if !alone.is_zero() => {
+            (flow.alone.as_secs_f64() * iterations.0 as f64 / alone.as_secs_f64()).max(1.0)
+        }
+        _ => 1.0,
+    }
+}
+
+/// Seconds that a job still has to train alone.
+pub(super) fn seconds_left(job: &Job, now: Instant) -> f64 {
+    let unknown = || job.progress.executed(now).max(USUAL_LENGTH);
+    job.remaining(now).filter(|left| !left.is_zero()).unwrap_or_else(unknown).as_secs_f64()
+}
+
+/// How much a job's loss counts: from once to four times, by its priority.
+pub(super) fn priority_weight(snapshot: &Snapshot<'_>, job: &Job) -> f64 {
+    1.0 + FIRST_COUNTS * priority_share(snapshot.priorities, job.spec.priority).as_f64()
+}
+
+/// Whether nobody has a higher priority, and somebody a lower one.
+pub(super) fn is_first(snapshot: &Snapshot<'_>, job: &Job) -> bool {
+    let highest = snapshot.priorities.last_key_value().map(|(priority, _)| *priority);
+    snapshot.priorities.len() > 1 && highest == Some(job.spec.priority)
+}

@@ -1,0 +1,155 @@
+//! One job leaves a node on which jobs share too few cores, if that saves all jobs together more than the move costs.
+//!
+//! What is saved is weighed by how much each job still learns. No job on the other node may end much later for it, and a
+//! job that was just moved stays for a while. One job is moved at a time, and the next look is at the next report.
+
+use std::collections::BTreeMap;
+
+use crate::decide::cpu_sharing::{Crowds, Mate, cores, finishes, is_crowded};
+use crate::decide::draft::Draft;
+use crate::decide::ledger::{Ledger, Proposal};
+use crate::decide::movable::{
+    self, MIN_MOVE_GAIN, beside_reservations, is_movable, is_time_to_look, takes, whole_on,
+};
+use crate::decide::proposer::Proposer;
+use crate::decide::view::View;
+use crate::model::cluster::NodeState;
+use crate::model::id::{JobId, NodeId};
+use crate::model::plan::Assignment;
+use crate::model::policy::Moving;
+use crate::model::units::Duration;
+use crate::observe::progress::CHECKED_EVERY;
+use crate::traffic::decision_inputs::Why;
+
+/// Nobody's time from submission to its end may become longer than this because of another's move.
+const AT_MOST_LONGER: f64 = 1.1;
+
+/// A node with more jobs than this is looked at no further.
+const MOST_MATES: usize = 64;
+
+/// So many nodes are looked at in one decision: those that are done last, and those that are done first.
+const MOST_NODES: usize = 16;
+
+/// Somebody who would go elsewhere, and the seconds that all save by it.
+struct Gain {
+    job: JobId,
+    to: NodeId,
+    saves: f64,
+}
+
+#[derive(Default)]
+pub(in crate::decide) struct MoveForCores;
+
+impl<'a> Proposer<'a> for MoveForCores {
+    fn propose(&mut self, view: &View<'a>, ledger: &mut Ledger<'a>) -> Option<Proposal> {
+        let looks = view.policy.moving == Moving::ForGain && !ledger.report.cut_short;
+        if !looks || !is_time_to_look(view, CHECKED_EVERY) {
+            return None;
+        }
+        let best = beside_reservations(ledger, |ledger| best_move(view, ledger));
+        let (id, place, saves) = best?;
+        Some(movable::proposal(id, place, Why::Room, Duration((saves * 1e9) as u64)))
+    }
+}
+
+/// The move that saves most, if one is worth it.
+fn best_move<'a>(view: &View<'a>, ledger: &Ledger<'a>) -> Option<(JobId, Assignment, f64)> {
+    let draft = &ledger.draft;
+    let crowds = Crowds::of(draft);
+    let (last, first) = (done_last(draft, &crowds), done_first(draft, &crowds));
+    let moves = last.into_iter().flat_map(|from| worth_it(view, ledger, &crowds, from, &first));
+    let best = moves.max_by(|one, other| {
+        one.saves.total_cmp(&other.saves).then(other.job.cmp(&one.job)).then(other.to.cmp(&one.to))
+    })?;
+    Some((best.job, whole_on(view, ledger, best.job, best.to)?, best.saves))
+}
+
+fn has(draft: &Draft<'_>, node: NodeId) -> f64 {
+    cores(draft.snapshot.cluster.node(node).capacity.cpu)
+}
+
+/// Crowded nodes, the one that is done last first.
+fn done_last(draft: &Draft<'_>, crowds: &Crowds) -> Vec<NodeId> {
+    let crowded = crowds
+        .iter()
+        .filter(|(node, mates)| is_crowded(mates, has(draft, *node)) && mates.len() <= MOST_MATES);
+    let mut nodes: Vec<(f64, NodeId)> =
+        crowded.map(|(node, _)| (crowds.drains(node, has(draft, node)), node)).collect();
+    nodes.sort_unstable_by(|(one, first), (other, second)| other.total_cmp(one).then(first.cmp(second)));
+    nodes.truncate(MOST_NODES);
+    nodes.into_iter().map(|(_, node)| node).collect()
+}
+
+/// Nodes to which somebody could go, the one that is done first first.
+fn done_first(draft: &Draft<'_>, crowds: &Crowds) -> Vec<(f64, NodeId)> {
+    let nodes = draft.snapshot.cluster.nodes().iter();
+    let is_well = |node: NodeId, state| state == NodeState::Ready && !draft.is_slow(node);
+    let ready =
+        nodes.filter(|(node, spec)| is_well(*node, spec.state) && crowds.on(*node).len() < MOST_MATES);
+    let mut nodes: Vec<(f64, NodeId)> =
+        ready.map(|(node, _)| (crowds.drains(node, has(draft, node)), node)).collect();
+    nodes.sort_unstable_by(|(one, first), (other, second)| one.total_cmp(other).then(first.cmp(second)));
+    nodes.truncate(MOST_NODES);
+    nodes
+}
+
+fn worth_it(
+    view: &View<'_>,
+    ledger: &Ledger<'_>,
+    crowds: &Crowds,
+    from: NodeId,
+    done_first: &[(f64, NodeId)],
+) -> Vec<Gain> {
+    let ends = crowds.drains(from, has(&ledger.draft, from));
+    let stay = finishes(crowds.on(from), has(&ledger.draft, from), crowds.usual);
+    let movable = crowds.on(from).iter().filter(|mate| is_settled_and_known(view, ledger, mate));
+    movable
+        .filter_map(|mate| {
+            let emptier = done_first.iter().filter(|(done, _)| *done < ends).map(|(_, node)| *node);
+            let gains = emptier
+                .filter(|to| whole_on(view, ledger, mate.job, *to).is_some())
+                .filter_map(|to| gain(view, ledger, crowds, (from, &stay), mate, to));
+            gains.max_by(|one, other| one.saves.total_cmp(&other.saves).then(other.to.cmp(&one.to)))
+        })
+        .collect()
+}
+
+fn is_settled_and_known(view: &View<'_>, ledger: &Ledger<'_>, mate: &Mate) -> bool {
+    mate.is_known() && !ledger.draft.is_changed(mate.job) && is_movable(view, mate.job)
+}
+
+/// What all on both nodes save if one goes from the one to the other; nothing where somebody would be done much later.
+fn gain(
+    view: &View<'_>,
+    ledger: &Ledger<'_>,
+    crowds: &Crowds,
+    (from, stay): (NodeId, &BTreeMap<JobId, f64>),
+    mate: &Mate,
+    to: NodeId,
+) -> Option<Gain> {
+    let (usual, now) = (crowds.usual, view.snapshot.now);
+    let cost = takes(&view.snapshot.jobs[mate.job]).as_secs_f64();
+    let there = crowds.on(to);
+    let before = finishes(there, has(&ledger.draft, to), usual);
+    let left: Vec<Mate> = crowds.on(from).iter().filter(|other| other.job != mate.job).copied().collect();
+    let after_here = finishes(&left, has(&ledger.draft, from), usual);
+    let after_there = finishes(&[there, &[*mate]].concat(), has(&ledger.draft, to), usual);
+    let was = |job: JobId| stay.get(&job).or(before.get(&job)).copied().unwrap_or_default();
+    let is = |other: &Mate| {
+        let ends = after_here.get(&other.job).or(after_there.get(&other.job)).copied().unwrap_or_default();
+        if other.job == mate.job { ends + cost } else { ends }
+    };
+    let suffers = |other: &&Mate| {
+        let age = other.age(now);
+        age + is(other) > AT_MOST_LONGER * (age + was(other.job))
+    };
+    if there.iter().chain([mate]).any(|other| suffers(&other)) {
+        return None;
+    }
+    let all = left.iter().chain(there).chain([mate]);
+    let saves: f64 = all.map(|other| other.category.counts() * (was(other.job) - is(other))).sum();
+    let last = |ends: &BTreeMap<JobId, f64>| ends.values().copied().fold(0.0, f64::max);
+    let sooner = last(stay).max(last(&before)) - last(&after_here).max(last(&after_there));
+    let saves = saves + sooner;
+    (saves > MIN_MOVE_GAIN * mate.category.counts() * cost).then_some(Gain { job: mate.job, to, saves })
+}

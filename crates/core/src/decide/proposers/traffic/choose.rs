@@ -1,0 +1,187 @@
+//! For each set of jobs that share links, the traffic policies in which they are predicted to lose least.
+//!
+//! They are looked at again where the ground of the last decision about them has changed. Then traffic policies stay as they are,
+//! unless others are better by a margin (`traffic policy::choose`) and by more than the change costs, and not sooner than a while
+//! after the last change among these jobs; traffic policies that do harm are changed at once.
+
+use std::collections::BTreeMap;
+
+use crate::decide::draft::Draft;
+use crate::decide::ledger::Ledger;
+use crate::decide::link_cost::{priority_weight, seconds_left};
+use crate::decide::snapshot::Snapshot;
+use crate::decide::traffic_inputs::{Before, Last, ground, groups, stake, why};
+use crate::model::cluster::Keeping;
+use crate::model::id::JobId;
+use crate::model::units::Duration;
+use crate::traffic::TrafficPolicy;
+use crate::traffic::choose::{
+    Call, Reconsidered, Stake, choose_windows, choose_with, predict_windows, reconsider,
+};
+use crate::traffic::contention_graph::Flow;
+use crate::traffic::decision_inputs::{DecisionInputs, Reconfiguration, What};
+use crate::traffic::paced_offset::{Beating, paced};
+
+/// A change of its traffic policy takes a running job about so long until links are shaped anew: what all save is to be more.
+const COST: Duration = Duration::from_millis(100);
+
+/// A job whose traffic policy was changed keeps it at least so long, unless that does harm.
+const STAYS: Duration = Duration::from_secs(2);
+
+pub(super) fn traffic(
+    ledger: &mut Ledger<'_>,
+    inputs: &mut Vec<DecisionInputs>,
+) -> BTreeMap<JobId, TrafficPolicy> {
+    let last = Last::of(ledger.draft.snapshot.decision_inputs);
+    let mut traffic = BTreeMap::new();
+    for jobs in groups(&ledger.draft.contention) {
+        let chosen = policies_of(ledger, inputs, &jobs, &last.about(&jobs));
+        let named = jobs.into_iter().zip(chosen);
+        traffic.extend(named.filter(|(_, traffic)| !traffic.is_default()));
+    }
+    traffic
+}
+
+/// The traffic policies of those who meet from now on. What that rests on, and why it is other than before, is written down.
+fn policies_of(
+    ledger: &mut Ledger<'_>,
+    inputs: &mut Vec<DecisionInputs>,
+    jobs: &[JobId],
+    before: &Before<'_>,
+) -> Vec<TrafficPolicy> {
+    let snapshot = ledger.draft.snapshot;
+    let current: Vec<TrafficPolicy> =
+        jobs.iter().map(|job| snapshot.traffic.get(job).copied().unwrap_or_default()).collect();
+    let now = DecisionInputs { changed: before.changed(), ..ground(&ledger.draft, jobs) };
+    if before.is_still(&now) {
+        inputs.push(now);
+        return current;
+    }
+    let stays = now.changed.map(|changed| changed + STAYS).filter(|until| *until > snapshot.now);
+    match (judge(&ledger.draft, jobs, &current), stays) {
+        (Verdict { call: Call::Keep, .. }, _) => {
+            inputs.push(now);
+            current
+        }
+        (Verdict { call: Call::Change, .. }, Some(until)) => {
+            keep_inputs(inputs, before);
+            ledger.wake_at(until);
+            current
+        }
+        (Verdict { traffic, changed, saves, .. }, _) => {
+            let reason = why(&ledger.draft, before, &now);
+            inputs.push(if changed.is_empty() { now } else { now.changed_at(snapshot.now) });
+            note(ledger, Reconfiguration { why: reason, what: What::Lanes, jobs: changed, saves });
+            traffic
+        }
+    }
+}
+
+/// Reports a change; where only jobs that start get a traffic policy, nothing changes for a running one.
+fn note(ledger: &mut Ledger<'_>, made: Reconfiguration) {
+    if !made.jobs.is_empty() {
+        ledger.report.reconfigured.push(made);
+    }
+}
+
+/// Keeps the inputs of the last decision where it is too soon for a change, so that the next decision looks again.
+fn keep_inputs(inputs: &mut Vec<DecisionInputs>, before: &Before<'_>) {
+    for ground in before.decision_inputs() {
+        if !inputs.contains(ground) {
+            inputs.push((*ground).clone());
+        }
+    }
+}
+
+/// What is to be done about traffic policies.
+struct Verdict {
+    call: Call,
+    /// The best there are.
+    traffic: Vec<TrafficPolicy>,
+    /// Those who run already and have another traffic policy by that.
+    changed: Vec<JobId>,
+    /// What all save by it together.
+    saves: Duration,
+}
+
+fn judge(draft: &Draft<'_>, jobs: &[JobId], current: &[TrafficPolicy]) -> Verdict {
+    let snapshot = draft.snapshot;
+    let flows: Vec<&Flow> = jobs.iter().filter_map(|job| draft.contention.flow(*job)).collect();
+    let stakes: Vec<Stake> = jobs.iter().map(|job| stake(draft, &snapshot.jobs[*job])).collect();
+    let in_fixed_lanes = |traffic: &[TrafficPolicy]| {
+        let in_lanes: Vec<(&Flow, TrafficPolicy)> =
+            flows.iter().copied().zip(traffic.iter().copied()).collect();
+        draft.contention.slowdowns_under(&in_lanes)
+    };
+    let predict = |traffic: &[TrafficPolicy]| predict_windows(traffic, in_fixed_lanes);
+    let is_harmed = jobs.iter().any(|job| snapshot.jobs[*job].slower_than_fair.is_some());
+    let is_measured = jobs.iter().all(|job| snapshot.jobs[*job].times_measured > 0);
+    let best = match draft.contention.keeping() {
+        _ if is_harmed => vec![TrafficPolicy::default(); jobs.len()],
+        // A rotation rests on bursts as the agent finds them, so declared loops are shared as before.
+        _ if !is_measured => choose_with(
+            &snapshot.tuning.traffic,
+            &stakes,
+            |slowdowns| turns(draft, &flows, &stakes, slowdowns),
+            predict,
+        ),
+        Keeping::Exactly => choose_with(
+            &snapshot.tuning.traffic,
+            &stakes,
+            |slowdowns| turns(draft, &flows, &stakes, slowdowns),
+            predict,
+        ),
+        Keeping::Roughly => {
+            let alone: Vec<Duration> = flows.iter().map(|flow| flow.alone).collect();
+            choose_windows(&snapshot.tuning.traffic, &stakes, &alone, predict)
+        }
+    };
+    let Reconsidered { call, traffic, eased } =
+        reconsider(&snapshot.tuning.traffic, &stakes, current, best, predict);
+    let call =
+        if is_harmed && current.iter().any(|traffic| !traffic.is_default()) { Call::Must } else { call };
+    let changed = changed(snapshot, jobs, current, &traffic);
+    let saves = saves(snapshot, jobs, &eased);
+    let pays = saves > COST.times(changed.len() as u64);
+    let call = if call == Call::Change && !pays { Call::Keep } else { call };
+    Verdict { call, traffic, changed, saves }
+}
+
+/// Turns for all of them, if their periods fit on a circle and keeping to it costs less than it saves.
+fn turns(
+    draft: &Draft<'_>,
+    flows: &[&Flow],
+    stakes: &[Stake],
+    slowdowns: &[f64],
+) -> Option<Vec<TrafficPolicy>> {
+    let beating = |((flow, stake), slowdown): ((&&Flow, &Stake), &f64)| Beating {
+        period: flow.alone,
+        sends: draft.contention.sends(flow),
+        links: draft.contention.demands(flow),
+        tier: stake.tier,
+        slowdown: *slowdown,
+    };
+    let all = flows.iter().zip(stakes).zip(slowdowns);
+    let beating: Vec<Beating> = all.map(beating).collect();
+    paced(&draft.snapshot.tuning.traffic, &beating, draft.contention.keeping())
+}
+
+fn changed(
+    snapshot: &Snapshot<'_>,
+    jobs: &[JobId],
+    current: &[TrafficPolicy],
+    traffic: &[TrafficPolicy],
+) -> Vec<JobId> {
+    let each = jobs.iter().zip(current.iter().zip(traffic));
+    let other = each.filter(|(job, (was, is))| was != is && snapshot.plan.get(**job).is_some());
+    other.map(|(job, _)| *job).collect()
+}
+
+fn saves(snapshot: &Snapshot<'_>, jobs: &[JobId], eased: &[f64]) -> Duration {
+    let saved = |(job, eased): (&JobId, &f64)| {
+        let job = &snapshot.jobs[*job];
+        priority_weight(snapshot, job) * seconds_left(job, snapshot.now) * eased
+    };
+    let seconds: f64 = jobs.iter().zip(eased).map(saved).sum();
+    Duration((seconds.max(0.0) * 1e9) as u64)
+}
