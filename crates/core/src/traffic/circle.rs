@@ -41,7 +41,8 @@ pub struct Pulse {
 
 impl Pulse {
     pub fn new(period: Duration, sends: Vec<(Duration, Duration)>, links: Vec<(LinkId, f64)>) -> Self {
-        let grains = (period.0 + GRAIN.0 / 2) / GRAIN.0;
+        // A loop that waits for a link which is down sends nothing and has no period: one grain stands for it.
+        let grains = period.0.checked_add(GRAIN.0 / 2).map_or(0, |rounded| rounded / GRAIN.0);
         Self { period: GRAIN.times(grains.max(1)), sends, links }
     }
 
