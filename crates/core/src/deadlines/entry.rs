@@ -93,7 +93,7 @@ const MIN_SAMPLES: usize = 20;
 impl Timetable {
     /// Whether the value is the default, which serde omits.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.recent.is_empty() && self.errors.is_empty()
+        *self == Self::default()
     }
 
     pub fn get(&self, job: JobId) -> Option<&Entry> {

@@ -33,7 +33,8 @@ impl Pulse {
         links: Vec<(LinkId, f64)>,
     ) -> Self {
         let grain = tuning.circle_period_grain;
-        let grains = (period.0 + grain.0 / 2) / grain.0;
+        // A loop that waits for a link which is down sends nothing and has no period: one grain stands for it.
+        let grains = period.0.checked_add(grain.0 / 2).map_or(0, |rounded| rounded / grain.0);
         Self { period: grain.times(grains.max(1)), sends, links }
     }
 
