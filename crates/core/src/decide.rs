@@ -22,41 +22,23 @@ mod reservations;
 mod size;
 pub mod snapshot;
 
-use crate::deadlines::Timetable;
 use crate::decide::snapshot::Snapshot;
-use crate::model::cpu_weight::CpuWeight;
-use crate::model::id::{JobId, NodeId};
-use crate::model::job::{Job, Standing};
-use crate::model::plan::{Amendment, Reservation};
+use crate::model::id::NodeId;
+use crate::model::job::Job;
+use crate::model::plan::Amendment;
 use crate::model::policy::Policy;
-use crate::model::report::{Reason, Report};
+use crate::model::report::Report;
 use crate::model::units::Instant;
-use crate::traffic::TrafficPolicy;
-use crate::traffic::decision_inputs::DecisionInputs;
 
 pub(crate) use deadlines::{Advice, advise};
 pub use order::Line;
 
-/// What was decided: a change of the plan, and why.
+/// A change of the plan, why, and when to decide again.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct Decision {
     pub amendment: Amendment,
     pub report: Report,
-    /// Places among equals that this pass gives.
-    pub standings: Vec<(JobId, Standing)>,
-    /// What jobs may do on links from now on, where that changes.
-    pub traffic: Vec<(JobId, TrafficPolicy)>,
-    /// What that was decided on.
-    pub decision_inputs: Vec<DecisionInputs>,
-    /// How much of their nodes' CPU jobs have beside others from now on, where that changes.
-    pub weights: Vec<(JobId, CpuWeight)>,
-    /// Who waits for a time at which there is room.
-    pub reservations: Vec<Reservation>,
-    /// What is booked for jobs with deadlines.
-    pub timetable: Timetable,
-    /// Who will never run, and why.
-    pub refused: Vec<(JobId, Reason)>,
     /// When to decide again even if nothing happens.
     pub wake: Option<Instant>,
 }

@@ -129,7 +129,7 @@ impl<'a, 'r> Pass<'a, 'r> {
     /// What was promised is kept, until its time has come.
     fn draft(snapshot: &'a Snapshot<'a>) -> Draft<'a> {
         let mut draft = Draft::beside_the_plan(snapshot);
-        draft.reservations = snapshot.reservations.to_vec();
+        draft.reservations = snapshot.plan.reservations().to_vec();
         draft
     }
 

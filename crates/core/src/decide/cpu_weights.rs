@@ -27,7 +27,7 @@ pub(super) fn throttle(policy: &Policy, draft: &mut Draft<'_>) {
         }
     }
     let looks_again = crowds.iter().next().is_some();
-    draft.weights = changes(draft.snapshot.weights, &weights);
+    draft.weights = changes(draft.snapshot.plan.weights(), &weights);
     if looks_again {
         // What jobs report meanwhile may put them in another order, or make it worth moving somebody.
         let next = (draft.snapshot.now + crate::model::units::Duration(1)).rounded_up(CHECKED_EVERY);

@@ -18,10 +18,10 @@ use crate::model::cpu_weight::CpuWeight;
 use crate::model::devices::Devices;
 use crate::model::id::{GroupId, IdVec, JobId, NodeId, QueueId, ShapeId};
 use crate::model::job::{JobSpec, Rule, Shape, Standing};
-use crate::model::plan::{Amendment, Assignment, Generation, Part, Reservation};
+use crate::model::plan::{Amendment, Assignment, Generation, Part, Reservation, difference};
 use crate::model::queue::{Holdings, Queue};
 use crate::model::report::{Reason, Report};
-use crate::model::units::{Instant, Resources};
+use crate::model::units::{Instant, Resources, Share};
 use crate::traffic::TrafficPolicy;
 use crate::traffic::contention_graph::ContentionGraph;
 use crate::traffic::decision_inputs::DecisionInputs;
@@ -55,6 +55,8 @@ pub(super) struct Draft<'a> {
     pub(super) wake: Option<Instant>,
     pub(super) standings: Vec<(JobId, Standing)>,
     pub(super) traffic: Vec<(JobId, TrafficPolicy)>,
+    /// Predicted slowdowns of highest-priority jobs against fair sharing.
+    pub(super) slowdowns: BTreeMap<JobId, Share>,
     pub(super) decision_inputs: Vec<DecisionInputs>,
     pub(super) weights: Vec<(JobId, CpuWeight)>,
     /// What is booked for jobs with deadlines, and what is free beside that.
@@ -122,6 +124,7 @@ impl<'a> Draft<'a> {
             wake: None,
             standings: Vec::new(),
             traffic: Vec::new(),
+            slowdowns: BTreeMap::new(),
             decision_inputs: Vec::new(),
             weights: Vec::new(),
             timetable: Timetable::default(),
@@ -436,18 +439,27 @@ impl<'a> Draft<'a> {
     pub(super) fn finish(self, wake: Option<Instant>) -> Decision {
         let kept = self.reservations.iter().map(|reservation| reservation.from);
         let wake = kept.chain(wake).chain(self.wake).min();
-        let generation = Generation(self.snapshot.plan.generation().0 + u64::from(!self.changes.is_empty()));
-        Decision {
-            amendment: Amendment { generation, changes: self.changes },
-            report: self.report,
+        let before = self.snapshot.plan;
+        let reservations = Some(self.reservations).filter(|kept| kept != before.reservations());
+        let bookings = difference(&before.timetable().entries, &self.timetable.entries);
+        let changes_what_worlds_do =
+            !(self.changes.is_empty() && self.traffic.is_empty() && self.weights.is_empty());
+        let amendment = Amendment {
+            generation: Generation(before.generation().0 + u64::from(changes_what_worlds_do)),
+            assignments: self.changes,
+            traffic: self.traffic.into_iter().collect(),
+            weights: self.weights.into_iter().collect(),
+            slowdowns: difference(before.slowdowns(), &self.slowdowns),
+            reservations,
+            bookings,
+        };
+        let report = Report {
             standings: self.standings,
-            traffic: self.traffic,
             decision_inputs: self.decision_inputs,
-            weights: self.weights,
-            reservations: self.reservations,
-            timetable: self.timetable,
             refused: self.refused,
-            wake,
-        }
+            timetable_basis: self.timetable.basis(),
+            ..self.report
+        };
+        Decision { amendment, report, wake }
     }
 }

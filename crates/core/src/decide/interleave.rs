@@ -28,7 +28,7 @@ pub(super) fn interleave(policy: &Policy, draft: &mut Draft<'_>) {
         Links::Rotated => rotate::turns(draft),
         Links::Cushioned => cushion::turns(draft),
     };
-    draft.traffic = changes(draft.snapshot.traffic, &traffic);
+    draft.traffic = changes(draft.snapshot.plan.traffic(), &traffic);
 }
 
 /// The same for all that use links.

@@ -34,9 +34,12 @@ pub(in crate::decide) fn settle<'a>(
     draft.pools = pools;
     draft.refused = refused;
     draft.wake = draft.wake.into_iter().chain(timetable.next_change(rules.snapshot.now)).min();
+    // A booking takes the place of a reservation.
+    draft.reservations.retain(|kept| !timetable.governs(kept.job));
     draft.timetable = timetable;
     // Who has lost its booking gives back what it can do without, like everybody else.
-    let Snapshot { timetable: before, plan, .. } = *rules.snapshot;
+    let plan = rules.snapshot.plan;
+    let before = plan.timetable();
     let is_freed = |id: JobId| before.governs(id) && !draft.timetable.governs(id) && plan.get(id).is_some();
     if before.iter().any(|(id, _)| is_freed(id)) {
         draft.others_may_give_way();

@@ -13,7 +13,7 @@ use crate::decide::snapshot::Snapshot;
 use crate::model::cluster::Keeping;
 use crate::model::id::JobId;
 use crate::model::job::Job;
-use crate::model::units::{Duration, Instant};
+use crate::model::units::{Duration, Instant, Share};
 use crate::traffic::TrafficPolicy;
 use crate::traffic::choose::{
     Call, Reconsidered, Stake, choose_windows, choose_with, predict_windows, reconsider,
@@ -42,15 +42,23 @@ pub(super) fn traffic(draft: &mut Draft<'_>) -> BTreeMap<JobId, TrafficPolicy> {
 /// The traffic policies of those who meet from now on. What that rests on, and why it is other than before, is written down.
 fn lanes_of(draft: &mut Draft<'_>, jobs: &[JobId], before: &Before<'_>) -> Vec<TrafficPolicy> {
     let snapshot = draft.snapshot;
-    let current: Vec<TrafficPolicy> =
-        jobs.iter().map(|job| snapshot.traffic.get(job).copied().unwrap_or_default()).collect();
+    let current: Vec<TrafficPolicy> = jobs.iter().map(|job| snapshot.plan.traffic_policy(*job)).collect();
     let now = DecisionInputs { changed: before.changed(), ..ground(draft, jobs) };
     if before.is_still(&now) {
         draft.decision_inputs.push(now);
+        let known = |job: &JobId| Some((*job, snapshot.plan.slowdown_vs_fair(*job)?));
+        draft.slowdowns.extend(jobs.iter().filter_map(known));
         return current;
     }
     let stays = now.changed.map(|changed| changed + STAYS).filter(|until| *until > snapshot.now);
-    match (judge(draft, jobs, &current), stays) {
+    let verdict = judge(draft, jobs, &current);
+    let chosen = match (&verdict.call, stays) {
+        (Call::Keep, _) | (Call::Change, Some(_)) => &current,
+        (Call::Change | Call::Must, _) => &verdict.traffic,
+    };
+    let slowdowns = slowdowns_of_the_first(draft, jobs, chosen);
+    draft.slowdowns.extend(slowdowns);
+    match (verdict, stays) {
         (Verdict { call: Call::Keep, .. }, _) => {
             draft.decision_inputs.push(now);
             current
@@ -96,16 +104,39 @@ struct Verdict {
     saves: Duration,
 }
 
+/// Iteration times of highest-priority jobs under traffic policies, relative to fair sharing; none where all jobs share fairly.
+fn slowdowns_of_the_first(
+    draft: &Draft<'_>,
+    jobs: &[JobId],
+    traffic: &[TrafficPolicy],
+) -> Vec<(JobId, Share)> {
+    let is_first = |job: &JobId| is_first(draft.snapshot, &draft.snapshot.jobs[*job]);
+    if traffic.iter().all(TrafficPolicy::is_default) || !jobs.iter().any(is_first) {
+        return Vec::new();
+    }
+    let fair = slowdowns(draft, jobs, &vec![TrafficPolicy::default(); jobs.len()]);
+    let directed = slowdowns(draft, jobs, traffic);
+    let each = jobs.iter().zip(directed.iter().zip(fair)).filter(|(job, _)| is_first(job));
+    let ratio = |directed: f64, fair: f64| (directed / fair * f64::from(Share::WHOLE.0)) as u32;
+    each.map(|(job, (directed, fair))| (*job, Share(ratio(*directed, fair)))).collect()
+}
+
+/// How much slower than alone each job is under traffic policies, by the slowdown model.
+fn slowdowns(draft: &Draft<'_>, jobs: &[JobId], traffic: &[TrafficPolicy]) -> Vec<f64> {
+    let flows = jobs.iter().filter_map(|job| draft.contention.flow(*job));
+    let flows: Vec<&Flow> = flows.collect();
+    predict_windows(traffic, |traffic| {
+        let directed: Vec<(&Flow, TrafficPolicy)> =
+            flows.iter().copied().zip(traffic.iter().copied()).collect();
+        draft.contention.slowdowns_under(&directed)
+    })
+}
+
 fn judge(draft: &Draft<'_>, jobs: &[JobId], current: &[TrafficPolicy]) -> Verdict {
     let snapshot = draft.snapshot;
     let flows: Vec<&Flow> = jobs.iter().filter_map(|job| draft.contention.flow(*job)).collect();
     let stakes: Vec<Stake> = jobs.iter().map(|job| stake(draft, &snapshot.jobs[*job])).collect();
-    let in_fixed_lanes = |traffic: &[TrafficPolicy]| {
-        let in_lanes: Vec<(&Flow, TrafficPolicy)> =
-            flows.iter().copied().zip(traffic.iter().copied()).collect();
-        draft.contention.slowdowns_under(&in_lanes)
-    };
-    let predict = |traffic: &[TrafficPolicy]| predict_windows(traffic, in_fixed_lanes);
+    let predict = |traffic: &[TrafficPolicy]| slowdowns(draft, jobs, traffic);
     let is_harmed = jobs.iter().any(|job| snapshot.jobs[*job].slower_than_fair.is_some());
     let is_measured = jobs.iter().all(|job| snapshot.jobs[*job].times_measured > 0);
     let best = match draft.contention.keeping() {
