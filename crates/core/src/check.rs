@@ -1,12 +1,25 @@
-//! Re-derives every rule from the finished plan. Shares no code with `decide`: it adds up by itself what it passes,
-//! and is the only maker of `Checked`.
+//! Derives every rule anew from the previous plan, its amendment and the cluster. The checker shares no code with `decide`: it
+//! adds up by itself what it passes, and is the only maker of `Checked`.
+//!
+//! | file | rules |
+//! |---|---|
+//! | `check.rs` | gangs, capacity of nodes and queues, eligibility, topology |
+//! | `check/devices.rs` | shares of GPUs |
+//! | `check/rules.rs` | affinity, anti-affinity and spread of members |
+//! | `check/directives.rs` | traffic policies, CPU weights and predicted slowdowns of running jobs |
+//! | `check/reservations.rs` | backfill reservations |
+//! | `check/bookings.rs` | bookings of jobs with deadlines |
+//! | `check/steps.rs` | steps towards a plan |
 
 mod amounts;
+mod bookings;
 mod devices;
 mod directives;
+mod reservations;
 mod rules;
 mod steps;
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -17,13 +30,13 @@ use crate::model::id::{CounterId, IdVec, JobId, NodeId, QueueId, Window};
 use crate::model::job::{Capabilities, Exit, Job, JobSpec, Life, RoleKind, Teams, Topology};
 use crate::model::plan::{Amendment, Assignment};
 use crate::model::queue::{Queue, lineage};
-use crate::model::units::Resources;
+use crate::model::units::{Instant, Resources};
 
 use amounts::{Counts, add_counts, amounts, counts};
 pub use amounts::{occupied, occupied_counters};
 pub use devices::occupied_shares;
 use devices::{Shares, add_shares, lies_on_devices, remove_shares};
-pub use directives::{Directives, TrafficFault};
+pub use directives::TrafficFault;
 pub use steps::{Rejected, check_steps};
 
 /// Something that passed the checker. Worlds accept nothing else.
@@ -74,6 +87,8 @@ pub enum Violation {
     RoomNotFree(JobId),
     #[error("the generation of the plan would fall")]
     GenerationFalls,
+    #[error("the generation of the plan would stay, and what the world is to do would change")]
+    GenerationStays,
     #[error("job {0:?} would have a traffic policy or a CPU weight and does not run")]
     DirectiveWithoutRunningJob(JobId),
     #[error("the traffic policy of job {0:?} is out of range: {1:?}")]
@@ -82,8 +97,20 @@ pub enum Violation {
     CpuWeight(JobId),
     #[error("a reservation is for job {0:?}, which does not wait")]
     ReservationWithoutWaitingJob(JobId),
-    #[error("the reservation of job {0:?} leaves more of node {1:?} to others than there is")]
+    #[error("the reservation of job {0:?} leaves more of node {1:?} to other jobs than there is")]
     ReservedBeyond(JobId, NodeId),
+    #[error("job {0:?} would have a reservation and a booking")]
+    ReservedAndBooked(JobId),
+    #[error("job {0:?} is of the highest priority and predicted to be slower than under fair sharing")]
+    SlowerThanFair(JobId),
+    #[error("a booking is for job {0:?}, which does not exist")]
+    BookingWithoutJob(JobId),
+    #[error(
+        "the booking of job {0:?} has empty or overlapping segments, no deadline, or a node that does not exist"
+    )]
+    BookingBroken(JobId),
+    #[error("the booking of job {0:?} takes more from {1:?} on than its pool has")]
+    Overbooked(JobId, Instant),
 }
 
 /// The checker's own books: what each node and queue holds by the plans it has passed.
@@ -128,14 +155,14 @@ impl Checker {
         }
     }
 
-    /// Passes an amendment and the directives beside it, or names the first rule that they break. Looks only at what changes.
+    /// Passes an amendment, or names the first rule that it breaks. Looks only at what changes.
     pub fn check(
         &self,
         snapshot: &Snapshot<'_>,
         amendment: Amendment,
-        directives: Directives<'_>,
     ) -> Result<Checked<Amendment>, Violation> {
-        for (id, change) in &amendment.changes {
+        keeps_generations(snapshot, &amendment)?;
+        for (id, change) in &amendment.assignments {
             let job = snapshot.jobs.get(*id).ok_or(Violation::NotToRun(*id))?;
             may_be_disturbed(*id, job, change.as_ref())?;
             let Some(new) = change else { continue };
@@ -148,7 +175,9 @@ impl Checker {
         self.leaves_room(snapshot, &amendment)?;
         self.counters_suffice(snapshot, &amendment)?;
         rules::keeps_rules(snapshot, &amendment)?;
-        directives::keeps_rules_of_directives(snapshot, &amendment, directives)?;
+        directives::keeps_rules_of_directives(snapshot, &amendment)?;
+        bookings::keeps_rules_of_bookings(snapshot, &amendment)?;
+        reservations::keeps_rules_of_reservations(snapshot, &amendment)?;
         Ok(Checked(amendment))
     }
 
@@ -157,7 +186,7 @@ impl Checker {
     fn leaves_room(&self, snapshot: &Snapshot<'_>, amendment: &Amendment) -> Result<(), Violation> {
         let mut nodes: BTreeMap<NodeId, Touched> = BTreeMap::new();
         let mut queues: BTreeMap<QueueId, Resources> = BTreeMap::new();
-        for id in amendment.changes.keys() {
+        for id in amendment.assignments.keys() {
             if let Some((queue, old)) = self.held.get(id) {
                 for (node, amount) in amounts(&snapshot.jobs[*id].spec, old) {
                     let left = nodes.entry(node).or_insert(Touched::before(self.nodes[node]));
@@ -169,7 +198,7 @@ impl Checker {
                 }
             }
         }
-        for (id, change) in &amendment.changes {
+        for (id, change) in &amendment.assignments {
             let Some(new) = change else { continue };
             let spec = &snapshot.jobs[*id].spec;
             for (node, amount) in amounts(spec, new) {
@@ -207,7 +236,7 @@ impl Checker {
     fn counters_suffice(&self, snapshot: &Snapshot<'_>, amendment: &Amendment) -> Result<(), Violation> {
         let mut added = Counts::new();
         let mut removed = Counts::new();
-        for (id, change) in &amendment.changes {
+        for (id, change) in &amendment.assignments {
             let spec = &snapshot.jobs[*id].spec;
             if let Some((_, old)) = self.held.get(id) {
                 add_counts(&mut removed, spec, old);
@@ -337,6 +366,25 @@ impl Checker {
             Some(node) => Err(Violation::TotalsDiffer(node)),
             None => Ok(()),
         }
+    }
+}
+
+/// Whether a job has nodes in the amended plan.
+fn runs(snapshot: &Snapshot<'_>, amendment: &Amendment, job: JobId) -> bool {
+    match amendment.assignments.get(&job) {
+        Some(change) => change.is_some(),
+        None => snapshot.plan.get(job).is_some(),
+    }
+}
+
+/// Worlds tell newer orders from older ones by the generation, so it rises with every change of what they are to do.
+fn keeps_generations(snapshot: &Snapshot<'_>, amendment: &Amendment) -> Result<(), Violation> {
+    let Amendment { generation, assignments, traffic, weights, .. } = amendment;
+    let changes = !(assignments.is_empty() && traffic.is_empty() && weights.is_empty());
+    match generation.cmp(&snapshot.plan.generation()) {
+        Ordering::Less => Err(Violation::GenerationFalls),
+        Ordering::Equal if changes => Err(Violation::GenerationStays),
+        Ordering::Equal | Ordering::Greater => Ok(()),
     }
 }
 

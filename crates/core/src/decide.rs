@@ -28,17 +28,13 @@ pub mod snapshot;
 mod traffic_inputs;
 mod view;
 
-use crate::deadlines::Timetable;
 use crate::decide::snapshot::Snapshot;
-use crate::model::cpu_weight::CpuWeight;
-use crate::model::id::{JobId, NodeId};
-use crate::model::job::{Job, Standing};
-use crate::model::plan::{Amendment, Generation, Reservation};
+use crate::model::id::NodeId;
+use crate::model::job::Job;
+use crate::model::plan::{Amendment, Generation, difference};
 use crate::model::policy::{Policy, Preemption};
 use crate::model::report::{Reason, Report};
 use crate::model::units::Instant;
-use crate::traffic::TrafficPolicy;
-use crate::traffic::decision_inputs::DecisionInputs;
 use ledger::Ledger;
 use proposer::{Proposer, Then};
 use proposers::{
@@ -50,26 +46,12 @@ use view::View;
 pub(crate) use deadlines::{Advice, advise};
 pub use order::QueueCursor;
 
-/// What was decided: a change of the plan, and why.
+/// A change of the plan, why, and when to decide again.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct Decision {
     pub amendment: Amendment,
     pub report: Report,
-    /// Places among equals that this pass gives.
-    pub standings: Vec<(JobId, Standing)>,
-    /// What jobs may do on links from now on, where that changes.
-    pub traffic: Vec<(JobId, TrafficPolicy)>,
-    /// What that was decided on.
-    pub decision_inputs: Vec<DecisionInputs>,
-    /// How much of their nodes' CPU jobs have beside others from now on, where that changes.
-    pub weights: Vec<(JobId, CpuWeight)>,
-    /// Who waits for a time at which there is room.
-    pub reservations: Vec<Reservation>,
-    /// What is booked for jobs with deadlines.
-    pub timetable: Timetable,
-    /// Who will never run, and why.
-    pub refused: Vec<(JobId, Reason)>,
     /// When to decide again even if nothing happens.
     pub wake: Option<Instant>,
 }
@@ -155,19 +137,26 @@ fn close<'a>(view: &View<'a>, mut ledger: Ledger<'a>) -> Decision {
     let (changes, reservations) = ledger.draft.into_changes();
     let starts = reservations.iter().map(|reservation| reservation.from);
     let wake = starts.chain(view.ranker.wake()).chain(ledger.wake).min();
-    let generation = Generation(view.snapshot.plan.generation().0 + u64::from(!changes.is_empty()));
-    Decision {
-        amendment: Amendment { generation, changes },
-        report: ledger.report,
+    let (before, directives, timetable) = (view.snapshot.plan, ledger.directives, ledger.bookings.timetable);
+    let changes_what_worlds_do =
+        !(changes.is_empty() && directives.traffic.is_empty() && directives.weights.is_empty());
+    let amendment = Amendment {
+        generation: Generation(before.generation().0 + u64::from(changes_what_worlds_do)),
+        assignments: changes,
+        traffic: directives.traffic.into_iter().collect(),
+        weights: directives.weights.into_iter().collect(),
+        slowdowns: difference(before.slowdowns(), &directives.slowdowns),
+        reservations: Some(reservations).filter(|kept| kept != before.reservations()),
+        bookings: difference(&before.timetable().entries, &timetable.entries),
+    };
+    let report = Report {
         standings: ledger.standings,
-        traffic: ledger.directives.traffic,
-        decision_inputs: ledger.directives.inputs,
-        weights: ledger.directives.weights,
-        reservations,
-        timetable: ledger.bookings.timetable,
+        decision_inputs: directives.inputs,
         refused: ledger.bookings.refused,
-        wake,
-    }
+        timetable_basis: timetable.basis(),
+        ..ledger.report
+    };
+    Decision { amendment, report, wake }
 }
 
 /// The nodes on which a job of one member could be placed beside the plan; none for a gang.

@@ -22,7 +22,7 @@ mod steps;
 
 use std::sync::Arc;
 
-use crate::check::{Checked, Directives, Violation};
+use crate::check::{Checked, Violation};
 use crate::decide::snapshot::Snapshot;
 use crate::decide::{Decision, decide, feasible};
 use crate::journal::{Decided, Journal, Polled, Record, VERSION};
@@ -248,35 +248,26 @@ impl Engine {
         (self.state.dirty || woken) && self.earliest_cycle() <= self.state.now
     }
 
-    /// One decision: snapshot, decide, check, adopt. A plan that breaks a rule is thrown away, and the previous one
-    /// stays.
+    /// One decision: snapshot, decide, check, adopt. An amendment that breaks a rule is thrown away, and the previous plan stays.
     fn cycle(&mut self) -> Decided {
         self.let_go_of_the_late();
         self.note_usual_learning();
-        let decision = decide(&self.snapshot(), &self.state.policy);
-        let Decision { amendment, mut report, standings, traffic, decision_inputs, reservations, .. } =
-            decision;
-        let Decision { timetable, weights, refused, wake, .. } = decision;
+        let Decision { amendment, mut report, wake } = decide(&self.snapshot(), &self.state.policy);
         self.state.cycles += 1;
         self.state.dirty = report.cut_short;
         self.state.wake = wake;
         let blocked_by = report.blocked_by;
-        let directives = Directives { traffic: &traffic, weights: &weights, reservations: &reservations };
-        match self.check_with(amendment, directives) {
+        match self.check(amendment) {
             Ok(checked) => {
                 let amendment = Checked::clone(&checked).into_inner();
                 let reconfigured = std::mem::take(&mut report.reconfigured);
-                self.state.reservations = reservations;
-                self.adopt(checked, standings, report);
-                self.state.timetable = timetable;
-                self.adopt_traffic_policies(&traffic);
-                self.state.decision_inputs = decision_inputs;
-                self.keep_to_weights(&weights);
+                let refused = std::mem::take(&mut report.refused);
+                self.adopt(checked, report);
                 self.state.reconfigured.clone_from(&reconfigured);
                 self.turn_away(refused);
                 self.look_out_for_the_late();
                 self.check_all_at_times();
-                Decided { amendment, traffic, weights, reconfigured, blocked_by, refused: None }
+                Decided { amendment, reconfigured, blocked_by, refused: None }
             }
             Err(violation) => {
                 self.alarm(violation.to_string());
@@ -306,12 +297,8 @@ impl Engine {
             held: &self.index.held,
             pasts: &self.state.pasts,
             contention: &self.index.contention,
-            traffic: &self.state.traffic,
             decision_inputs: &self.state.decision_inputs,
-            weights: &self.state.weights,
             slow: self.state.slow_nodes.slow(),
-            reservations: &self.state.reservations,
-            timetable: &self.state.timetable,
             timed: &self.index.timed,
             priorities: &self.index.priorities,
             pass: self.state.pass,
@@ -324,18 +311,9 @@ impl Engine {
         }
     }
 
-    /// Whether the checker would pass this change of assignments now.
+    /// Whether the checker would pass this amendment now.
     pub fn check(&self, amendment: Amendment) -> Result<Checked<Amendment>, Violation> {
-        self.check_with(amendment, Directives::default())
-    }
-
-    /// Whether the checker would pass this change of assignments now, with these directives.
-    pub fn check_with(
-        &self,
-        amendment: Amendment,
-        directives: Directives<'_>,
-    ) -> Result<Checked<Amendment>, Violation> {
-        self.index.checker.check(&self.snapshot(), amendment, directives)
+        self.index.checker.check(&self.snapshot(), amendment)
     }
 
     fn finish_pass(&mut self, report: Report) {
@@ -375,7 +353,7 @@ impl Engine {
     /// What a job may do on links, as of the last decision. A world that shapes traffic reads it after each poll and
     /// makes its links so; traffic policies take no resources, so nothing waits for that, and nothing is reported back.
     pub fn traffic_policy(&self, job: JobId) -> TrafficPolicy {
-        self.state.traffic.get(&job).copied().unwrap_or_default()
+        self.state.plan.traffic_policy(job)
     }
 
     pub fn policy(&self) -> &Policy {

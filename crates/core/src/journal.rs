@@ -7,15 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::Violation;
 use crate::engine::{Engine, Event, State};
-use crate::model::cpu_weight::CpuWeight;
 use crate::model::id::JobId;
 use crate::model::plan::{Amendment, Step};
 use crate::model::units::Instant;
-use crate::traffic::TrafficPolicy;
 use crate::traffic::decision_inputs::Reconfiguration;
 
 /// The version of the records below. Adding a field with a default keeps it; anything else raises it.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// One line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,10 +47,6 @@ pub struct Polled {
 #[serde(rename_all = "camelCase")]
 pub struct Decided {
     pub amendment: Amendment,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub traffic: Vec<(JobId, TrafficPolicy)>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub weights: Vec<(JobId, CpuWeight)>,
     /// Why traffic policies of running jobs change, or their places because of links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reconfigured: Vec<Reconfiguration>,
@@ -67,8 +61,6 @@ impl Decided {
     pub(crate) fn refusal(violation: Violation) -> Self {
         Self {
             amendment: Amendment::default(),
-            traffic: Vec::new(),
-            weights: Vec::new(),
             reconfigured: Vec::new(),
             blocked_by: None,
             refused: Some(violation.to_string()),

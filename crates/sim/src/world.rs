@@ -337,7 +337,7 @@ impl<'a> World<'a> {
 
     /// Once taken on, a job counts among those who were, whatever becomes of it.
     fn note_who_is_taken_on(&mut self) {
-        for (job, entry) in self.engine.state().timetable.iter() {
+        for (job, entry) in self.engine.state().plan.timetable().iter() {
             let taken = match entry.verdict {
                 Verdict::Promised => Taken::Promised,
                 Verdict::Planned => Taken::Planned,
@@ -397,7 +397,7 @@ impl<'a> World<'a> {
 
     /// Links are shaped before anything that was decided with it happens.
     fn keep_to_lanes(&mut self) {
-        let lanes = self.engine.state().traffic.iter();
+        let lanes = self.engine.state().plan.traffic().iter();
         let of_trainings = lanes.map(|(job, lane)| (self.owners[*job].training, *lane)).collect();
         self.wires.keep_to_lanes(self.now, of_trainings);
     }

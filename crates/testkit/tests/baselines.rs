@@ -51,7 +51,7 @@ fn racks_of(driver: &Driver, job: JobId) -> Vec<usize> {
 }
 
 fn turn(driver: &Driver, job: JobId) -> Turn {
-    driver.engine.state().traffic[&job].turn.expect("a turn")
+    driver.engine.state().plan.traffic()[&job].turn.expect("a turn")
 }
 
 /// The links that would not carry all at once if everybody sent at its peak.
@@ -88,8 +88,8 @@ fn whatever_comes_and_goes_decisions_come_to_rest() {
         for seed in 0..40 {
             history(name, seed, |driver| {
                 let again = decide(&driver.engine.snapshot(), driver.engine.policy());
-                assert!(again.amendment.changes.is_empty(), "{name}: {:?}", again.amendment.changes);
-                assert_eq!(again.traffic, [], "{name}");
+                assert!(again.amendment.assignments.is_empty(), "{name}: {:?}", again.amendment.assignments);
+                assert!(again.amendment.traffic.is_empty(), "{name}: {:?}", again.amendment.traffic);
                 assert_eq!(driver.engine.state().alarms, 0, "{name}");
             });
         }
@@ -227,7 +227,7 @@ fn nobody_is_shifted_for_a_lower_priority() {
         let low = submit(&mut driver, of("low", 0, low_model));
         assert!(turn(&driver, high).is_with(before), "{high_model} beside {low_model}");
         assert!(turn(&driver, high).watch.is_some() && before.watch.is_none());
-        assert!(driver.engine.state().traffic.contains_key(&low));
+        assert!(driver.engine.state().plan.traffic().contains_key(&low));
     }
 }
 
@@ -287,6 +287,6 @@ fn a_place_on_one_node_needs_no_links() {
         let mut driver = driver(1, name);
         let alone = submit(&mut driver, spec("alone", 1, "vgg16/128"));
         assert!(matches!(driver.engine.life(alone), Some(Life::Running(at)) if at.nodes().eq([NodeId(0)])));
-        assert!(!driver.engine.state().traffic.contains_key(&alone), "{name}");
+        assert!(!driver.engine.state().plan.traffic().contains_key(&alone), "{name}");
     }
 }

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use metronome_core::check::{Directives, TrafficFault, Violation};
+use metronome_core::check::{TrafficFault, Violation};
+use metronome_core::deadlines::{Booking, Entry, Segment, Verdict};
 use metronome_core::engine::{Engine, Event, Settings};
 use metronome_core::model::cluster::Level;
 use metronome_core::model::cpu_weight::CpuWeight;
 use metronome_core::model::id::{DeviceId, IdVec, JobId, NodeId, NodeSetId, QueueId};
-use metronome_core::model::job::{Capabilities, Gang, JobSpec, Topology};
+use metronome_core::model::job::{Capabilities, Deadline, Gang, JobSpec, Topology};
 use metronome_core::model::plan::{Amendment, Assignment, Generation, Part, Reservation};
 use metronome_core::model::queue::Queue;
 use metronome_core::model::report::Failure;
-use metronome_core::model::units::{Duration, Instant};
+use metronome_core::model::units::{Duration, Instant, Share};
 use metronome_core::traffic::{Pace, Rotation, Slot, TrafficPolicy, Turn, Watch};
 use metronome_testkit::build::{engine, gpus, job, policy, racks, share};
 use metronome_testkit::drive::Driver;
@@ -26,7 +27,7 @@ fn on(spec: &JobSpec, nodes: &[(u32, u32)]) -> Arc<Assignment> {
 }
 
 fn change(job: JobId, to: Option<Arc<Assignment>>) -> Amendment {
-    Amendment { generation: Generation(9), changes: BTreeMap::from([(job, to)]) }
+    Amendment::of_assignments(Generation(9), BTreeMap::from([(job, to)]))
 }
 
 /// Two racks of two nodes of four GPUs, with one job waiting.
@@ -207,26 +208,27 @@ fn one_runs_and_one_waits() -> (Engine, JobId, JobId) {
     (driver.engine, runs, waits)
 }
 
-/// The checker's verdict on directives beside assignments that stay.
-fn checked_directives(engine: &Engine, directives: Directives<'_>) -> Result<(), Violation> {
-    let stays = Amendment { generation: engine.plan().generation(), ..Amendment::default() };
-    engine.check_with(stays, directives).map(drop)
+/// The checker's verdict on an amendment of a later generation.
+fn checked(engine: &Engine, amendment: Amendment) -> Result<(), Violation> {
+    let generation = Generation(engine.plan().generation().0 + 1);
+    engine.check(Amendment { generation, ..amendment }).map(drop)
+}
+
+fn traffic(of: JobId, policy: TrafficPolicy) -> Amendment {
+    Amendment { traffic: BTreeMap::from([(of, policy)]), ..Amendment::default() }
 }
 
 #[test]
 fn a_traffic_policy_is_of_a_job_that_runs() {
     let (engine, runs, waits) = one_runs_and_one_waits();
     let behind = TrafficPolicy { class: 1, ..TrafficPolicy::default() };
-    let of = |job, lane| {
-        checked_directives(&engine, Directives { traffic: &[(job, lane)], ..Directives::default() })
-    };
+    let of = |job, policy| checked(&engine, traffic(job, policy));
     assert_eq!(of(runs, behind), Ok(()));
     assert_eq!(of(waits, behind), Err(Violation::DirectiveWithoutRunningJob(waits)));
     assert_eq!(of(JobId(99), behind), Err(Violation::DirectiveWithoutRunningJob(JobId(99))));
     assert_eq!(of(waits, TrafficPolicy::default()), Ok(()), "to withdraw one is always right");
-    let stopped = Amendment { generation: Generation(9), changes: BTreeMap::from([(runs, None)]) };
-    let kept = engine.check_with(stopped, Directives { traffic: &[(runs, behind)], ..Directives::default() });
-    assert_eq!(kept, Err(Violation::DirectiveWithoutRunningJob(runs)));
+    let stopped = Amendment { assignments: BTreeMap::from([(runs, None)]), ..traffic(runs, behind) };
+    assert_eq!(checked(&engine, stopped), Err(Violation::DirectiveWithoutRunningJob(runs)));
 }
 
 #[test]
@@ -252,10 +254,9 @@ fn a_traffic_policy_has_classes_weights_offsets_and_windows_that_exist() {
         (TrafficPolicy { turn: Some(without_period), ..fair }, TrafficFault::Offset),
         (TrafficPolicy { rotation: rotation(0, 7), ..fair }, TrafficFault::Window),
     ];
-    let of =
-        |lane| checked_directives(&engine, Directives { traffic: &[(runs, lane)], ..Directives::default() });
-    for (lane, fault) in cases {
-        assert_eq!(of(lane), Err(Violation::Traffic(runs, fault)));
+    let of = |policy| checked(&engine, traffic(runs, policy));
+    for (policy, fault) in cases {
+        assert_eq!(of(policy), Err(Violation::Traffic(runs, fault)));
     }
     let last = TrafficPolicy {
         class: 7,
@@ -273,7 +274,8 @@ fn a_cpu_weight_is_of_a_job_that_runs_and_in_the_range_of_the_kernel() {
     let (engine, runs, waits) = one_runs_and_one_waits();
     let weight = |number: u32| serde_json::from_value::<CpuWeight>(number.into()).unwrap();
     let of = |job, number| {
-        checked_directives(&engine, Directives { weights: &[(job, weight(number))], ..Directives::default() })
+        let weights = BTreeMap::from([(job, weight(number))]);
+        checked(&engine, Amendment { weights, ..Amendment::default() })
     };
     assert_eq!((of(runs, 1), of(runs, 10_000)), (Ok(()), Ok(())));
     assert_eq!(of(runs, 0), Err(Violation::CpuWeight(runs)));
@@ -290,7 +292,7 @@ fn a_reservation_is_of_a_job_that_waits_on_nodes_that_there_are() {
             from: Instant::from_secs(60),
             spare: BTreeMap::from([(NodeId(node), gpus(spare))]),
         };
-        checked_directives(&engine, Directives { reservations: &[reservation], ..Directives::default() })
+        checked(&engine, Amendment { reservations: Some(vec![reservation]), ..Amendment::default() })
     };
     assert_eq!(of(waits, 3, 4), Ok(()));
     assert_eq!(of(runs, 3, 4), Err(Violation::ReservationWithoutWaitingJob(runs)));
@@ -300,11 +302,109 @@ fn a_reservation_is_of_a_job_that_waits_on_nodes_that_there_are() {
 }
 
 #[test]
-fn generations_never_fall() {
-    let (engine, ..) = one_runs_and_one_waits();
+fn generations_never_fall_and_rise_with_every_change_for_worlds() {
+    let (engine, runs, _) = one_runs_and_one_waits();
     let older = Amendment { generation: Generation(0), ..Amendment::default() };
     assert!(engine.plan().generation() > older.generation);
     assert_eq!(engine.check(older), Err(Violation::GenerationFalls));
+    let behind = TrafficPolicy { class: 1, ..TrafficPolicy::default() };
+    let same = Amendment { generation: engine.plan().generation(), ..traffic(runs, behind) };
+    assert_eq!(engine.check(same), Err(Violation::GenerationStays));
+    let nothing = Amendment { generation: engine.plan().generation(), ..Amendment::default() };
+    assert!(engine.check(nothing).is_ok());
+}
+
+#[test]
+fn a_job_of_the_highest_priority_is_predicted_to_be_no_slower_than_under_fair_sharing() {
+    let (engine, runs, waits) = one_runs_and_one_waits();
+    let of = |job, millionths| {
+        let slowdowns = BTreeMap::from([(job, Some(Share(millionths)))]);
+        checked(&engine, Amendment { slowdowns, ..Amendment::default() })
+    };
+    assert_eq!((of(runs, 800_000), of(runs, 1_010_000)), (Ok(()), Ok(())));
+    assert_eq!(of(runs, 1_010_001), Err(Violation::SlowerThanFair(runs)));
+    assert_eq!(of(waits, 1_000_000), Err(Violation::DirectiveWithoutRunningJob(waits)));
+}
+
+/// Two nodes of four GPUs, a set of the first of them, and jobs with deadlines that wait: of six GPUs anywhere, of three in the
+/// set, and of three in the set.
+fn with_deadlines() -> (Engine, [JobId; 3]) {
+    let mut engine = engine(racks(1, 2, 4), policy("metronome"));
+    let set = engine.add_node_set(NOW, vec![NodeId(0)]);
+    let deadline = Some(Deadline::soft(Instant::from_secs(3_600)));
+    let ids = [(6, None), (3, Some(set)), (3, Some(set))].map(|(members, set)| {
+        let mut spec = JobSpec { deadline, ..job("due", members, 600) };
+        spec.roles[0].shape.on.set = set;
+        engine.submit(NOW, Arc::new(spec))
+    });
+    (engine, ids)
+}
+
+fn bookings(of: &[(JobId, Option<Entry>)]) -> Amendment {
+    Amendment { bookings: of.iter().cloned().collect(), ..Amendment::default() }
+}
+
+fn booked(from: u64, to: u64, members: u32) -> Option<Entry> {
+    let segment = Segment { from: Instant::from_secs(from), to: Instant::from_secs(to), members };
+    let booking = Booking { segments: vec![segment], ends: Instant::from_secs(to) };
+    Some(Entry {
+        verdict: Verdict::Planned,
+        booking: Some(booking),
+        node: None,
+        since: NOW,
+        handover: Duration::ZERO,
+    })
+}
+
+#[test]
+fn no_pool_is_booked_beyond_its_capacity_at_any_time() {
+    let (mut engine, [wide, one, other]) = with_deadlines();
+    let of = |engine: &Engine, all: &[(JobId, Option<Entry>)]| checked(engine, bookings(all));
+    let at_once = [(wide, booked(0, 600, 6)), (one, booked(599, 1_200, 3))];
+    let in_turn = [(wide, booked(0, 600, 6)), (one, booked(600, 1_200, 3))];
+    assert_eq!(of(&engine, &in_turn), Ok(()));
+    let more_than_the_cluster = Err(Violation::Overbooked(one, Instant::from_secs(599)));
+    assert_eq!(of(&engine, &at_once), more_than_the_cluster, "nine of eight GPUs");
+    let in_the_set = [(one, booked(0, 600, 3)), (other, booked(300, 900, 3))];
+    let more_than_the_set = Err(Violation::Overbooked(other, Instant::from_secs(300)));
+    assert_eq!(
+        of(&engine, &in_the_set),
+        more_than_the_set,
+        "six of four GPUs of the set, and of eight in all"
+    );
+    // A node that is gone has nothing to book.
+    engine.observe(NOW, Event::NodeLost(NodeId(0)));
+    let lost = Err(Violation::Overbooked(one, NOW));
+    assert_eq!(of(&engine, &[(one, booked(0, 600, 3))]), lost);
+}
+
+#[test]
+fn a_booking_is_of_a_job_with_a_deadline_and_its_segments_follow_each_other() {
+    let (mut engine, [wide, ..]) = with_deadlines();
+    let without = engine.submit(NOW, Arc::new(job("without", 1, 10)));
+    let of = |job, entry| checked(&engine, bookings(&[(job, entry)]));
+    assert_eq!(of(JobId(99), booked(0, 1, 1)), Err(Violation::BookingWithoutJob(JobId(99))));
+    assert_eq!(of(JobId(99), None), Ok(()), "to cancel one is always right");
+    assert_eq!(of(without, booked(0, 1, 1)), Err(Violation::BookingBroken(without)));
+    assert_eq!(of(wide, booked(5, 5, 6)), Err(Violation::BookingBroken(wide)));
+    let mut twice = booked(0, 600, 6).unwrap();
+    twice.booking.as_mut().unwrap().segments.extend(booked(500, 700, 6).unwrap().booking.unwrap().segments);
+    assert_eq!(of(wide, Some(twice)), Err(Violation::BookingBroken(wide)));
+    let elsewhere = Entry { node: Some(NodeId(2)), ..booked(0, 600, 6).unwrap() };
+    assert_eq!(of(wide, Some(elsewhere)), Err(Violation::BookingBroken(wide)));
+}
+
+#[test]
+fn a_job_with_a_booking_has_no_reservation() {
+    let (engine, [wide, ..]) = with_deadlines();
+    let reservation = Reservation { job: wide, from: Instant::from_secs(60), spare: BTreeMap::new() };
+    let reserved = |entry| {
+        let reservations = Some(vec![reservation.clone()]);
+        checked(&engine, Amendment { reservations, ..bookings(&[(wide, entry)]) })
+    };
+    assert_eq!(reserved(booked(0, 600, 6)), Err(Violation::ReservedAndBooked(wide)));
+    let pending = Entry { verdict: Verdict::Pending, booking: None, ..booked(0, 600, 6).unwrap() };
+    assert_eq!((reserved(Some(pending)), reserved(None)), (Ok(()), Ok(())));
 }
 
 /// A plan that no checker has passed, as a damaged record would have it, makes a step that breaks a rule.
@@ -314,7 +414,7 @@ fn a_step_that_breaks_a_rule_is_withdrawn_and_the_other_jobs_go_on() {
     let (engine, broken) = waiting(&spec);
     let half = on(&job("half", 4, 10), &[(0, 4)]);
     let mut state = serde_json::to_value(engine.state()).unwrap();
-    state["plan"]["held"][broken.0.to_string()] = serde_json::to_value(&half).unwrap();
+    state["plan"]["assignments"][broken.0.to_string()] = serde_json::to_value(&half).unwrap();
     let mut engine = Engine::restore(serde_json::from_value(state).unwrap());
     let other = engine.submit(NOW, Arc::new(job("other", 2, 10)));
     let steps = engine.poll(NOW);

@@ -30,7 +30,7 @@ fn due(engine: &mut Engine, name: &str, on: Option<NodeSetId>, minutes: u64) -> 
 }
 
 fn verdict(engine: &Engine, job: JobId) -> Verdict {
-    engine.state().timetable.get(job).map(|entry| entry.verdict).unwrap()
+    engine.state().plan.timetable().get(job).map(|entry| entry.verdict).unwrap()
 }
 
 #[test]

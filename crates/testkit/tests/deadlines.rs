@@ -84,7 +84,7 @@ fn told(scenario: &Scenario, policy: Policy) -> (Outcome, BTreeMap<JobId, Verdic
     let (mut replay, mut told) = (Replay::default(), BTreeMap::new());
     for line in lines.text().lines() {
         replay.feed(Record::from_line(line).unwrap()).unwrap();
-        let entries = replay.engine().map(|engine| engine.state().timetable.iter());
+        let entries = replay.engine().map(|engine| engine.state().plan.timetable().iter());
         for (id, entry) in entries.into_iter().flatten() {
             let best = told.entry(id).or_insert(entry.verdict);
             *best = (*best).min(entry.verdict);

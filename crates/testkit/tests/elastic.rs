@@ -515,7 +515,7 @@ proptest! {
             driver.settle();
             let (free, extras) = free_and_to_be_had(&driver);
             let state = driver.engine.state();
-            if !state.reservations.is_empty() {
+            if !state.plan.reservations().is_empty() {
                 continue;
             }
             for (_, job) in state.jobs.iter().filter(|(_, job)| job.life.is_waiting()) {
@@ -538,7 +538,7 @@ proptest! {
                 prop_assert!(job.life.holds().iter().all(|held| is_within_its_bounds(&job.spec, held)));
             }
             let again = decide(&driver.engine.snapshot(), driver.engine.policy());
-            prop_assert_eq!(again.amendment.changes.len(), 0, "{:?}", again.amendment);
+            prop_assert_eq!(again.amendment.assignments.len(), 0, "{:?}", again.amendment);
         }
     }
 

@@ -87,7 +87,7 @@ fn lanes_are_recorded_and_decided_again_to_the_same_bytes() {
         }
         assert!(replay.mismatches.is_empty(), "{links:?}: {:?}", replay.mismatches[0]);
         assert_eq!(lines.text().contains("\"lanes\""), links != Links::Shared, "{links:?}");
-        let left = &replay.engine().expect("a journal begins with a state").state().traffic;
+        let left = &replay.engine().expect("a journal begins with a state").state().plan.traffic();
         assert!(left.is_empty(), "{links:?}: who is over has no lane: {left:?}");
     }
 }
@@ -98,7 +98,11 @@ fn deciding_again_leaves_every_lane_as_it_is() {
         for seconds in (5..200).step_by(15) {
             let engine = Engine::restore(state_at(links, seconds));
             let again = decide(&engine.snapshot(), engine.policy());
-            assert_eq!(again.traffic, [], "{links:?} after {seconds} s");
+            assert!(
+                again.amendment.traffic.is_empty(),
+                "{links:?} after {seconds} s: {:?}",
+                again.amendment.traffic
+            );
         }
     }
 }
@@ -109,8 +113,8 @@ fn only_jobs_in_the_plan_have_lanes() {
         for seconds in (5..200).step_by(15) {
             let state = state_at(links, seconds);
             let astray = |job: &&JobId| state.plan.get(**job).is_none() && !state.dirty;
-            assert_eq!(state.traffic.keys().find(astray), None, "{links:?} after {seconds} s");
-            assert!(state.traffic.values().all(|lane| *lane != TrafficPolicy::default()));
+            assert_eq!(state.plan.traffic().keys().find(astray), None, "{links:?} after {seconds} s");
+            assert!(state.plan.traffic().values().all(|lane| *lane != TrafficPolicy::default()));
         }
     }
 }

@@ -247,7 +247,7 @@ fn whatever_comes_and_goes_decisions_come_to_rest() {
                 moves += steps.iter().filter(|step| matches!(step.action, Action::Move { .. })).count();
             }
             let again = decide(&world.engine.snapshot(), world.engine.policy());
-            assert!(again.amendment.changes.is_empty(), "{:?}", again.amendment.changes);
+            assert!(again.amendment.assignments.is_empty(), "{:?}", again.amendment.assignments);
             assert_eq!(world.engine.state().alarms, 0);
         }
     }

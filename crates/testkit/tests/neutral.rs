@@ -374,7 +374,7 @@ proptest! {
             driver.apply(op);
             driver.poll();
             let again = decide(&driver.engine.snapshot(), driver.engine.policy());
-            prop_assert_eq!(again.amendment.changes.len(), 0, "{:?}", again.amendment);
+            prop_assert_eq!(again.amendment.assignments.len(), 0, "{:?}", again.amendment);
         }
     }
 

@@ -247,7 +247,7 @@ proptest! {
             let cycles = driver.engine.state().cycles;
             driver.poll();
             let again = decide(&driver.engine.snapshot(), driver.engine.policy());
-            prop_assert_eq!(again.amendment.changes.len(), 0, "{:?}", again.amendment);
+            prop_assert_eq!(again.amendment.assignments.len(), 0, "{:?}", again.amendment);
             prop_assert_eq!(again.traffic, vec![]);
             // Weights follow reports, which are looked at when the next decision is due.
             if driver.engine.state().cycles > cycles {
@@ -268,7 +268,7 @@ proptest! {
             let state = driver.engine.state();
             prop_assert_eq!(state.alarms, 0, "{:?}", state.last_alarm);
             let again = decide(&driver.engine.snapshot(), driver.engine.policy());
-            prop_assert_eq!(again.amendment.changes.len(), 0, "{:?}", again.amendment);
+            prop_assert_eq!(again.amendment.assignments.len(), 0, "{:?}", again.amendment);
             if state.cycles > cycles {
                 prop_assert_eq!(again.weights, vec![]);
             }

@@ -279,6 +279,6 @@ fn who_would_not_leave_counts_again_before_the_next_is_decided() {
     driver.apply(&Op::StepFails(0));
     driver.poll();
     let again = decide(&driver.engine.snapshot(), driver.engine.policy());
-    assert_eq!(again.amendment.changes.len(), 0, "{:?}", again.amendment);
+    assert_eq!(again.amendment.assignments.len(), 0, "{:?}", again.amendment);
     assert_eq!(driver.engine.state().alarms, 0);
 }

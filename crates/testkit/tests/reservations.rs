@@ -52,7 +52,7 @@ fn a_gang_under_a_stream_of_small_jobs_starts_no_later_than_was_promised() {
         let started = gang.start.expect("it started");
         let waits = state.jobs.iter().find(|(_, job)| &*job.spec.name == "gang" && job.runs_since.is_none());
         let Some((id, _)) = waits else { continue };
-        let kept = state.reservations.iter().find(|kept| kept.job == id);
+        let kept = state.plan.reservations().iter().find(|kept| kept.job == id);
         let kept = kept.unwrap_or_else(|| panic!("nothing is kept for job {} of seed {seed}", id.index()));
         assert!(started <= kept.from, "seed {seed}: promised for {:?}, started at {started:?}", kept.from);
         promised += 1;

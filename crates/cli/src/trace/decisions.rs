@@ -50,8 +50,8 @@ impl Log {
             Record::Event { at, event: Event::LoopMeasured { job, .. } } => self.profiles.push((*at, *job)),
             Record::Polled(polled) => {
                 let Some(decision) = &polled.decision else { return };
-                if !decision.traffic.is_empty() || !decision.reconfigured.is_empty() {
-                    let jobs = decision.traffic.iter().map(|(job, _)| *job).collect();
+                if !decision.amendment.traffic.is_empty() || !decision.reconfigured.is_empty() {
+                    let jobs = decision.amendment.traffic.keys().copied().collect();
                     let reconfigured = decision.reconfigured.clone();
                     self.about_links.push(AboutLinks { at: polled.at, jobs, reconfigured });
                 }

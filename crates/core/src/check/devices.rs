@@ -94,7 +94,7 @@ impl Checker {
         amendment: &Amendment,
         gpus: impl Iterator<Item = (NodeId, Gpus)>,
     ) -> Result<(), Violation> {
-        let specs = amendment.changes.iter().map(|(id, change)| (id, &snapshot.jobs[*id].spec, change));
+        let specs = amendment.assignments.iter().map(|(id, change)| (id, &snapshot.jobs[*id].spec, change));
         let mut added = Shares::new();
         let mut removed = Shares::new();
         for (id, spec, change) in specs {

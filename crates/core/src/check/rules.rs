@@ -21,7 +21,7 @@ use crate::model::job::{Job, Rule, Shape};
 use crate::model::plan::{Amendment, Assignment, Part};
 
 pub(super) fn keeps_rules(snapshot: &Snapshot<'_>, amendment: &Amendment) -> Result<(), Violation> {
-    let new = amendment.changes.iter().filter_map(|(id, change)| Some((*id, change.as_ref()?)));
+    let new = amendment.assignments.iter().filter_map(|(id, change)| Some((*id, change.as_ref()?)));
     let ruled: Vec<(JobId, &Arc<Assignment>)> =
         new.filter(|(id, _)| has_rules(&snapshot.jobs[*id])).collect();
     if ruled.is_empty() {
@@ -90,11 +90,12 @@ impl<'a> Counts<'a> {
             }
         }
         for (id, job) in snapshot.jobs.iter() {
-            let changes = amendment.changes.contains_key(&id);
+            let changes = amendment.assignments.contains_key(&id);
             let when = if changes { When::Partly } else { When::Throughout };
             is_at(snapshot, id, job).iter().for_each(|assignment| counts.add_all(job, assignment, when));
         }
-        for (id, new) in amendment.changes.iter().filter_map(|(id, change)| Some((*id, change.as_ref()?))) {
+        for (id, new) in amendment.assignments.iter().filter_map(|(id, change)| Some((*id, change.as_ref()?)))
+        {
             counts.add_all(&snapshot.jobs[id], new, When::Partly);
             counts.note_comers(id, new);
         }

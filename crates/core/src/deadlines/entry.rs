@@ -109,6 +109,11 @@ impl Timetable {
         self.entries.get(&job).is_some_and(|entry| entry.verdict != Verdict::Pending)
     }
 
+    /// Everything but the entries: what the next timetable is made from.
+    pub(crate) fn basis(self) -> Self {
+        Self { entries: BTreeMap::new(), ..self }
+    }
+
     /// Statistics that outlive the bookings.
     pub(crate) fn lessons(&self) -> Self {
         let Self { recent, errors, owed, .. } = self;

@@ -55,7 +55,7 @@ pub(super) struct Schedule<'a> {
 pub(super) fn schedule<'a>(view: &View<'a>) -> Schedule<'a> {
     let snapshot = view.snapshot;
     if view.policy.deadlines == Deadlines::Ignored || snapshot.timed.is_empty() {
-        return Schedule { timetable: snapshot.timetable.lessons(), ..Schedule::default() };
+        return Schedule { timetable: snapshot.plan.timetable().lessons(), ..Schedule::default() };
     }
     let jobs = need::timed(snapshot, view.policy.deadlines);
     let pools = Pools::of(snapshot, &jobs);
@@ -74,7 +74,7 @@ pub(super) fn schedule<'a>(view: &View<'a>) -> Schedule<'a> {
 
 /// Whether the timetable was made for these jobs and with what there is, and nobody's size was to change since.
 fn stands(snapshot: &Snapshot<'_>, jobs: &[Timed<'_>], pools: &Pools) -> bool {
-    let table = snapshot.timetable;
+    let table = snapshot.plan.timetable();
     let knows_all = jobs.len() == table.entries.len() && jobs.iter().all(|job| table.get(job.id).is_some());
     let is_due = |made: Instant| table.next_change(made).is_some_and(|change| change <= snapshot.now);
     table.made.is_some_and(|made| !is_due(made)) && knows_all && table.capacity == pools.capacity()
@@ -82,6 +82,6 @@ fn stands(snapshot: &Snapshot<'_>, jobs: &[Timed<'_>], pools: &Pools) -> bool {
 
 fn as_it_stands(mut books: Books<'_>) -> Schedule<'_> {
     books.book_as_before();
-    let timetable = books.snapshot.timetable.clone();
+    let timetable = books.snapshot.plan.timetable().clone();
     Schedule { timetable, jobs: books.jobs, pools: Some(books.pools), stands: true, ..Schedule::default() }
 }

@@ -10,6 +10,8 @@ mod request;
 mod requests;
 mod work;
 
+use std::collections::BTreeMap;
+
 use super::deadlines::Schedule;
 use super::draft::Draft;
 use super::view::View;
@@ -17,7 +19,7 @@ use crate::model::cpu_weight::CpuWeight;
 use crate::model::id::JobId;
 use crate::model::job::Standing;
 use crate::model::report::Report;
-use crate::model::units::Instant;
+use crate::model::units::{Instant, Share};
 use crate::traffic::TrafficPolicy;
 use crate::traffic::decision_inputs::DecisionInputs;
 
@@ -41,19 +43,28 @@ pub(super) struct Ledger<'a> {
     pub(super) wake: Option<Instant>,
 }
 
-/// Changes of traffic policies, of what they rest on, and of CPU weights.
+/// Changes of traffic policies, what these rest on, and changes of CPU weights.
 #[derive(Debug, Default)]
 pub(super) struct ChangedDirectives {
     pub(super) traffic: Vec<(JobId, TrafficPolicy)>,
     pub(super) inputs: Vec<DecisionInputs>,
+    pub(super) slowdowns: BTreeMap<JobId, Share>,
     pub(super) weights: Vec<(JobId, CpuWeight)>,
+}
+
+/// What traffic policies rest on, and what is predicted of them.
+#[derive(Debug, Default)]
+pub(super) struct Basis {
+    pub(super) inputs: Vec<DecisionInputs>,
+    /// Predicted slowdowns of highest-priority jobs against fair sharing.
+    pub(super) slowdowns: BTreeMap<JobId, Share>,
 }
 
 impl<'a> Ledger<'a> {
     /// A ledger in which every job keeps what the plan gives it, and reservations of the last decision hold.
     pub(super) fn beside_the_plan(view: &View<'a>, schedule: Schedule<'a>) -> Self {
         let mut draft = Draft::beside_the_plan(view.snapshot);
-        draft.reservations = view.snapshot.reservations.to_vec();
+        draft.reservations = view.snapshot.plan.reservations().to_vec();
         Self::over(view, draft, Bookings::of(schedule))
     }
 

@@ -4,19 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
 
-use crate::deadlines::Timetable;
 use crate::model::cluster::{Cluster, Name};
-use crate::model::cpu_weight::CpuWeight;
 use crate::model::free_capacity::FreeCapacity;
 use crate::model::groups::{Groups, Tallies};
 use crate::model::id::{BudgetId, ClassId, GroupId, IdVec, JobId, NodeId, QueueId, ShapeId, Window};
 use crate::model::job::{Gang, Job, Priority, RoleKind, Standing, Teams, Topology};
-use crate::model::plan::{Plan, Reservation};
+use crate::model::plan::Plan;
 use crate::model::queue::{Holdings, Pasts, Queue};
 use crate::model::report::Reason;
 use crate::model::units::{Duration, Instant, Share};
 use crate::observe::slow_nodes::Slow;
-use crate::traffic::TrafficPolicy;
 use crate::traffic::contention_graph::ContentionGraph;
 use crate::traffic::decision_inputs::DecisionInputs;
 use crate::tuning::Tuning;
@@ -24,6 +21,9 @@ use crate::tuning::Tuning;
 /// Borrowed: taking one costs nothing. Steps under way are counted as done, so `plan` is what the next decision
 /// starts from. What has changed since the last one is part of it (`room.growth`, the classes still closed), so
 /// deciding stays a function and looks only at what is new.
+///
+/// It has this many fields because each is another part of the engine that decisions read: the state itself, the indexes that
+/// save looking at all of it, and settings. Everything that is planned is one field, `plan`.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot<'a> {
     pub now: Instant,
@@ -50,18 +50,11 @@ pub struct Snapshot<'a> {
     pub pasts: &'a Pasts,
     /// Who meets whom on links.
     pub contention: &'a ContentionGraph,
-    /// What jobs may do there, where that is not the default.
-    pub traffic: &'a BTreeMap<JobId, TrafficPolicy>,
-    /// What that was decided on.
+    /// What the traffic policies in the plan were decided on.
     pub decision_inputs: &'a [DecisionInputs],
-    /// How much of their nodes' CPU jobs have beside others, where that is not the usual.
-    pub weights: &'a BTreeMap<JobId, CpuWeight>,
     /// Nodes on which members fall behind their peers.
     pub slow: &'a BTreeMap<NodeId, Slow>,
-    /// Who waits for a time at which there is room.
-    pub reservations: &'a [Reservation],
-    /// What is booked for jobs with deadlines, and who has a deadline that counts.
-    pub timetable: &'a Timetable,
+    /// Jobs with a deadline that counts.
     pub timed: &'a BTreeSet<JobId>,
     /// Priorities present, with the number of jobs of each.
     pub priorities: &'a BTreeMap<Priority, usize>,

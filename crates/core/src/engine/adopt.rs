@@ -5,50 +5,41 @@ use std::sync::Arc;
 
 use super::Engine;
 use crate::check::{Checked, occupied, occupied_counters, occupied_shares};
+use crate::deadlines::Timetable;
 use crate::model::id::{JobId, NodeId};
-use crate::model::job::{Life, Standing};
+use crate::model::job::Life;
 use crate::model::plan::{Amendment, Assignment};
 use crate::model::report::Report;
-use crate::traffic::TrafficPolicy;
 
 impl Engine {
-    pub(super) fn adopt(
-        &mut self,
-        amendment: Checked<Amendment>,
-        standings: Vec<(JobId, Standing)>,
-        report: Report,
-    ) {
-        let Amendment { generation, changes } = amendment.into_inner();
-        self.state.plan.generation = generation;
-        // Room is given before it is taken: an assignment may rest on what another job gives up.
-        for id in changes.keys() {
+    /// Adopts an amendment that the checker has passed, with what its report says of waiting jobs.
+    pub(super) fn adopt(&mut self, amendment: Checked<Amendment>, report: Report) {
+        let mut amendment = amendment.into_inner();
+        let assignments = std::mem::take(&mut amendment.assignments);
+        self.state.plan.adopt_all_but_assignments(amendment);
+        // Capacity is released before it is taken: an assignment may rest on what another job releases.
+        for id in assignments.keys() {
             self.index.step_out(&mut self.state, *id);
             self.drop_from_plan(*id);
         }
-        for (id, standing) in standings {
-            self.state.jobs[id].standing = standing;
+        for (id, standing) in &report.standings {
+            if let Some(job) = self.state.jobs.get_mut(*id) {
+                job.standing = *standing;
+            }
         }
-        for (id, change) in changes {
+        for (id, change) in assignments {
             if let Some(assignment) = change {
                 self.put_into_plan(id, assignment);
             }
             self.index.line_up(&mut self.state, id);
         }
         self.state.displaced.extend(report.displaced.iter().copied());
-        // Who was just put back in line was looked at in this very pass.
+        // Jobs that were just put back into the queue were looked at in this very pass.
         self.state.dirty = report.cut_short;
+        let entries = std::mem::take(&mut self.state.plan.timetable.entries);
+        self.state.plan.timetable = Timetable { entries, ..report.timetable_basis.clone() };
+        self.state.decision_inputs.clone_from(&report.decision_inputs);
         self.finish_pass(report);
-    }
-
-    /// Changes what jobs may do on links.
-    pub(super) fn adopt_traffic_policies(&mut self, changes: &[(JobId, TrafficPolicy)]) {
-        for (id, traffic) in changes {
-            if traffic.is_default() {
-                self.state.traffic.remove(id);
-            } else {
-                self.state.traffic.insert(*id, *traffic);
-            }
-        }
     }
 
     fn put_into_plan(&mut self, id: JobId, assignment: Arc<Assignment>) {
@@ -64,7 +55,7 @@ impl Engine {
     pub(super) fn drop_from_plan(&mut self, id: JobId) {
         if let Some(old) = self.state.plan.set(id, None) {
             // Whoever is booked may have to be given another place.
-            self.state.timetable.made = None;
+            self.state.plan.timetable.made = None;
             self.index.let_go(&self.state, id, &old);
             self.index.checker.record(
                 &self.state.cluster,

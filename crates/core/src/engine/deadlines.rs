@@ -27,7 +27,7 @@ impl Engine {
         let looks = self.state.policy.deadlines != Deadlines::Ignored;
         let counts = looks && self.index.timed.contains(&id) && how == Ending::Completed;
         if let Some(said) = job.spec.work.alone.filter(|_| counts && job.runs_since.is_some()) {
-            self.state.timetable.note_error(said, job.progress.executed(now));
+            self.state.plan.timetable.note_error(said, job.progress.executed(now));
         }
     }
 
@@ -61,7 +61,7 @@ impl Engine {
     fn unbooked_who_mind(&self) -> impl Iterator<Item = (JobId, Deadline, Instant)> {
         let state = &self.state;
         let looks = state.policy.deadlines == Deadlines::Promised;
-        let timed = self.index.timed.iter().filter(move |id| looks && !state.timetable.governs(**id));
+        let timed = self.index.timed.iter().filter(move |id| looks && !state.plan.timetable.governs(**id));
         timed.filter_map(move |id| {
             let job = state.jobs.get(*id).filter(|job| !job.spec.suspended && !is_leaving(&job.life))?;
             let deadline = job.spec.deadline.filter(|deadline| deadline.on_miss != OnMiss::Run)?;
@@ -82,7 +82,7 @@ impl Engine {
     pub fn due(&self, id: JobId) -> Option<Due> {
         let (state, job) = (&self.state, self.state.jobs.get(id)?);
         let deadline = job.spec.deadline?.at;
-        let entry = state.timetable.get(id);
+        let entry = state.plan.timetable.get(id);
         let booked = entry.and_then(|entry| entry.booking.as_ref()).map(|booking| booking.ends);
         let ends = |speed: Speed| Some(state.now + Pace::at(speed).time(job.foreseen(state.now)?));
         let sizes = sizes(job);
@@ -92,7 +92,7 @@ impl Engine {
             verdict: entry.map(|entry| entry.verdict),
             ends: booked.or_else(|| sizes.last().and_then(|(_, speed)| ends(*speed))),
             enough: enough.map(|(members, _)| *members),
-            error: job.fit().map_or(Share::NONE, |fit| fit.error()).max(state.timetable.error()),
+            error: job.fit().map_or(Share::NONE, |fit| fit.error()).max(state.plan.timetable.error()),
             earliest: None,
             in_the_way: Vec::new(),
         })
@@ -133,7 +133,7 @@ pub(super) fn late(deadline: Instant) -> Reason {
 
 /// When a job with a booking will have its members.
 pub(super) fn booked(state: &State, id: JobId) -> Option<Reason> {
-    let booking = state.timetable.get(id)?.booking.as_ref()?;
+    let booking = state.plan.timetable.get(id)?.booking.as_ref()?;
     let from = booking.starts(state.now)?;
     let deadline = state.jobs.get(id)?.spec.deadline?;
     let margin = deadline.at.since(booking.ends);

@@ -30,7 +30,7 @@ pub(super) fn verdict(state: &State, index: &Index, id: JobId) -> Option<Reason>
         }
         Life::Leaving { exit: Exit::Miss(deadline), .. } => Some(late(*deadline)),
         Life::Queued | Life::Preempted if state.plan.get(id).is_some() => Some(Reason::WaitingForVictims),
-        Life::Queued | Life::Preempted if state.timetable.governs(id) => booked(state, id),
+        Life::Queued | Life::Preempted if state.plan.timetable.governs(id) => booked(state, id),
         Life::Queued | Life::Preempted => match (state.blocked_by, job.class) {
             (Some(ahead), _) if ahead != id => Some(Reason::BehindHigherPriority { ahead }),
             (_, Some(class)) => index.waiting.class(class)?.closed.as_ref().map(|(_, reason)| reason.clone()),

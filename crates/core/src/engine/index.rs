@@ -178,16 +178,16 @@ impl Index {
 
     /// What was kept for a job is free for those who were held up by that.
     fn keep_nothing_for(&mut self, state: &mut State, id: JobId) {
-        let before = state.reservations.len();
-        state.reservations.retain(|kept| kept.job != id);
-        if state.reservations.len() < before {
+        let before = state.plan.reservations.len();
+        state.plan.reservations.retain(|kept| kept.job != id);
+        if state.plan.reservations.len() < before {
             self.room.grow();
         }
     }
 
     /// What was booked for a job is free for those who were held up by that.
     pub(super) fn book_nothing_for(&mut self, state: &mut State, id: JobId) {
-        if state.timetable.forget(id) {
+        if state.plan.timetable.forget(id) {
             self.room.grow();
             state.dirty = true;
         }

@@ -139,8 +139,7 @@ impl Engine {
         }
         self.has_made_room(id);
         self.index.dismiss(&mut self.state, id);
-        self.state.traffic.remove(&id);
-        self.state.weights.remove(&id);
+        self.state.plan.withdraw_directives(id);
         let state = life.state();
         let reason = match life {
             Life::Refused(reason) | Life::Failed(reason) => Some(reason),
@@ -230,7 +229,7 @@ impl Engine {
         job.begins_to_use();
         job.is_to_be_repaired = false;
         // When it will be gone is known better now, and so what may be started beside what is booked.
-        self.state.dirty |= self.state.timetable.iter().next().is_some();
+        self.state.dirty |= self.state.plan.timetable.iter().next().is_some();
         let job = &self.state.jobs[id];
         // The order may change by itself while it runs.
         let wake = next_level_at(&self.state.policy.order, job, now, self.state.settings.tick);
@@ -395,9 +394,9 @@ impl Engine {
     /// Those for whom room was kept until now, and who could not start, are looked at anew; true if there were any.
     pub(super) fn end_reservations(&mut self) -> bool {
         let now = self.state.now;
-        let before = self.state.reservations.len();
-        self.state.reservations.retain(|kept| kept.from > now);
-        let over = self.state.reservations.len() < before;
+        let before = self.state.plan.reservations.len();
+        self.state.plan.reservations.retain(|kept| kept.from > now);
+        let over = self.state.plan.reservations.len() < before;
         if over {
             self.index.room.grow();
             self.state.dirty = true;

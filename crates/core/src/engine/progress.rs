@@ -23,7 +23,7 @@ impl Engine {
         self.state.dirty |= hung && job.progress.silent_since(now).is_none();
         self.state.dirty |= job.note_use(before);
         if job.note_speed(now, before) && self.index.timed.contains(&id) {
-            self.state.timetable.no_longer_stands();
+            self.state.plan.timetable.no_longer_stands();
             self.state.dirty = true;
         }
     }
@@ -73,22 +73,9 @@ impl Engine {
         ReportContext { of, bounds }
     }
 
-    /// Changes how much of their nodes' CPU jobs have beside others.
-    pub(super) fn keep_to_weights(&mut self, changes: &[(JobId, CpuWeight)]) {
-        for (id, weight) in changes {
-            if weight.is_default() {
-                self.state.weights.remove(id);
-            } else {
-                self.state.weights.insert(*id, *weight);
-            }
-        }
-    }
-
-    /// How much of its nodes' CPU a job has beside others, as of the last decision. A world that can reads it after each
-    /// poll and makes its nodes so; a weight takes nothing away for good, so nothing waits for that, and nothing is reported
-    /// back.
+    /// The CPU weight of a job beside others on its nodes, as of the last decision.
     pub fn weight(&self, job: JobId) -> CpuWeight {
-        self.state.weights.get(&job).copied().unwrap_or_default()
+        self.state.plan.weight(job)
     }
 
     /// What a job has reported, and where that leads.

@@ -16,7 +16,7 @@ impl Engine {
         self.index.recount_queues(&self.state);
         // Whoever was held up by what queues may hold is looked at anew.
         self.index.room.grow();
-        self.state.timetable.made = None;
+        self.state.plan.timetable.made = None;
         self.state.dirty = true;
     }
 

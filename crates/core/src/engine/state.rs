@@ -5,22 +5,21 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::Settings;
-use crate::deadlines::Timetable;
 use crate::model::cluster::{Cluster, Name};
-use crate::model::cpu_weight::CpuWeight;
 use crate::model::groups::Groups;
 use crate::model::id::{BudgetId, IdVec, JobId, QueueId, Window};
 use crate::model::job::Job;
-use crate::model::plan::{Action, Plan, Reservation, StepId};
+use crate::model::plan::{Action, Plan, StepId};
 use crate::model::policy::Policy;
 use crate::model::queue::{Pasts, Queue};
 use crate::model::report::{Reason, State as JobState};
 use crate::model::units::Instant;
 use crate::observe::node_failures::NodeFailures;
 use crate::observe::slow_nodes::SlowNodes;
-use crate::traffic::TrafficPolicy;
 use crate::traffic::decision_inputs::{DecisionInputs, Reconfiguration};
 
+/// All that an engine knows, as one record: a copy of it is a state record of the journal, from which an engine goes on. It has
+/// this many fields because it is the one place where anything is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
@@ -46,21 +45,9 @@ pub struct State {
     /// Who leaves, or is about to, and for whose sake.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub displaced: BTreeMap<JobId, JobId>,
-    /// Who waits for a time at which there is expected to be room.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reservations: Vec<Reservation>,
-    /// What is booked for jobs with deadlines.
-    #[serde(default, skip_serializing_if = "Timetable::is_empty")]
-    pub timetable: Timetable,
-    /// What jobs may do on links, where that is not the default.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub traffic: BTreeMap<JobId, TrafficPolicy>,
-    /// What that was decided on.
+    /// What the traffic policies in the plan were decided on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decision_inputs: Vec<DecisionInputs>,
-    /// How much of their nodes' CPU jobs have beside others, where that is not the usual.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub weights: BTreeMap<JobId, CpuWeight>,
     /// What the job in the middle learned when it was last decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usual_learning: Option<f64>,
@@ -130,11 +117,7 @@ impl State {
             under_way: BTreeMap::new(),
             next_step: StepId(1),
             displaced: BTreeMap::new(),
-            reservations: Vec::new(),
-            timetable: Timetable::default(),
-            traffic: BTreeMap::new(),
             decision_inputs: Vec::new(),
-            weights: BTreeMap::new(),
             usual_learning: None,
             node_failures: NodeFailures::default(),
             slow_nodes: SlowNodes::default(),

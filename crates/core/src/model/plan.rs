@@ -1,186 +1,48 @@
 //! The whole intended state, and the steps that lead to it.
 
+mod assignment;
+mod step;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::id::{CounterId, DeviceId, JobId, NodeId};
-use crate::model::job::{Capabilities, JobSpec, Life};
-use crate::model::units::{Gpus, Instant, Resources};
+use crate::deadlines::{Entry, Timetable};
+use crate::model::cpu_weight::CpuWeight;
+use crate::model::id::{JobId, NodeId};
+use crate::model::units::{Instant, Resources, Share};
+use crate::traffic::TrafficPolicy;
 
-/// Members of one role on one node; on one device of it, where each has a share of a GPU.
-///
-/// A number stands for one device as long as somebody is on it: whoever names the same shares it. Devices that members
-/// have for themselves are not numbered, as each is as good as the other; there are always enough beside the numbered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Part {
-    pub role: u8,
-    pub node: NodeId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub device: Option<DeviceId>,
-    pub members: u32,
-}
+pub use assignment::{Assignment, NotWhole, Part};
+pub(crate) use step::action_towards;
+pub use step::{Action, Step, StepId};
 
-impl Part {
-    /// Members that share no device.
-    pub const fn of(role: u8, node: NodeId, members: u32) -> Self {
-        Self { role, node, device: None, members }
-    }
-
-    /// Whether these members are where those of another part are.
-    pub(crate) fn is_with(&self, other: &Self) -> bool {
-        (self.role, self.node, self.device) == (other.role, other.node, other.device)
-    }
-}
-
-/// A whole gang on its nodes. There is no way to make half of one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Assignment {
-    /// By role, then node.
-    parts: Vec<Part>,
-    /// What it takes from each node, by node.
-    takes: Vec<(NodeId, Resources)>,
-    /// What it takes of counters, by node and counter.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    counters: Vec<(NodeId, CounterId, u64)>,
-    /// What it takes of devices that are shared, by node and device.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    shares: Vec<(NodeId, DeviceId, Gpus)>,
-}
-
-/// Why parts do not make an assignment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotWhole {
-    /// Fewer or more than its gang allows.
-    #[error("role {role} would have {members} members")]
-    Members { role: usize, members: u64 },
-    /// A share of a GPU without a device, or whole GPUs with one.
-    #[error("members of role {role} would not have their GPUs on devices")]
-    Devices { role: usize },
-}
-
-impl Assignment {
-    /// Puts the parts together, if every role gets as many members as its gang asks for, each on devices.
-    pub fn whole(spec: &JobSpec, mut parts: Vec<Part>) -> Result<Self, NotWhole> {
-        parts.retain(|part| part.members > 0);
-        parts.sort_unstable();
-        for (index, role) in spec.roles.iter().enumerate() {
-            let of_role = parts.iter().filter(|part| usize::from(part.role) == index);
-            let members: u64 = of_role.map(|part| u64::from(part.members)).sum();
-            if members < u64::from(role.gang.min()) || members > u64::from(role.gang.max()) {
-                return Err(NotWhole::Members { role: index, members });
-            }
-        }
-        if let Some(last) = parts.last().filter(|last| usize::from(last.role) >= spec.roles.len()) {
-            let (role, members) = (usize::from(last.role), u64::from(last.members));
-            return Err(NotWhole::Members { role, members });
-        }
-        let each = |part: &Part| spec.roles[usize::from(part.role)].shape.each.gpus;
-        let astray = |part: &&Part| match part.device {
-            Some(_) => !each(part).is_share(),
-            None => !each(part).is_whole(),
-        };
-        match parts.iter().find(astray) {
-            Some(part) => Err(NotWhole::Devices { role: usize::from(part.role) }),
-            None => Ok(Self::add_up(spec, parts)),
-        }
-    }
-
-    fn add_up(spec: &JobSpec, parts: Vec<Part>) -> Self {
-        let mut takes: BTreeMap<NodeId, Resources> = BTreeMap::new();
-        let mut counters: BTreeMap<(NodeId, CounterId), u64> = BTreeMap::new();
-        let mut shares: BTreeMap<(NodeId, DeviceId), Gpus> = BTreeMap::new();
-        for part in &parts {
-            let (shape, members) = (&spec.roles[usize::from(part.role)].shape, u64::from(part.members));
-            let taken = takes.entry(part.node).or_default();
-            *taken = *taken + shape.each.times(members);
-            if let Some(device) = part.device {
-                *shares.entry((part.node, device)).or_default() += shape.each.gpus.times(members);
-            }
-            for (counter, each) in &*shape.counters {
-                let taken = counters.entry((part.node, *counter)).or_default();
-                *taken = taken.saturating_add(each.saturating_mul(members));
-            }
-        }
-        let counters = counters.into_iter().map(|((node, counter), taken)| (node, counter, taken));
-        let shares = shares.into_iter().map(|((node, device), taken)| (node, device, taken));
-        Self {
-            parts,
-            takes: takes.into_iter().collect(),
-            counters: counters.collect(),
-            shares: shares.collect(),
-        }
-    }
-
-    /// What is left of it once some members of a role on a node have ended; `None` if they were not there. `spec` asks
-    /// for that much less already.
-    pub(crate) fn without(&self, spec: &JobSpec, left: Part) -> Option<Self> {
-        let mut parts = self.parts.clone();
-        let part = parts.iter_mut().find(|part| part.is_with(&left))?;
-        part.members = part.members.checked_sub(left.members)?;
-        Self::whole(spec, parts).ok()
-    }
-
-    pub fn parts(&self) -> &[Part] {
-        &self.parts
-    }
-
-    /// What it takes from each node it touches, in order of node.
-    pub fn takes(&self) -> &[(NodeId, Resources)] {
-        &self.takes
-    }
-
-    /// What it takes of counters, in order of node, then counter.
-    pub fn counters(&self) -> &[(NodeId, CounterId, u64)] {
-        &self.counters
-    }
-
-    /// What it takes of devices that are shared, in order of node, then device.
-    pub fn shares(&self) -> &[(NodeId, DeviceId, Gpus)] {
-        &self.shares
-    }
-
-    /// The same on one node.
-    pub(crate) fn shares_on(&self, node: NodeId) -> &[(NodeId, DeviceId, Gpus)] {
-        let from = self.shares.partition_point(|(other, ..)| *other < node);
-        let to = self.shares.partition_point(|(other, ..)| *other <= node);
-        &self.shares[from..to]
-    }
-
-    pub fn nodes(&self) -> impl ExactSizeIterator<Item = NodeId> {
-        self.takes.iter().map(|(node, _)| *node)
-    }
-
-    /// Whether it has every member that another has, where that has it.
-    pub fn covers(&self, other: &Self) -> bool {
-        let has = |part: &Part| self.parts.iter().any(|own| own.is_with(part) && own.members >= part.members);
-        other.parts.iter().all(has)
-    }
-
-    pub fn touches(&self, node: NodeId) -> bool {
-        self.takes.binary_search_by_key(&node, |(node, _)| *node).is_ok()
-    }
-
-    pub fn total(&self) -> Resources {
-        self.takes.iter().map(|(_, taken)| *taken).sum()
-    }
-
-    pub fn members(&self) -> u32 {
-        self.parts.iter().map(|part| part.members).sum()
-    }
-}
-
-/// Which decision a plan comes from: what is older than the newest is stale.
+/// The number of a plan, which rises with every change of what a world is to make true: a step of a lower generation is stale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Generation(pub u64);
 
-/// Who shall run where. Jobs that are not in it shall hold nothing.
+/// Everything that a world is to make true. Jobs without an assignment hold nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Plan {
     pub(crate) generation: Generation,
-    held: BTreeMap<JobId, Arc<Assignment>>,
+    assignments: BTreeMap<JobId, Arc<Assignment>>,
+    /// Traffic policies of running jobs; the default policy is left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) traffic: BTreeMap<JobId, TrafficPolicy>,
+    /// CPU weights of running jobs; the default weight is left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) weights: BTreeMap<JobId, CpuWeight>,
+    /// Predicted slowdowns of highest-priority jobs whose links have a traffic policy ([`Plan::slowdown_vs_fair`]).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) slowdowns: BTreeMap<JobId, Share>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) reservations: Vec<Reservation>,
+    /// Bookings of jobs with deadlines, and what the next timetable is made from.
+    #[serde(default, skip_serializing_if = "Timetable::is_empty")]
+    pub(crate) timetable: Timetable,
 }
 
 impl Plan {
@@ -189,135 +51,157 @@ impl Plan {
     }
 
     pub fn get(&self, job: JobId) -> Option<&Arc<Assignment>> {
-        self.held.get(&job)
+        self.assignments.get(&job)
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (JobId, &Arc<Assignment>)> {
-        self.held.iter().map(|(job, held)| (*job, held))
+        self.assignments.iter().map(|(job, held)| (*job, held))
     }
 
     pub fn len(&self) -> usize {
-        self.held.len()
+        self.assignments.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.held.is_empty()
+        self.assignments.is_empty()
     }
 
-    pub(crate) fn set(&mut self, job: JobId, held: Option<Arc<Assignment>>) -> Option<Arc<Assignment>> {
-        match held {
-            Some(held) => self.held.insert(job, held),
-            None => self.held.remove(&job),
+    /// Traffic policies other than the default.
+    pub fn traffic(&self) -> &BTreeMap<JobId, TrafficPolicy> {
+        &self.traffic
+    }
+
+    pub fn traffic_policy(&self, job: JobId) -> TrafficPolicy {
+        self.traffic.get(&job).copied().unwrap_or_default()
+    }
+
+    /// CPU weights other than the default.
+    pub fn weights(&self) -> &BTreeMap<JobId, CpuWeight> {
+        &self.weights
+    }
+
+    pub fn weight(&self, job: JobId) -> CpuWeight {
+        self.weights.get(&job).copied().unwrap_or_default()
+    }
+
+    /// The iteration time of a highest-priority job under the traffic policies on its links, relative to fair sharing, as predicted
+    /// when these policies were decided. `None` where its links are shared fairly, and for every job of a lower priority.
+    pub fn slowdown_vs_fair(&self, job: JobId) -> Option<Share> {
+        self.slowdowns.get(&job).copied()
+    }
+
+    /// All predicted slowdowns against fair sharing.
+    pub(crate) fn slowdowns(&self) -> &BTreeMap<JobId, Share> {
+        &self.slowdowns
+    }
+
+    /// Backfill reservations: jobs that wait for a time at which there is room.
+    pub fn reservations(&self) -> &[Reservation] {
+        &self.reservations
+    }
+
+    /// Bookings of jobs with deadlines.
+    pub fn timetable(&self) -> &Timetable {
+        &self.timetable
+    }
+
+    /// Sets or removes an assignment, and returns the previous one.
+    pub(crate) fn set(&mut self, job: JobId, to: Option<Arc<Assignment>>) -> Option<Arc<Assignment>> {
+        set(&mut self.assignments, job, to)
+    }
+
+    /// Adopts everything in an amendment but its assignments: those change indexes beside the plan.
+    pub(crate) fn adopt_all_but_assignments(&mut self, amendment: Amendment) {
+        let Amendment { generation, assignments: _, traffic, weights, slowdowns, reservations, bookings } =
+            amendment;
+        self.generation = generation;
+        for (job, policy) in traffic {
+            set(&mut self.traffic, job, (!policy.is_default()).then_some(policy));
+        }
+        for (job, weight) in weights {
+            set(&mut self.weights, job, (!weight.is_default()).then_some(weight));
+        }
+        for (job, slowdown) in slowdowns {
+            set(&mut self.slowdowns, job, slowdown);
+        }
+        for (job, entry) in bookings {
+            set(&mut self.timetable.entries, job, entry);
+        }
+        if let Some(reservations) = reservations {
+            self.reservations = reservations;
         }
     }
+
+    /// A job is over: it has no directives any more.
+    pub(crate) fn withdraw_directives(&mut self, job: JobId) {
+        self.traffic.remove(&job);
+        self.weights.remove(&job);
+        self.slowdowns.remove(&job);
+    }
 }
 
-/// What a decision changes in the plan: the new assignment of each job whose assignment changes.
+fn set<T>(all: &mut BTreeMap<JobId, T>, job: JobId, to: Option<T>) -> Option<T> {
+    match to {
+        Some(to) => all.insert(job, to),
+        None => all.remove(&job),
+    }
+}
+
+/// What a decision changes in the plan: the difference of two plans.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Amendment {
     pub generation: Generation,
-    pub changes: BTreeMap<JobId, Option<Arc<Assignment>>>,
+    /// The new assignment of each job whose assignment changes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub assignments: BTreeMap<JobId, Option<Arc<Assignment>>>,
+    /// Traffic policies that change; the default policy withdraws one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub traffic: BTreeMap<JobId, TrafficPolicy>,
+    /// CPU weights that change; the default weight withdraws one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub weights: BTreeMap<JobId, CpuWeight>,
+    /// Predicted slowdowns against fair sharing that change.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub slowdowns: BTreeMap<JobId, Option<Share>>,
+    /// All reservations from now on, if any changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservations: Option<Vec<Reservation>>,
+    /// Entries of the timetable that change.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub bookings: BTreeMap<JobId, Option<Entry>>,
 }
 
-/// Somebody who does not fit now, and the time from which there is expected to be room.
+impl Amendment {
+    /// An amendment of assignments alone.
+    pub fn of_assignments(
+        generation: Generation,
+        assignments: BTreeMap<JobId, Option<Arc<Assignment>>>,
+    ) -> Self {
+        Self { generation, assignments, ..Self::default() }
+    }
+
+    /// Whether the plan stays as it is.
+    pub fn is_empty(&self) -> bool {
+        *self == Self { generation: self.generation, ..Self::default() }
+    }
+}
+
+/// What changes from one map to the other.
+pub(crate) fn difference<T: Clone + PartialEq>(
+    before: &BTreeMap<JobId, T>,
+    after: &BTreeMap<JobId, T>,
+) -> BTreeMap<JobId, Option<T>> {
+    let removed = before.keys().filter(|job| !after.contains_key(job)).map(|job| (*job, None));
+    let changed = after.iter().filter(|(job, value)| before.get(job) != Some(value));
+    removed.chain(changed.map(|(job, value)| (*job, Some(value.clone())))).collect()
+}
+
+/// Room kept for a job that does not fit now, from the time from which there is expected to be enough.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     pub job: JobId,
     pub from: Instant,
-    /// How much of each of its nodes others may take who will still be there then.
+    /// How much of each of its nodes jobs may take that will still be there then.
     pub spare: BTreeMap<NodeId, Resources>,
-}
-
-/// Numbered in the order of issue, over the life of an engine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct StepId(pub u64);
-
-/// One thing for a world to do, said in full. A world refuses a step for a job of which it has seen a newer one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
-    pub id: StepId,
-    pub generation: Generation,
-    pub job: JobId,
-    pub action: Action,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Action {
-    Start(Arc<Assignment>),
-    /// Ends it, whatever state it is in; its unsaved work is lost.
-    Stop,
-    /// Saves its work and takes it off its nodes, to go on when its owner says so.
-    Suspend,
-    /// Takes it off its nodes, with its work saved if it can be, to go on when there is room; for the sake of
-    /// `beneficiary`, where it is for one job's sake.
-    Preempt {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        beneficiary: Option<JobId>,
-    },
-    Move {
-        from: Arc<Assignment>,
-        to: Arc<Assignment>,
-    },
-    /// Saves its work and goes on from there with more members or fewer.
-    Rescale {
-        from: Arc<Assignment>,
-        to: Arc<Assignment>,
-    },
-    /// Gives it more or less of its node while it runs.
-    ResizeInPlace {
-        from: Arc<Assignment>,
-        to: Arc<Assignment>,
-    },
-}
-
-impl Action {
-    /// Where the job will be whose place this takes care of, if it takes anything there that it does not hold yet.
-    pub fn takes(&self) -> Option<&Arc<Assignment>> {
-        match self {
-            Self::Rescale { from, to } | Self::ResizeInPlace { from, to } if from.covers(to) => None,
-            Self::Start(to) | Self::Move { to, .. } => Some(to),
-            Self::Rescale { to, .. } | Self::ResizeInPlace { to, .. } => Some(to),
-            Self::Stop | Self::Suspend | Self::Preempt { .. } => None,
-        }
-    }
-}
-
-/// What to do about one job so that its life follows the plan. `None` where nothing is to be done, or something is
-/// under way already. A change of place that needs room which others still hold becomes a `Preempt`: two jobs that
-/// change places would wait for each other for ever. Who only comes to have more members waits for their room where it is.
-pub(crate) fn action_towards(
-    life: &Life,
-    intended: Option<&Arc<Assignment>>,
-    may: Capabilities,
-    beneficiary: Option<JobId>,
-    has_room: impl Fn(&Assignment, Option<&Assignment>) -> bool,
-) -> Option<Action> {
-    match (life, intended) {
-        (Life::Queued | Life::Preempted, Some(to)) if has_room(to, None) => Some(Action::Start(to.clone())),
-        (Life::Running(_), None) => Some(Action::Preempt { beneficiary }),
-        (Life::Running(from), Some(to)) if from != to => {
-            let (from, to) = (from.clone(), to.clone());
-            let in_place = may.resize_in_place && is_same_node(&from, &to);
-            let rescales = from.members() != to.members() && (may.rescale || in_place);
-            if rescales && in_place && (from.covers(&to) || has_room(&to, Some(&from))) {
-                Some(Action::ResizeInPlace { from, to })
-            } else if rescales && (from.covers(&to) || has_room(&to, Some(&from))) {
-                Some(Action::Rescale { from, to })
-            } else if rescales && to.covers(&from) {
-                None
-            } else if from.members() == to.members() && may.relocate && has_room(&to, None) {
-                Some(Action::Move { from, to })
-            } else {
-                Some(Action::Preempt { beneficiary })
-            }
-        }
-        _ => None,
-    }
-}
-
-/// Whether somebody is on one node and stays there.
-fn is_same_node(from: &Assignment, to: &Assignment) -> bool {
-    from.nodes().len() == 1 && from.nodes().eq(to.nodes())
 }

@@ -3,15 +3,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::deadlines::Verdict;
+use crate::deadlines::{Timetable, Verdict};
 use crate::model::cluster::{Level, Name};
 use crate::model::id::{ClassId, JobId, NodeId, QueueId};
-use crate::model::job::Priority;
+use crate::model::job::{Priority, Standing};
 use crate::model::plan::Assignment;
 use crate::model::units::{Duration, Instant, Resources, Share};
 use crate::observe::progress::Category;
 use crate::observe::scaling::Speed;
-use crate::traffic::decision_inputs::Reconfiguration;
+use crate::traffic::decision_inputs::{DecisionInputs, Reconfiguration};
 
 /// Reasons why a job waits, failed or ended. Each is something that a user can act on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -147,6 +147,18 @@ pub struct Report {
     /// Changes of running jobs because of links, cores or nodes, with reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reconfigured: Vec<Reconfiguration>,
+    /// Places among equals that this pass gives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub standings: Vec<(JobId, Standing)>,
+    /// What the traffic policies in the plan were decided on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decision_inputs: Vec<DecisionInputs>,
+    /// Jobs that will never run, with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<(JobId, Reason)>,
+    /// What the next timetable is made from; its entries are in the amendment.
+    #[serde(default, skip_serializing_if = "Timetable::is_empty")]
+    pub timetable_basis: Timetable,
 }
 
 /// Everything that a user may ask about one job.

@@ -55,7 +55,7 @@ impl Words {
 impl World {
     /// Says of all who have a lane of their own what it is, and takes it back from all others.
     pub(super) fn say_turns(&mut self, now: Instant) {
-        self.turns.lanes.clone_from(&self.engine.state().traffic);
+        self.turns.lanes.clone_from(self.engine.plan().traffic());
         self.find_words(moment(now));
         let crews = self.turns.of.keys().filter_map(|job| self.crews.get(job));
         let pods: BTreeSet<Uid> =
@@ -65,7 +65,7 @@ impl World {
 
     /// The same, where lanes are other than they were.
     pub(super) fn say_turns_that_changed(&mut self, now: Instant) {
-        if self.engine.state().traffic != self.turns.lanes {
+        if *self.engine.plan().traffic() != self.turns.lanes {
             self.say_turns(now);
             self.look_at_links();
         }

@@ -12,7 +12,7 @@ pub(super) const CPU_WEIGHT: &str = "metronome.dev/cpu-weight";
 impl World {
     /// Says of all whose weight is not the usual one what it is, and takes it back from all others.
     pub(super) fn say_weights(&mut self, now: Instant) {
-        let crews = self.engine.state().weights.keys().filter_map(|job| self.crews.get(job));
+        let crews = self.engine.plan().weights().keys().filter_map(|job| self.crews.get(job));
         let unusual = crews.flat_map(|crew| crew.members().map(|member| member.uid.clone()));
         let unusual: BTreeSet<Uid> = unusual.collect();
         self.have_said(now, CPU_WEIGHT, unusual, Self::weight_of);

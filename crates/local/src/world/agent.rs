@@ -212,7 +212,7 @@ impl World<'_> {
         for (index, course) in self.courses.iter().enumerate() {
             let (Some(up), Some(id)) = (course.up(), course.id) else { continue };
             let job = self.setup.jobs[index].key();
-            let lane = self.engine.state().traffic.get(&id).copied().unwrap_or_default();
+            let lane = self.engine.traffic_policy(id);
             let turn = agent.said.say(index, lane, now, self.epoch);
             given.push((index, lane));
             let program = &self.setup.jobs[index].programs[usize::from(up.seats[0].role)];

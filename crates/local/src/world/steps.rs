@@ -71,7 +71,7 @@ impl World<'_> {
         }
         for course in &self.courses {
             let (Some(id), Some(up)) = (course.id, course.up()) else { continue };
-            let weight = self.engine.state().weights.get(&id).copied().unwrap_or_default();
+            let weight = self.engine.weight(id);
             for group in up.seats.iter().filter_map(|seat| seat.member.group()) {
                 let _ = group.set_cpu_weight(weight.get());
                 fault::after(FaultPoint::WeightSet);

@@ -113,7 +113,8 @@ impl World<'_> {
         let decided: BTreeMap<usize, CpuWeight> = self
             .engine
             .state()
-            .weights
+            .plan
+            .weights()
             .iter()
             .map(|(job, weight)| (self.owners[*job].training, *weight))
             .collect();

@@ -35,7 +35,7 @@ pub(crate) fn measure() -> serde_json::Value {
     times.sort_unstable();
     let state = bench.engine.state();
     assert_eq!(state.alarms, 0, "{:?}", state.last_alarm);
-    let booked = state.timetable.iter().filter(|(_, entry)| entry.booking.is_some()).count();
+    let booked = state.plan.timetable().iter().filter(|(_, entry)| entry.booking.is_some()).count();
     let ms = |time: WallTime| time.as_secs_f64() * 1e3;
     serde_json::json!({
         "bench": "core", "policy": NAME, "nodes": NODES, "running": state.plan.len(), "queued": state.jobs.len() - state.plan.len(),

@@ -35,13 +35,13 @@ impl<'a> Books<'a> {
     }
 
     pub(super) fn before(&self, at: usize) -> Option<&'a Entry> {
-        self.snapshot.timetable.get(self.jobs[at].id)
+        self.snapshot.plan.timetable().get(self.jobs[at].id)
     }
 
     /// Who runs without a booking and cannot be stopped keeps what it has until it is done.
     pub(super) fn leave_room_for_the_unbooked(&mut self) {
         let mut pools = self.pools.clone();
-        let booked = |at: &usize| self.snapshot.timetable.governs(self.jobs[*at].id);
+        let booked = |at: &usize| self.snapshot.plan.timetable().governs(self.jobs[*at].id);
         for at in (0..self.jobs.len()).filter(|at| self.stays(*at) && !booked(at)) {
             self.leave_to(&mut pools, at);
         }
@@ -153,7 +153,7 @@ impl<'a> Books<'a> {
         for (at, timed) in self.jobs.iter().enumerate() {
             let found = booked.remove(&at);
             let members = found.as_ref().map_or(0, |found| found.booking.members_at(now));
-            let before = self.snapshot.timetable.get(timed.id);
+            let before = self.snapshot.plan.timetable().get(timed.id);
             let since = before.filter(|_| members == timed.need.has.members).map_or(now, |entry| entry.since);
             let (node, booking) = found.map_or((None, None), |found| (found.node, Some(found.booking)));
             let (verdict, handover) = (verdict(at), timed.handover);

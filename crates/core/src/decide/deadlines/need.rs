@@ -112,7 +112,7 @@ impl<'a> Timed<'a> {
         let Some(planned) = snapshot.plan.get(self.id) else { return Has::default() };
         let members = self.members(planned);
         let runs = matches!(&self.job.life, Life::Running(held) if held == planned);
-        let since = snapshot.timetable.get(self.id).map_or(snapshot.now, |entry| entry.since);
+        let since = snapshot.plan.timetable().get(self.id).map_or(snapshot.now, |entry| entry.since);
         let Pauses { first, again, more, .. } = self.need.pauses;
         let runs_on = matches!(self.job.life, Life::Resizing { .. } | Life::Running(_));
         let all = match self.is_fresh(snapshot.now) {
@@ -149,7 +149,7 @@ fn with_margin(snapshot: &Snapshot<'_>, deadlines: Deadlines, job: &Job) -> Opti
     let left = job.foreseen(snapshot.now)?;
     let strict = job.spec.deadline.is_some_and(|deadline| deadline.binding == Binding::Strict);
     let margin = match deadlines {
-        Deadlines::Promised if strict => own_error(job).max(snapshot.timetable.error()),
+        Deadlines::Promised if strict => own_error(job).max(snapshot.plan.timetable().error()),
         _ => Share::NONE,
     };
     let more = u128::from(left.0) * u128::from(margin.0) / u128::from(Share::WHOLE.0);

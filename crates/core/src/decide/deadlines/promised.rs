@@ -66,7 +66,7 @@ impl<'a> Making<'a> {
         let kept = all.clone().filter(|at| verdicts(*at).is_some_and(|verdict| verdict != Verdict::Pending));
         let promised = all.filter(|at| verdicts(*at) == Some(Verdict::Promised));
         let (kept, promised): (BTreeSet<usize>, BTreeSet<usize>) = (kept.collect(), promised.collect());
-        let table = books.snapshot.timetable.lessons();
+        let table = books.snapshot.plan.timetable().lessons();
         let bare = books.pools.clone();
         Self { made: kept.len(), has_floor: false, costs, promised, kept, table, bare, books }
     }
@@ -144,7 +144,7 @@ impl<'a> Making<'a> {
     /// Notes for how long work without deadlines has had less than its part.
     fn keep_the_floor(&mut self) {
         let snapshot = self.books.snapshot;
-        let past = snapshot.timetable.made.map_or(Duration::ZERO, |made| snapshot.now.since(made));
+        let past = snapshot.plan.timetable().made.map_or(Duration::ZERO, |made| snapshot.now.since(made));
         match best_effort::lack_room(snapshot) {
             true => self.table.note_lack(past),
             false => self.table.note_plenty(past),

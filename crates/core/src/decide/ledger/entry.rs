@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::request::{Request, Serves};
-use super::{ChangedDirectives, Ledger};
+use super::{Basis, ChangedDirectives, Ledger};
 use crate::decide::view::View;
 use crate::model::cpu_weight::CpuWeight;
 use crate::model::id::JobId;
 use crate::model::plan::Assignment;
 use crate::model::units::Instant;
 use crate::traffic::TrafficPolicy;
-use crate::traffic::decision_inputs::{DecisionInputs, Reconfiguration};
+use crate::traffic::decision_inputs::Reconfiguration;
 
 /// Entries that the ledger writes in this order, and the waiting job that is served by them.
 #[derive(Default)]
@@ -69,7 +69,7 @@ pub(in crate::decide) enum Entry {
     /// The next decision follows at once: this one leaves something to look at.
     DecideAgain,
     CpuWeights(Vec<(JobId, CpuWeight)>),
-    Traffic(Vec<(JobId, TrafficPolicy)>, Vec<DecisionInputs>),
+    Traffic(Vec<(JobId, TrafficPolicy)>, Basis),
 }
 
 /// Whether the capacity of a place is taken in the draft already.
@@ -128,9 +128,9 @@ impl<'a> Ledger<'a> {
             Entry::Report(reconfiguration) => self.report.reconfigured.push(reconfiguration),
             Entry::DecideAgain => self.report.cut_short = true,
             Entry::CpuWeights(weights) => self.directives.weights = weights,
-            Entry::Traffic(traffic, inputs) => {
+            Entry::Traffic(traffic, Basis { inputs, slowdowns }) => {
                 let weights = std::mem::take(&mut self.directives.weights);
-                self.directives = ChangedDirectives { traffic, inputs, weights };
+                self.directives = ChangedDirectives { traffic, inputs, slowdowns, weights };
             }
         }
     }

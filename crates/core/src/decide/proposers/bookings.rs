@@ -71,7 +71,11 @@ impl<'a> Proposer<'a> for BookingsOverQuota<'a> {
 
 impl<'a> Bookings<'a> {
     fn open(&mut self, view: &View<'a>, ledger: &mut Ledger<'a>) {
-        let Snapshot { timetable: before, plan, now, .. } = *view.snapshot;
+        let Snapshot { plan, now, .. } = *view.snapshot;
+        let before = plan.timetable();
+        // A booking takes the place of a reservation.
+        let timetable = &ledger.bookings.timetable;
+        ledger.draft.reservations.retain(|kept| !timetable.governs(kept.job));
         ledger.bookings.timetable.next_change(now).into_iter().for_each(|at| ledger.wake_at(at));
         // A job that has lost its booking gives back what it can do without, like every other job.
         let is_freed =

@@ -37,7 +37,7 @@ impl<'a> Proposer<'a> for CpuWeights {
             // Reports that come meanwhile may change the order, or make a move worth it.
             ledger.wake_at((view.snapshot.now + Duration(1)).rounded_up(CHECKED_EVERY));
         }
-        let changes = changes(view.snapshot.weights, &weights);
+        let changes = changes(view.snapshot.plan.weights(), &weights);
         (!changes.is_empty()).then(|| Proposal::of(vec![Entry::CpuWeights(changes)]))
     }
 }

@@ -11,7 +11,7 @@ mod shift;
 use std::collections::BTreeMap;
 
 use crate::decide::draft::Draft;
-use crate::decide::ledger::{Entry, Ledger, Proposal};
+use crate::decide::ledger::{Basis, Entry, Ledger, Proposal};
 use crate::decide::proposer::Proposer;
 use crate::decide::view::View;
 use crate::model::id::JobId;
@@ -24,19 +24,19 @@ pub(in crate::decide) struct Traffic;
 
 impl<'a> Proposer<'a> for Traffic {
     fn propose(&mut self, view: &View<'a>, ledger: &mut Ledger<'a>) -> Option<Proposal> {
-        let mut inputs = Vec::new();
+        let mut basis = Basis::default();
         let draft = &ledger.draft;
         let traffic = match view.policy.links {
             Links::Shared | Links::Ideal => BTreeMap::new(),
             Links::Weighted => for_all_flows(draft, Follows::BytesSent),
             Links::Classes => for_all_flows(draft, Follows::BytesLeft),
             Links::Shift => shift::turns(draft),
-            Links::Chosen => choose::traffic(ledger, &mut inputs),
+            Links::Chosen => choose::traffic(ledger, &mut basis),
             Links::Rotated => rotate::turns(draft),
             Links::Cushioned => cushion::turns(draft),
         };
-        let changes = changes(view.snapshot.traffic, &traffic);
-        Some(Proposal::of(vec![Entry::Traffic(changes, inputs)]))
+        let changes = changes(view.snapshot.plan.traffic(), &traffic);
+        Some(Proposal::of(vec![Entry::Traffic(changes, basis)]))
     }
 }
 

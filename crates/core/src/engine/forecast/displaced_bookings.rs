@@ -36,7 +36,7 @@ pub(super) fn gives_way(state: &State, before: &Timetable) -> Vec<GivesWay> {
 
 fn gives(before: &Entry, id: JobId, state: &State) -> Option<Gives> {
     let before = before.booking.as_ref()?;
-    let Some(after) = state.timetable.get(id).and_then(|entry| entry.booking.as_ref()) else {
+    let Some(after) = state.plan.timetable.get(id).and_then(|entry| entry.booking.as_ref()) else {
         return Some(Gives::Everything);
     };
     let (from, to) = (before.members_at(state.now), after.members_at(state.now));

@@ -74,10 +74,10 @@ impl Ahead {
     /// Goes on until it is decided whether a job with a deadline will be in time, and says so; who gives way for it is told
     /// by the bookings before and after.
     pub(super) fn until_judged(&mut self, job: JobId) -> Option<(Due, Vec<GivesWay>)> {
-        let before = self.engine.state().timetable.clone();
+        let before = self.engine.state().plan.timetable.clone();
         let looks = self.engine.policy().deadlines != Deadlines::Ignored;
         self.engine.job(job)?.spec.deadline.filter(|_| looks)?;
-        while self.engine.state().timetable.get(job).is_none() && self.events < MOST_EVENTS {
+        while self.engine.state().plan.timetable.get(job).is_none() && self.events < MOST_EVENTS {
             self.now = self.next_instant()?;
             self.hear_what_happens();
             self.let_the_engine_act();

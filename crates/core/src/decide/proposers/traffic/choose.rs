@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 
 use crate::decide::draft::Draft;
-use crate::decide::ledger::Ledger;
-use crate::decide::link_cost::{priority_weight, seconds_left};
+use crate::decide::ledger::{Basis, Ledger};
+use crate::decide::link_cost::{is_first, priority_weight, seconds_left};
 use crate::decide::snapshot::Snapshot;
 use crate::decide::traffic_inputs::{Before, Last, ground, groups, stake, why};
 use crate::model::cluster::Keeping;
 use crate::model::id::JobId;
-use crate::model::units::Duration;
+use crate::model::units::{Duration, Share};
 use crate::traffic::TrafficPolicy;
 use crate::traffic::choose::{
     Call, Reconsidered, Stake, choose_windows, choose_with, predict_windows, reconsider,
@@ -28,14 +28,11 @@ const COST: Duration = Duration::from_millis(100);
 /// A job whose traffic policy was changed keeps it at least so long, unless that does harm.
 const STAYS: Duration = Duration::from_secs(2);
 
-pub(super) fn traffic(
-    ledger: &mut Ledger<'_>,
-    inputs: &mut Vec<DecisionInputs>,
-) -> BTreeMap<JobId, TrafficPolicy> {
+pub(super) fn traffic(ledger: &mut Ledger<'_>, basis: &mut Basis) -> BTreeMap<JobId, TrafficPolicy> {
     let last = Last::of(ledger.draft.snapshot.decision_inputs);
     let mut traffic = BTreeMap::new();
     for jobs in groups(&ledger.draft.contention) {
-        let chosen = policies_of(ledger, inputs, &jobs, &last.about(&jobs));
+        let chosen = policies_of(ledger, basis, &jobs, &last.about(&jobs));
         let named = jobs.into_iter().zip(chosen);
         traffic.extend(named.filter(|(_, traffic)| !traffic.is_default()));
     }
@@ -45,20 +42,28 @@ pub(super) fn traffic(
 /// The traffic policies of those who meet from now on. What that rests on, and why it is other than before, is written down.
 fn policies_of(
     ledger: &mut Ledger<'_>,
-    inputs: &mut Vec<DecisionInputs>,
+    basis: &mut Basis,
     jobs: &[JobId],
     before: &Before<'_>,
 ) -> Vec<TrafficPolicy> {
     let snapshot = ledger.draft.snapshot;
-    let current: Vec<TrafficPolicy> =
-        jobs.iter().map(|job| snapshot.traffic.get(job).copied().unwrap_or_default()).collect();
+    let current: Vec<TrafficPolicy> = jobs.iter().map(|job| snapshot.plan.traffic_policy(*job)).collect();
     let now = DecisionInputs { changed: before.changed(), ..ground(&ledger.draft, jobs) };
     if before.is_still(&now) {
-        inputs.push(now);
+        basis.inputs.push(now);
+        let known = |job: &JobId| Some((*job, snapshot.plan.slowdown_vs_fair(*job)?));
+        basis.slowdowns.extend(jobs.iter().filter_map(known));
         return current;
     }
     let stays = now.changed.map(|changed| changed + STAYS).filter(|until| *until > snapshot.now);
-    match (judge(&ledger.draft, jobs, &current), stays) {
+    let verdict = judge(&ledger.draft, jobs, &current);
+    let chosen = match (&verdict.call, stays) {
+        (Call::Keep, _) | (Call::Change, Some(_)) => &current,
+        (Call::Change | Call::Must, _) => &verdict.traffic,
+    };
+    basis.slowdowns.extend(slowdowns_of_the_first(&ledger.draft, jobs, chosen));
+    let inputs = &mut basis.inputs;
+    match (verdict, stays) {
         (Verdict { call: Call::Keep, .. }, _) => {
             inputs.push(now);
             current
@@ -104,16 +109,39 @@ struct Verdict {
     saves: Duration,
 }
 
+/// Iteration times of highest-priority jobs under traffic policies, relative to fair sharing; none where all jobs share fairly.
+fn slowdowns_of_the_first(
+    draft: &Draft<'_>,
+    jobs: &[JobId],
+    traffic: &[TrafficPolicy],
+) -> Vec<(JobId, Share)> {
+    let is_first = |job: &JobId| is_first(draft.snapshot, &draft.snapshot.jobs[*job]);
+    if traffic.iter().all(TrafficPolicy::is_default) || !jobs.iter().any(is_first) {
+        return Vec::new();
+    }
+    let fair = slowdowns(draft, jobs, &vec![TrafficPolicy::default(); jobs.len()]);
+    let directed = slowdowns(draft, jobs, traffic);
+    let each = jobs.iter().zip(directed.iter().zip(fair)).filter(|(job, _)| is_first(job));
+    let ratio = |directed: f64, fair: f64| (directed / fair * f64::from(Share::WHOLE.0)) as u32;
+    each.map(|(job, (directed, fair))| (*job, Share(ratio(*directed, fair)))).collect()
+}
+
+/// How much slower than alone each job is under traffic policies, by the slowdown model.
+fn slowdowns(draft: &Draft<'_>, jobs: &[JobId], traffic: &[TrafficPolicy]) -> Vec<f64> {
+    let flows = jobs.iter().filter_map(|job| draft.contention.flow(*job));
+    let flows: Vec<&Flow> = flows.collect();
+    predict_windows(traffic, |traffic| {
+        let directed: Vec<(&Flow, TrafficPolicy)> =
+            flows.iter().copied().zip(traffic.iter().copied()).collect();
+        draft.contention.slowdowns_under(&directed)
+    })
+}
+
 fn judge(draft: &Draft<'_>, jobs: &[JobId], current: &[TrafficPolicy]) -> Verdict {
     let snapshot = draft.snapshot;
     let flows: Vec<&Flow> = jobs.iter().filter_map(|job| draft.contention.flow(*job)).collect();
     let stakes: Vec<Stake> = jobs.iter().map(|job| stake(draft, &snapshot.jobs[*job])).collect();
-    let in_fixed_lanes = |traffic: &[TrafficPolicy]| {
-        let in_lanes: Vec<(&Flow, TrafficPolicy)> =
-            flows.iter().copied().zip(traffic.iter().copied()).collect();
-        draft.contention.slowdowns_under(&in_lanes)
-    };
-    let predict = |traffic: &[TrafficPolicy]| predict_windows(traffic, in_fixed_lanes);
+    let predict = |traffic: &[TrafficPolicy]| slowdowns(draft, jobs, traffic);
     let is_harmed = jobs.iter().any(|job| snapshot.jobs[*job].slower_than_fair.is_some());
     let is_measured = jobs.iter().all(|job| snapshot.jobs[*job].times_measured > 0);
     let best = match draft.contention.keeping() {

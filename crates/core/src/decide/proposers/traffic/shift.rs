@@ -16,7 +16,7 @@ use crate::tuning::TrafficTuning;
 pub(super) fn turns(draft: &Draft<'_>) -> BTreeMap<JobId, TrafficPolicy> {
     let mut turns = BTreeMap::new();
     for jobs in draft.contention.components() {
-        let kept = |job: &JobId| Some((*job, draft.snapshot.traffic.get(job)?.turn?));
+        let kept = |job: &JobId| Some((*job, draft.snapshot.plan.traffic().get(job)?.turn?));
         let mut those: BTreeMap<JobId, Turn> = jobs.iter().filter_map(kept).collect();
         if those.len() < jobs.len() {
             add_newcomers(&draft.snapshot.tuning.traffic, &draft.contention, &jobs, &mut those);

@@ -1,0 +1,230 @@
+//! The rules of the timetable: bookings of jobs that there are, and at no time more of a pool than the cluster has of it.
+//!
+//! Pools are derived anew: the nodes that are well and on which a booked job may run, with what they have of GPUs, or of cores
+//! where the job uses no GPUs. A booking takes from its own pool and from every pool in which that one lies. Where the world has
+//! taken nodes away, bookings that were there before may stay; no time may get worse.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Violation;
+use crate::deadlines::{Booking, Entry};
+use crate::decide::snapshot::Snapshot;
+use crate::model::cluster::{Node, NodeState};
+use crate::model::id::{JobId, NodeId};
+use crate::model::job::{Eligibility, Job, JobSpec, Role};
+use crate::model::plan::Amendment;
+use crate::model::units::{Instant, Resources};
+
+/// Above this number of kinds of jobs, the planner books all of them from the pools of the whole cluster.
+const MAX_KINDS: usize = 64;
+
+pub(super) fn keeps_rules_of_bookings(
+    snapshot: &Snapshot<'_>,
+    amendment: &Amendment,
+) -> Result<(), Violation> {
+    if amendment.bookings.is_empty() {
+        return Ok(());
+    }
+    for (id, entry) in &amendment.bookings {
+        let Some(entry) = entry else { continue };
+        let job = snapshot.jobs.get(*id).ok_or(Violation::BookingWithoutJob(*id))?;
+        let booking = entry.booking.as_ref();
+        if job.spec.deadline.is_none() || booking.is_some_and(|booking| !is_in_order(booking)) {
+            return Err(Violation::BookingBroken(*id));
+        }
+        if entry.node.is_some_and(|node| snapshot.cluster.nodes().get(node).is_none()) {
+            return Err(Violation::BookingBroken(*id));
+        }
+    }
+    let before = || snapshot.plan.timetable().iter();
+    let unchanged = before().filter(|(id, _)| !amendment.bookings.contains_key(id));
+    let changed = amendment.bookings.iter().filter_map(|(id, entry)| Some((*id, entry.as_ref()?)));
+    let after = Taken::of(snapshot, unchanged.chain(changed));
+    let before = Taken::of(snapshot, before());
+    after.pools(snapshot).try_for_each(|pool| {
+        let capacity = pool.capacity(snapshot);
+        match after.first_above(&before, &pool, capacity) {
+            Some((at, job)) => Err(Violation::Overbooked(job, at)),
+            None => Ok(()),
+        }
+    })
+}
+
+/// Segments that follow each other, none of them empty.
+fn is_in_order(booking: &Booking) -> bool {
+    let segments = &booking.segments;
+    segments.iter().all(|segment| segment.from < segment.to && segment.members > 0)
+        && segments.windows(2).all(|pair| pair[0].to <= pair[1].from)
+}
+
+/// What a booking takes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Gpus(Eligibility),
+    Cores(Eligibility),
+    /// Cores of one node, for jobs that are resized in place.
+    CoresOf(Option<NodeId>),
+}
+
+impl Kind {
+    fn of(spec: &JobSpec, node: Option<NodeId>) -> Self {
+        let on = |role: &Role| role.shape.on;
+        match spec.roles.iter().find(|role| !role.shape.each.gpus.is_zero()) {
+            Some(role) => Self::Gpus(on(role)),
+            None if spec.capabilities.resize_in_place => Self::CoresOf(node),
+            None => Self::Cores(spec.roles.first().map(on).unwrap_or_default()),
+        }
+    }
+
+    fn amount(self, of: Resources) -> u64 {
+        match self {
+            Self::Gpus(_) => of.gpus.0,
+            Self::Cores(_) | Self::CoresOf(_) => of.cpu.0,
+        }
+    }
+
+    fn anywhere(self) -> Self {
+        match self {
+            Self::Gpus(_) => Self::Gpus(Eligibility::default()),
+            Self::Cores(_) | Self::CoresOf(_) => Self::Cores(Eligibility::default()),
+        }
+    }
+
+    fn pool(self, snapshot: &Snapshot<'_>) -> Pool {
+        let is_on = |id: NodeId, node: &Node| match self {
+            Self::CoresOf(bound) => bound == Some(id),
+            Self::Gpus(on) | Self::Cores(on) => {
+                (on.gpu_type.is_none() || on.gpu_type == node.gpu_type)
+                    && on
+                        .set
+                        .iter()
+                        .all(|set| snapshot.cluster.sets().get(*set).is_some_and(|nodes| nodes.contains(id)))
+            }
+        };
+        let nodes = snapshot.cluster.nodes().iter();
+        let well = nodes.filter(|(id, node)| {
+            node.state == NodeState::Ready && self.amount(node.capacity) > 0 && is_on(*id, node)
+        });
+        Pool { of_gpus: matches!(self, Self::Gpus(_)), nodes: well.map(|(id, _)| id).collect() }
+    }
+}
+
+/// GPUs or cores of some nodes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Pool {
+    of_gpus: bool,
+    nodes: BTreeSet<NodeId>,
+}
+
+impl Pool {
+    fn capacity(&self, snapshot: &Snapshot<'_>) -> u64 {
+        let capacity = |node: &NodeId| snapshot.cluster.node(*node).capacity;
+        let all: Resources = self.nodes.iter().map(capacity).sum();
+        if self.of_gpus { all.gpus.0 } else { all.cpu.0 }
+    }
+
+    fn lies_in(&self, other: &Self) -> bool {
+        self.of_gpus == other.of_gpus && self.nodes.is_subset(&other.nodes)
+    }
+}
+
+/// What bookings take: by the pool of their kind, from when to when, how much, and for which job.
+struct Taken {
+    by_pool: BTreeMap<Pool, Vec<(Instant, Instant, u64, JobId)>>,
+}
+
+impl Taken {
+    fn of<'e>(snapshot: &Snapshot<'_>, entries: impl Iterator<Item = (JobId, &'e Entry)>) -> Self {
+        let mut by_kind: BTreeMap<Kind, Vec<(Instant, Instant, u64, JobId)>> = BTreeMap::new();
+        for (id, entry) in entries {
+            let (Some(job), Some(booking)) = (snapshot.jobs.get(id), &entry.booking) else { continue };
+            let kind = Kind::of(&job.spec, entry.node);
+            let taken = by_kind.entry(kind).or_default();
+            let still = booking.segments.iter().filter(|segment| segment.to > snapshot.now);
+            taken.extend(still.map(|segment| {
+                let amount = kind.amount(taken_by(snapshot, id, job, segment.members));
+                (segment.from, segment.to, amount, id)
+            }));
+        }
+        let mut by_pool: BTreeMap<Pool, Vec<(Instant, Instant, u64, JobId)>> = BTreeMap::new();
+        let pools_apart = kinds_of_jobs_with_deadlines(snapshot) < MAX_KINDS;
+        for (kind, taken) in by_kind {
+            let kind = if pools_apart { kind } else { kind.anywhere() };
+            by_pool.entry(kind.pool(snapshot)).or_default().extend(taken);
+        }
+        Self { by_pool }
+    }
+
+    /// The pools of all bookings, and those of the whole cluster.
+    fn pools(&self, snapshot: &Snapshot<'_>) -> impl Iterator<Item = Pool> {
+        let anywhere = [Kind::Gpus(Eligibility::default()), Kind::Cores(Eligibility::default())];
+        let all: BTreeSet<Pool> =
+            self.by_pool.keys().cloned().chain(anywhere.map(|kind| kind.pool(snapshot))).collect();
+        all.into_iter()
+    }
+
+    /// Changes of what is taken from a pool, in order of time.
+    fn changes(&self, pool: &Pool) -> Vec<(Instant, i128, JobId)> {
+        let within = self.by_pool.iter().filter(|(own, _)| own.lies_in(pool));
+        let mut changes: Vec<(Instant, i128, JobId)> = within
+            .flat_map(|(_, taken)| taken)
+            .flat_map(|(from, to, amount, job)| {
+                [(*from, i128::from(*amount), *job), (*to, -i128::from(*amount), *job)]
+            })
+            .collect();
+        changes.sort_unstable();
+        changes
+    }
+
+    /// The first time from which more is taken from a pool than it has and than was taken before, with a job that begins then.
+    fn first_above(&self, before: &Self, pool: &Pool, capacity: u64) -> Option<(Instant, JobId)> {
+        let after = self.changes(pool).into_iter().map(|(at, by, job)| (at, by, 0, job));
+        let before = before.changes(pool).into_iter().map(|(at, by, job)| (at, 0, by, job));
+        let mut all: Vec<(Instant, i128, i128, JobId)> = after.chain(before).collect();
+        all.sort_unstable();
+        let (mut now, mut then) = (0_i128, 0_i128);
+        for at_once in all.chunk_by(|one, next| one.0 == next.0) {
+            now += at_once.iter().map(|(_, by, ..)| by).sum::<i128>();
+            then += at_once.iter().map(|(_, _, by, _)| by).sum::<i128>();
+            if now > i128::from(capacity).max(then) {
+                let begins = at_once.iter().find(|(_, by, ..)| *by > 0).unwrap_or(&at_once[0]);
+                return Some((begins.0, begins.3));
+            }
+        }
+        None
+    }
+}
+
+fn kinds_of_jobs_with_deadlines(snapshot: &Snapshot<'_>) -> usize {
+    let jobs = snapshot.timed.iter().filter_map(|id| snapshot.jobs.get(*id));
+    jobs.map(|job| Kind::of(&job.spec, None)).collect::<BTreeSet<Kind>>().len()
+}
+
+/// What a job takes in all with so many members of its elastic role; a job that keeps its size takes what it holds or asks for.
+fn taken_by(snapshot: &Snapshot<'_>, id: JobId, job: &Job, members: u32) -> Resources {
+    match resized_role(&job.spec) {
+        Some(role) => {
+            let others: Resources = job.spec.roles.iter().map(least).sum::<Resources>() - least(role);
+            others + role.shape.each.times(u64::from(members))
+        }
+        None => match snapshot.plan.get(id) {
+            Some(held) => held.total(),
+            None => job.spec.roles.iter().map(least).sum(),
+        },
+    }
+}
+
+fn least(role: &Role) -> Resources {
+    role.shape.each.times(u64::from(role.gang.min()))
+}
+
+/// The role whose members come and go while the job runs: the only elastic one, of a job about which room alone decides.
+fn resized_role(spec: &JobSpec) -> Option<&Role> {
+    let resizes = spec.capabilities.rescale || spec.capabilities.resize_in_place;
+    let is_plain = |role: &Role| role.shape.rules.is_empty() && role.shape.groups.is_empty();
+    let mut elastic = spec.roles.iter().filter(|role| role.gang.is_elastic());
+    let role = elastic.next().filter(|_| elastic.next().is_none())?;
+    let stands_in_teams = spec.teams.is_some() && !role.shape.each.gpus.is_whole();
+    (resizes && spec.budgets.is_empty() && spec.roles.iter().all(is_plain) && !stands_in_teams)
+        .then_some(role)
+}
