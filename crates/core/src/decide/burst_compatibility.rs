@@ -15,9 +15,6 @@ use crate::traffic::affinity::Affinity;
 use crate::traffic::circle::{Pulse, rotations};
 use crate::traffic::contention_graph::{Flow, pattern_of};
 
-/// So many places are judged, as published.
-const MOST_PLACES: usize = 10;
-
 /// A score as near to one as this means that bursts are kept apart.
 const APART: f64 = 1.0 - 1e-6;
 
@@ -26,7 +23,7 @@ const APART: f64 = 1.0 - 1e-6;
 pub(super) fn most_compatible(draft: &Draft<'_>, job: &Job, mut places: Vec<Assignment>) -> Assignment {
     let nearest = nearness(draft.snapshot, &places[0]);
     places.retain(|place| nearness(draft.snapshot, place) == nearest);
-    places.truncate(MOST_PLACES);
+    places.truncate(draft.snapshot.tuning.decide.max_compatible_places);
     let judge = Judge::of(draft, job, &places);
     places.swap_remove(judge.best(|at| (judge.is_loop_free(at), judge.score(at))))
 }

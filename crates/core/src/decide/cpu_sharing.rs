@@ -11,20 +11,9 @@ use crate::decide::snapshot::Snapshot;
 use crate::model::id::{JobId, NodeId};
 use crate::model::job::Job;
 use crate::model::plan::Assignment;
-use crate::model::units::{Cpu, Duration, Instant, Share};
+use crate::model::units::{Cpu, Instant, Share};
 use crate::observe::progress::Category;
-
-/// Whoever alone takes such a part of what all together take is not kept waiting…
-const CRITICAL: f64 = 0.9;
-
-/// …if all would be done later than this for it.
-const LATER: f64 = 1.1;
-
-/// Of whom nothing is known is believed so much.
-const HEARSAY: Share = Share(Share::WHOLE.0 / 10);
-
-/// What nobody knows anything about is taken for so long alone.
-const USUAL_LENGTH: Duration = Duration(5 * Duration::MINUTE.0);
+use crate::tuning::DecideTuning;
 
 /// One of those who share the cores of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +30,8 @@ pub(super) struct Mate {
 }
 
 impl Mate {
-    fn of(id: JobId, job: &Job, now: Instant) -> Option<Self> {
+    fn of(snapshot: &Snapshot<'_>, id: JobId, job: &Job) -> Option<Self> {
+        let (now, tuning) = (snapshot.now, &snapshot.tuning.decide);
         let cores = cores(job.spec.work.cpu?);
         let known = job.foreseen(now).filter(|_| !job.progress.is_doubted(now));
         Some(Self {
@@ -49,7 +39,11 @@ impl Mate {
             cores,
             left: known.map(|left| left.as_secs_f64().max(0.1) * cores),
             used: job.progress.executed(now).as_secs_f64() * cores,
-            confidence: if known.is_some() { confidence(job) } else { HEARSAY },
+            confidence: if known.is_some() {
+                confidence(tuning, job)
+            } else {
+                tuning.confidence_without_evidence
+            },
             category: job.progress.learning.category(),
             submitted: job.submitted,
         })
@@ -73,12 +67,14 @@ impl Mate {
 }
 
 /// Iterations that are counted are sure; where a metric leads is as sure as its curve.
-fn confidence(job: &Job) -> Share {
+fn confidence(tuning: &DecideTuning, job: &Job) -> Share {
     let target = job.spec.work.target.filter(|_| job.spec.work.iterations.is_none());
     let predicted = job.progress.learning.predicted();
     match (target, predicted) {
         (None, _) => Share::WHOLE,
-        (Some(_), predicted) => predicted.map_or(HEARSAY, |predicted| predicted.confidence),
+        (Some(_), predicted) => {
+            predicted.map_or(tuning.confidence_without_evidence, |predicted| predicted.confidence)
+        }
     }
 }
 
@@ -105,11 +101,11 @@ impl Crowds {
             // Whoever seems to hang uses nothing, and nobody hurries for it.
             let counts = |job: &&Job| job.spec.work.cpu.is_some() && job.progress.silent_since(now).is_none();
             let Some(job) = jobs.get(id).filter(counts) else { continue };
-            if let (Some(node), Some(mate)) = (only_node(held), Mate::of(id, job, now)) {
+            if let (Some(node), Some(mate)) = (only_node(held), Mate::of(draft.snapshot, id, job)) {
                 by_node.entry(node).or_default().push(mate);
             }
         }
-        let usual = usual(by_node.values().flatten());
+        let usual = usual(&draft.snapshot.tuning.decide, by_node.values().flatten());
         Self { by_node, usual }
     }
 
@@ -134,14 +130,14 @@ pub(super) fn only_node(held: &Assignment) -> Option<NodeId> {
 }
 
 /// What the one in the middle needs in all, of those of whom it is known.
-fn usual<'m>(mates: impl Iterator<Item = &'m Mate> + Clone) -> f64 {
+fn usual<'m>(tuning: &DecideTuning, mates: impl Iterator<Item = &'m Mate> + Clone) -> f64 {
     let middle = |mut all: Vec<f64>| {
         all.sort_unstable_by(f64::total_cmp);
         all.get(all.len() / 2).copied()
     };
     let known = middle(mates.clone().filter_map(|mate| Some(mate.left? + mate.used)).collect());
     let cores = || middle(mates.map(|mate| mate.cores).collect()).unwrap_or(1.0);
-    known.unwrap_or_else(|| USUAL_LENGTH.as_secs_f64() * cores())
+    known.unwrap_or_else(|| tuning.assumed_core_time.as_secs_f64() * cores())
 }
 
 fn drains(mates: &[Mate], capacity: f64, usual: f64) -> f64 {
@@ -156,12 +152,13 @@ pub(super) fn is_crowded(mates: &[Mate], capacity: f64) -> bool {
 }
 
 /// In which order they are served: those who take long alone, then those who have least left.
-pub(super) fn in_order(mates: &[Mate], capacity: f64, usual: f64) -> Vec<Mate> {
+pub(super) fn in_order(tuning: &DecideTuning, mates: &[Mate], capacity: f64, usual: f64) -> Vec<Mate> {
     let drains = drains(mates, capacity, usual);
     let together: f64 = mates.iter().map(|mate| mate.left(usual)).sum();
     let waits = |mate: &Mate| {
         let (left, alone) = (mate.left(usual), mate.left(usual) / mate.cores);
-        alone < CRITICAL * drains || (together - left) / capacity + alone < LATER * drains
+        alone < tuning.critical_part * drains
+            || (together - left) / capacity + alone < tuning.max_later_for_short_jobs * drains
     };
     let mut order = mates.to_vec();
     order.sort_by(|one, other| {
@@ -172,9 +169,14 @@ pub(super) fn in_order(mates: &[Mate], capacity: f64, usual: f64) -> Vec<Mate> {
 }
 
 /// When each is done, in seconds from now, if the first has all it can use and the next what is left.
-pub(super) fn finishes(mates: &[Mate], capacity: f64, usual: f64) -> BTreeMap<JobId, f64> {
+pub(super) fn finishes(
+    tuning: &DecideTuning,
+    mates: &[Mate],
+    capacity: f64,
+    usual: f64,
+) -> BTreeMap<JobId, f64> {
     let mut waiting: Vec<(Mate, f64)> =
-        in_order(mates, capacity, usual).into_iter().map(|mate| (mate, mate.left(usual))).collect();
+        in_order(tuning, mates, capacity, usual).into_iter().map(|mate| (mate, mate.left(usual))).collect();
     let (mut now, mut done) = (0.0, BTreeMap::new());
     while !waiting.is_empty() {
         let mut free = capacity;
@@ -216,7 +218,7 @@ mod tests {
     #[test]
     fn those_with_least_left_are_done_first() {
         let mates = [mate(0, 4.0, 40.0), mate(1, 4.0, 8.0), mate(2, 4.0, 20.0)];
-        let done = finishes(&mates, 4.0, 0.0);
+        let done = finishes(&DecideTuning::DEFAULT, &mates, 4.0, 0.0);
         assert_eq!(done[&JobId(1)], 2.0);
         assert_eq!(done[&JobId(2)], 7.0);
         assert_eq!(done[&JobId(0)], 17.0);
@@ -226,14 +228,14 @@ mod tests {
     fn whoever_takes_as_long_alone_as_all_together_does_not_wait() {
         // With one core the first takes forty seconds, whatever the others do.
         let mates = [mate(0, 1.0, 40.0), mate(1, 4.0, 40.0), mate(2, 4.0, 40.0)];
-        let done = finishes(&mates, 4.0, 0.0);
+        let done = finishes(&DecideTuning::DEFAULT, &mates, 4.0, 0.0);
         assert_eq!(done[&JobId(0)], 40.0);
     }
 
     #[test]
     fn whoever_can_use_little_leaves_the_rest_to_the_next() {
         let mates = [mate(0, 1.0, 2.0), mate(1, 4.0, 60.0)];
-        let done = finishes(&mates, 4.0, 0.0);
+        let done = finishes(&DecideTuning::DEFAULT, &mates, 4.0, 0.0);
         assert_eq!((done[&JobId(0)], done[&JobId(1)]), (2.0, 15.5));
     }
 }

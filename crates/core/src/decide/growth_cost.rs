@@ -18,12 +18,6 @@ use crate::observe::scaling::Speed;
 use crate::traffic::contention_graph::{Flow, pattern_of};
 use crate::traffic::slowdown_model::Care;
 
-/// A gang is resized at most once in this time.
-pub(super) const RESIZE_INTERVAL: Duration = Duration(2 * Duration::MINUTE.0);
-
-/// The least ratio of what another size saves to what it costs.
-pub(super) const MIN_RESIZE_GAIN: u64 = 2;
-
 /// Whether a gang at another place, with more members, is worth it to all. True where nothing is known of links.
 pub(super) fn pays(
     view: &View<'_>,
@@ -45,7 +39,8 @@ pub(super) fn pays(
         return true;
     }
     let company = Company::of(draft, gang, met_at_either(draft, gang.id, &here, &there));
-    let cost = priority_weight(draft.snapshot, gang.job) * cost.times(MIN_RESIZE_GAIN).as_secs_f64();
+    let cost = priority_weight(draft.snapshot, gang.job)
+        * cost.times(draft.snapshot.tuning.decide.min_resize_gain).as_secs_f64();
     let before = company.costs(&here, gang.members(before));
     company.costs(&there, gang.members(after)) + cost < before
 }
@@ -97,7 +92,7 @@ impl<'d, 'a> Company<'d, 'a> {
         let slowdowns = self.slowdowns(&[&self.flows[..], &[flow]].concat());
         let own = slowdowns.last().copied().unwrap_or(1.0);
         let in_proportion = f64::from(self.gang.least().max(1)) / f64::from(members.max(1));
-        let takes = seconds_left(job, snapshot.now) * in_proportion * stretch(job, flow) * own;
+        let takes = seconds_left(snapshot, job) * in_proportion * stretch(job, flow) * own;
         let others = self.met.iter().zip(slowdowns.iter().zip(&self.without));
         let lost = others.map(|(other, (with, without))| {
             let other = &snapshot.jobs[*other];
@@ -116,5 +111,5 @@ fn lost(would_take: f64, slower: f64, time: f64) -> f64 {
 
 /// How long a job still takes alone, with the members it has.
 fn time_left(snapshot: &Snapshot<'_>, job: &Job) -> f64 {
-    seconds_left(job, snapshot.now) * Speed::PLAIN.0 as f64 / job.progress.pace().speed().0 as f64
+    seconds_left(snapshot, job) * Speed::PLAIN.0 as f64 / job.progress.pace().speed().0 as f64
 }

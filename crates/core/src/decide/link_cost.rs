@@ -26,35 +26,9 @@ use crate::model::units::{Duration, Instant};
 use crate::traffic::contention_graph::{Flow, pattern_of};
 use crate::traffic::slowdown_model::Care;
 
-/// A loss of this part of what a job has left is not worth waiting for.
-const PART_WORTH_NOTHING: f64 = 0.06;
-
-/// Waiting until somebody leaves is worth it if that saves more than this part of the wait: when one leaves, others may
-/// have left as well, and room that is better still may be free before.
-const PART_OF_WAIT: f64 = 0.3;
-
-/// Jobs of the highest priority are not to be slowed down further than this.
-const FIRST_AT_MOST: f64 = 1.1;
-
-/// The longest that a job waits for a better place, in its own lengths.
-const LENGTHS_OF_PATIENCE: u64 = 3;
-
-/// The same where nobody has a higher priority: those are to be slowed down least, and are served first anyhow.
-const LENGTHS_OF_PATIENCE_OF_THE_FIRST: u64 = 5;
-
-/// The highest priority counts for so many times the lowest, beside the lowest itself.
-const FIRST_COUNTS: f64 = 3.0;
-
-/// What is not known to be longer or shorter is taken for so long.
-const USUAL_LENGTH: Duration = Duration(10 * Duration::MINUTE.0);
-
-/// One decision looks at so many jobs on links, each counted as often as it is looked at, and then places without a look:
-/// in a crowd that is better than to decide late.
-const MOST_LOOKS: u64 = 20_000;
-
 /// Whether this decision has not looked at links for long enough.
 pub(super) fn may_predict(draft: &Draft<'_>) -> bool {
-    draft.link_predictions.get() < MOST_LOOKS
+    draft.link_predictions.get() < draft.snapshot.tuning.decide.max_link_predictions
 }
 
 /// Whether the policy weighs links for a job, and something is known of what it would cross.
@@ -142,7 +116,7 @@ pub(super) fn cost_at(
     cost.add(snapshot, job, stretch(job, &flow) * own - 1.0, own);
     for (at, other) in met.iter().map(|met| &snapshot.jobs[*met]).enumerate() {
         cost.add(snapshot, other, after[at] - before[at], after[at]);
-        let leaves = expected_end(other, snapshot.now);
+        let leaves = expected_end(snapshot, other);
         cost.eases = Some(cost.eases.map_or(leaves, |eases| eases.min(leaves)));
     }
     cost
@@ -151,8 +125,9 @@ pub(super) fn cost_at(
 impl LinkCost {
     /// Somebody takes so much longer, as a part of what it has left, and is slowed down so far in all.
     fn add(&mut self, snapshot: &Snapshot<'_>, job: &Job, longer: f64, slowdown: f64) {
-        self.loss += priority_weight(snapshot, job) * seconds_left(job, snapshot.now) * longer;
-        self.hurts_the_first |= slowdown > FIRST_AT_MOST && is_first(snapshot, job);
+        self.loss += priority_weight(snapshot, job) * seconds_left(snapshot, job) * longer;
+        self.hurts_the_first |=
+            slowdown > snapshot.tuning.decide.max_slowdown_of_highest_priority && is_first(snapshot, job);
     }
 }
 
@@ -161,15 +136,17 @@ fn is_worth_waiting(snapshot: &Snapshot<'_>, job: &Job, cost: &LinkCost) -> bool
     let Some(eases) = cost.eases else { return cost.stalls };
     let loss = cost.loss / priority_weight(snapshot, job);
     let wait = eases.since(snapshot.now).as_secs_f64();
-    let pays = loss > PART_WORTH_NOTHING * seconds_left(job, snapshot.now) && loss > PART_OF_WAIT * wait;
+    let tuning = &snapshot.tuning.decide;
+    let pays = loss > tuning.negligible_loss_part * seconds_left(snapshot, job)
+        && loss > tuning.min_loss_per_wait * wait;
     pays || cost.hurts_the_first || cost.stalls
 }
 
 /// How long a job waits in all before it starts wherever it can.
 fn patience(snapshot: &Snapshot<'_>, job: &Job) -> Duration {
-    let length = job.spec.work.alone.unwrap_or(USUAL_LENGTH);
-    let lengths =
-        if is_first(snapshot, job) { LENGTHS_OF_PATIENCE_OF_THE_FIRST } else { LENGTHS_OF_PATIENCE };
+    let tuning = &snapshot.tuning.decide;
+    let length = job.spec.work.alone.unwrap_or(tuning.assumed_training_time);
+    let lengths = if is_first(snapshot, job) { tuning.max_wait_for_place_of_highest_priority } else { tuning.max_wait_for_place };
     length.times(lengths)
 }
 
@@ -184,14 +161,16 @@ pub(super) fn stretch(job: &Job, flow: &Flow) -> f64 {
 }
 
 /// Seconds that a job still has to train alone.
-pub(super) fn seconds_left(job: &Job, now: Instant) -> f64 {
-    let unknown = || job.progress.executed(now).max(USUAL_LENGTH);
+pub(super) fn seconds_left(snapshot: &Snapshot<'_>, job: &Job) -> f64 {
+    let now = snapshot.now;
+    let unknown = || job.progress.executed(now).max(snapshot.tuning.decide.assumed_training_time);
     job.remaining(now).filter(|left| !left.is_zero()).unwrap_or_else(unknown).as_secs_f64()
 }
 
 /// How much a job's loss counts: from once to four times, by its priority.
 pub(super) fn priority_weight(snapshot: &Snapshot<'_>, job: &Job) -> f64 {
-    1.0 + FIRST_COUNTS * priority_share(snapshot.priorities, job.spec.priority).as_f64()
+    1.0 + snapshot.tuning.decide.extra_loss_weight_of_highest_priority
+        * priority_share(snapshot.priorities, job.spec.priority).as_f64()
 }
 
 /// Whether nobody has a higher priority, and somebody a lower one.

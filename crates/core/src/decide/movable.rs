@@ -15,15 +15,6 @@ use crate::model::units::{Duration, Instant};
 use crate::observe::progress::CHECKED_EVERY;
 use crate::traffic::decision_inputs::{Reconfiguration, What, Why};
 
-/// The most jobs for which one proposer searches a better place in one decision.
-pub(super) const MAX_MOVE_CANDIDATES: usize = 16;
-
-/// The least ratio of what a move saves to what it takes.
-pub(super) const MIN_MOVE_GAIN: f64 = 1.5;
-
-/// A job runs this many times as long as a move takes before it is moved again.
-pub(super) const MIN_RUN_IN_MOVES: u64 = 10;
-
 /// True once in each interval: reports come that often, and so few moves are made in a minute.
 pub(super) fn is_time_to_look(view: &View<'_>, every: Duration) -> bool {
     let stretch = |at: Instant| at.0 / every.0;
@@ -72,7 +63,7 @@ pub(super) fn has_run_for_long(view: &View<'_>, job: &Job) -> bool {
 
 /// For how long it stays where it is at least.
 pub(super) fn runs_at_least(view: &View<'_>, job: &Job) -> Duration {
-    takes(job).times(MIN_RUN_IN_MOVES).max(view.snapshot.min_run)
+    takes(job).times(view.snapshot.tuning.decide.min_run_between_moves).max(view.snapshot.min_run)
 }
 
 /// How long a job does not train when it is moved.

@@ -16,6 +16,7 @@ use crate::model::id::{ClassId, Id, IdVec, JobId, QueueId};
 use crate::model::job::{Job, Priority, Standing};
 use crate::model::policy::{Claim, Order, Policy, Preemption, Sharing, Wait, Weights};
 use crate::model::units::{Duration, GpuTime, Instant, Resources, Share};
+use crate::tuning::DecideTuning;
 
 /// Least goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,13 +27,6 @@ pub struct Rank {
     standing: Standing,
     job: JobId,
 }
-
-/// Where it is known how long jobs take, waiting counts in proportion to that: ten minutes are nothing to who will run
-/// for a day, and much to who will run for one. A wait of so many lengths counts in full, and one of so many more
-/// begins to outweigh all else; but no wait shorter than this part of a window does either.
-const LENGTHS_IN_FULL: u64 = 3;
-const LENGTHS_PER_WINDOW: u64 = 14;
-const SHORTEST_PART: u64 = 10;
 
 #[derive(Debug)]
 pub struct Ranker<'a> {
@@ -70,11 +64,11 @@ impl Others {
     /// How short a job is, as a share: letting who is soon done go first delays the others by little. Who takes as long
     /// as the others, or is not known to be shorter or longer, is in the middle. Whoever has waited for so long that room
     /// may be kept for it is passed by nobody for being shorter: what it was promised holds.
-    fn brevity(&self, class: &Class, waited: Duration, window: Duration) -> Share {
+    fn brevity(&self, tuning: &DecideTuning, class: &Class, waited: Duration, window: Duration) -> Share {
         let usual = self.lengths.checked_div(self.measured).map_or(0, |rough| rough as u8);
         let (usual, own) = (ClassKey::length(usual).0, class.key.long().0);
         match own {
-            _ if waited >= window.max(class.key.long().times(LENGTHS_IN_FULL)) => Share::WHOLE,
+            _ if waited >= window.max(class.key.long().times(tuning.wait_lengths_in_full)) => Share::WHOLE,
             0 => Share(Share::WHOLE.0 / 2),
             own => Share::ratio(usual, usual.saturating_add(own)),
         }
@@ -121,6 +115,10 @@ pub(super) fn level(limits: &[GpuTime], job: &Job, now: Instant) -> u8 {
 }
 
 impl<'a> Ranker<'a> {
+    pub(super) fn tuning(&self) -> &'a DecideTuning {
+        &self.snapshot.tuning.decide
+    }
+
     pub(super) fn shares(&self) -> Option<&Shares<'a>> {
         self.shares.as_ref()
     }
@@ -177,13 +175,14 @@ impl<'a> Ranker<'a> {
     fn score(&self, weights: &Weights, job: &Job, class: &Class) -> u64 {
         let weights = self.weights_in(class.key.queue).unwrap_or(weights);
         let others = self.others.get(&class.key.queue).copied().unwrap_or_default();
-        let wait = wait(self.snapshot.now.since(job.submitted), class.key.long(), weights.window());
+        let wait =
+            wait(self.tuning(), self.snapshot.now.since(job.submitted), class.key.long(), weights.window());
         weights.score(&Claim {
             user: job.spec.user,
             task: priority_share(self.snapshot.priorities, job.spec.priority),
             wait,
             width: others.width(class),
-            brevity: others.brevity(class, wait.waited, weights.window()),
+            brevity: others.brevity(self.tuning(), class, wait.waited, weights.window()),
         })
     }
 
@@ -247,12 +246,13 @@ fn greater_first(priority: Priority) -> u128 {
 }
 
 /// A wait, measured against how long the job takes, if that is known.
-fn wait(waited: Duration, length: Duration, window: Duration) -> Wait {
-    let shortest = if length.is_zero() { window } else { Duration(window.0 / SHORTEST_PART) };
+fn wait(tuning: &DecideTuning, waited: Duration, length: Duration, window: Duration) -> Wait {
+    let shortest =
+        if length.is_zero() { window } else { Duration(window.0 / tuning.shortest_wait_window_part) };
     Wait {
         waited,
-        full: shortest.max(length.times(LENGTHS_IN_FULL)),
-        window: shortest.max(length.times(LENGTHS_PER_WINDOW)),
+        full: shortest.max(length.times(tuning.wait_lengths_in_full)),
+        window: shortest.max(length.times(tuning.wait_lengths_per_window)),
     }
 }
 

@@ -1,41 +1,39 @@
 //! Which running job may be evicted for a waiting one of its own queue.
 
 use super::order::Ranker;
-use super::reservations::MIN_WAIT_LENGTHS_BEFORE_EXEMPTION;
 use super::view::View;
 use crate::model::job::Job;
 use crate::model::units::{Duration, GpuTime, Instant};
-
-/// The least ratio, in tenths, of what a victim of equal priority has left to do to what the beneficiary has left to do and
-/// the eviction costs together.
-pub(super) const MIN_PREEMPTION_GAIN: u128 = 15;
 
 /// Whether somebody has waited for so long that it makes no more room for others of its queue: neither a stream of short
 /// jobs nor one of urgent ones keeps it from ending. Of a job whose length is unknown nobody can say what is long.
 pub(super) fn is_exempt(job: &Job, ranker: &Ranker<'_>, now: Instant) -> bool {
     let waited = now.since(job.submitted) - job.progress.ran(now);
-    let enough =
-        |alone: Duration| ranker.window(job.spec.queue).max(alone.times(MIN_WAIT_LENGTHS_BEFORE_EXEMPTION));
+    let enough = |alone: Duration| {
+        ranker.window(job.spec.queue).max(alone.times(ranker.tuning().min_wait_before_exemption))
+    };
     job.spec.work.alone.is_some_and(|alone| waited >= enough(alone))
 }
 
 /// Whether a job had better go first, and somebody of no higher priority who has far more left to do, and loses only
 /// time by it, later.
 pub(super) fn gains(view: &View<'_>, first: &Job, later: &Job) -> bool {
-    let now = view.snapshot.now;
-    let (Some(left), Some(margin)) = (first.remaining(now), margin(later, now)) else { return false };
+    let (now, min_gain) = (view.snapshot.now, view.snapshot.tuning.decide.min_preemption_gain);
+    let (Some(left), Some(margin)) = (first.remaining(now), margin(later, now, min_gain)) else {
+        return false;
+    };
     later.spec.priority <= first.spec.priority
         && later.spec.user <= first.spec.user
-        && margin > service(first, left) as Margin * MIN_PREEMPTION_GAIN as Margin
+        && margin > service(first, left) as Margin * min_gain as Margin
 }
 
 /// How much more a job has left to do than stopping it costs, as far as that counts: whose service, times the cost, is less
 /// gains if the job goes later. None of a job that loses more than time, or of which nobody knows.
 pub(super) type Margin = i128;
 
-pub(super) fn margin(later: &Job, now: Instant) -> Option<Margin> {
+pub(super) fn margin(later: &Job, now: Instant, min_gain: u128) -> Option<Margin> {
     let left = later.remaining(now).filter(|_| later.spec.capabilities.suspend)?;
-    let cost = service(later, loss(later, now)) * MIN_PREEMPTION_GAIN;
+    let cost = service(later, loss(later, now)) * min_gain;
     Some(service(later, left) as Margin * 10 - cost as Margin)
 }
 

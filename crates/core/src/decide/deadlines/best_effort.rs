@@ -4,7 +4,7 @@
 //! goes first, and who has a deadline counts for a tenth, so that slack is built up while there is room. Who runs counts for
 //! half: nobody is stopped for somebody who has hardly less to do.
 
-use super::capacity_pools::{FLOOR, Pools};
+use super::capacity_pools::{Pools, best_effort_part};
 use super::kind::{Kind, makes_room};
 use super::need::Timed;
 use crate::deadlines::Units;
@@ -12,16 +12,6 @@ use crate::decide::snapshot::Snapshot;
 use crate::model::id::{JobId, NodeId};
 use crate::model::job::Job;
 use crate::model::units::Resources;
-
-/// Who has a deadline counts for one part in so many of what it has left to do.
-const DUE: u128 = 10;
-
-/// Who runs counts for one part in so many.
-const RUNNING: u128 = 2;
-
-/// So many of those who wait are looked at in a class of them, and in all.
-const OF_A_CLASS: usize = 200;
-const OF_ALL: usize = 5_000;
 
 /// What those without deadlines would take now, by what they have left to do.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -36,9 +26,12 @@ struct Line(Vec<(u128, Units)>);
 
 impl Others {
     pub(super) fn of(snapshot: &Snapshot<'_>) -> Self {
+        let tuning = &snapshot.tuning.decide;
+        let running_weight = u128::from(tuning.running_weight);
         let running = snapshot.plan.iter().filter(|(id, _)| is_other(snapshot, *id));
-        let running = running.map(|(id, held)| (&snapshot.jobs[id], held.total(), RUNNING));
-        let waiting = waiting(snapshot).take(OF_ALL).map(|job| (job, job.spec.least(), 1));
+        let running = running.map(|(id, held)| (&snapshot.jobs[id], held.total(), running_weight));
+        let waiting =
+            waiting(snapshot).take(tuning.max_best_effort_jobs).map(|job| (job, job.spec.least(), 1));
         let (mut gpus, mut cores) = (Vec::new(), Vec::new());
         for (job, takes, part) in running.filter(|(job, ..)| makes_room(job)).chain(waiting) {
             let kind = Kind::of(job);
@@ -58,7 +51,9 @@ impl Others {
         node: Option<NodeId>,
     ) -> Units {
         let least = timed.need.sizes[0].units;
-        let part = if timed.need.has.members > 0 { DUE * RUNNING } else { DUE };
+        let tuning = &snapshot.tuning.decide;
+        let (due, running) = (u128::from(tuning.deadline_slack_weight), u128::from(tuning.running_weight));
+        let part = if timed.need.has.members > 0 { due * running } else { due };
         let left = left_to_do(least, timed.need.work.0) / part;
         let line = if matches!(timed.kind, Kind::Gpus(_)) { &self.gpus } else { &self.cores };
         pools.part_of(snapshot, timed.kind, node, line.before(left))
@@ -89,7 +84,7 @@ pub(super) fn lack_room(snapshot: &Snapshot<'_>) -> bool {
     let all = snapshot.cluster.capacity();
     waiting(snapshot).any(|job| {
         let kind = Kind::of(job);
-        kind.units(held) < kind.units(all) / FLOOR
+        kind.units(held) < kind.units(all) / best_effort_part(snapshot)
     })
 }
 
@@ -105,7 +100,8 @@ fn is_other(snapshot: &Snapshot<'_>, id: JobId) -> bool {
 fn waiting<'a>(snapshot: &Snapshot<'a>) -> impl Iterator<Item = &'a Job> {
     let Snapshot { jobs, timed, .. } = *snapshot;
     let untimed = snapshot.waiting.classes().filter(|(_, class)| class.key.due.is_none());
-    let first = untimed.flat_map(|(_, class)| class.line.iter().take(OF_A_CLASS));
+    let first = untimed
+        .flat_map(|(_, class)| class.line.iter().take(snapshot.tuning.decide.max_best_effort_per_class));
     first.filter(|place| !timed.contains(&place.job)).map(|place| &jobs[place.job])
 }
 

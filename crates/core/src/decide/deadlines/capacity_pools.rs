@@ -18,8 +18,10 @@ use crate::model::plan::Assignment;
 use crate::model::report::Reason;
 use crate::model::units::Instant;
 
-/// Work without deadlines keeps one part in so many of a pool while some of it is there.
-pub(super) const FLOOR: Units = 10;
+/// One part in this many of a pool is kept for jobs without deadlines while there are some.
+pub(super) fn best_effort_part(snapshot: &Snapshot<'_>) -> Units {
+    Units::try_from(snapshot.tuning.decide.best_effort_part).unwrap_or(Units::MAX)
+}
 
 /// Whether that part can be booked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,8 @@ pub(in crate::decide) struct Pools {
     outlooks: BTreeMap<Pool, Outlook>,
     capacity: Vec<(Pool, Units)>,
     family: Family,
+    /// One part in this many of a pool is kept for jobs without deadlines.
+    best_effort_part: Units,
     /// When something can be done about what has become free.
     pub(super) grid: Grid,
 }
@@ -66,7 +70,9 @@ impl Pools {
         }
         let outlooks = capacity.iter().map(|(pool, units)| (*pool, Outlook::new(snapshot.now, *units)));
         let outlooks = outlooks.collect();
-        let mut pools = Self { outlooks, capacity: capacity.into_iter().collect(), family, grid };
+        let best_effort_part = best_effort_part(snapshot);
+        let capacity = capacity.into_iter().collect();
+        let mut pools = Self { outlooks, capacity, family, best_effort_part, grid };
         pools.leave_to_those_that_stay(snapshot, &staying);
         pools
     }
@@ -74,7 +80,7 @@ impl Pools {
     fn leave_to_those_that_stay(&mut self, snapshot: &Snapshot<'_>, staying: &[(&Job, &Assignment)]) {
         for (job, held) in staying {
             let until = match (job.spec.work.alone, job.runs_since) {
-                (Some(_), Some(_)) => expected_end(job, snapshot.now),
+                (Some(_), Some(_)) => expected_end(snapshot, job),
                 _ => end_of(job, snapshot.now),
             };
             self.leave_to(snapshot, held, until);
@@ -102,7 +108,7 @@ impl Pools {
         let sign = if floor == Floor::Kept { 1 } else { -1 };
         for (pool, units) in &self.capacity {
             if let Some(outlook) = self.outlooks.get_mut(pool) {
-                outlook.take(Instant::START, Instant(u64::MAX), sign * (units / FLOOR));
+                outlook.take(Instant::START, Instant(u64::MAX), sign * (units / self.best_effort_part));
             }
         }
     }

@@ -45,21 +45,10 @@ impl Growth<'_, '_> {
     }
 }
 
-/// Whoever is resized in place is given no more than it uses to so many millionths.
-const WELL_USED: u64 = 950_000;
-
-/// A size is given to a job that runs at most once in such a time.
-const REST: Duration = Duration(2 * Duration::MINUTE.0);
-
-/// So many are compared with each other at a time, those who are due first before others.
-const COMPARED: usize = 500;
-
-/// So many are looked at in one decision at most.
-const LOOKED_AT: usize = 2 * COMPARED;
-
 pub(super) fn grow<'a>(books: &mut Books<'a>, growth: Growth<'_, 'a>) {
-    let booked: Vec<usize> = books.booked.keys().copied().take(LOOKED_AT).collect();
-    for some in booked.chunks(COMPARED) {
+    let tuning = &books.snapshot.tuning.decide;
+    let booked: Vec<usize> = books.booked.keys().copied().take(tuning.max_growing_bookings).collect();
+    for some in booked.chunks(tuning.max_compared_bookings) {
         grow_some(books, growth, some);
     }
 }
@@ -96,7 +85,7 @@ fn offer<'a>(books: &Books<'a>, growth: Growth<'_, 'a>, at: usize) -> Option<Off
     let now = booking.members_at(timed.need.now);
     let (before, size) = next_size(timed, now)?;
     let units = before.map_or(0, |before| before.units);
-    if !may_grow(timed, growth, now, size) {
+    if !may_grow(books, timed, growth, now, size) {
         return None;
     }
     let outlook = books.pools.outlook(books.snapshot, timed, *node)?;
@@ -130,15 +119,16 @@ fn next_size(timed: &Timed<'_>, now: u32) -> Option<(Option<Size>, Size)> {
     Some((timed.need.size(now), *next))
 }
 
-fn may_grow(timed: &Timed<'_>, growth: Growth<'_, '_>, now: u32, size: Size) -> bool {
+fn may_grow(books: &Books<'_>, timed: &Timed<'_>, growth: Growth<'_, '_>, now: u32, size: Size) -> bool {
+    let tuning = &books.snapshot.tuning.decide;
     if growth.is_filled() {
         return true;
     }
     let least = timed.need.sizes[0];
     let used = u128::from(size.speed.0) * u128::from(least.units.unsigned_abs());
-    let whole = u128::from(WELL_USED) * u128::from(size.units.unsigned_abs());
+    let whole = u128::from(tuning.well_used_part) * u128::from(size.units.unsigned_abs());
     let is_used_well = !timed.is_in_place() || now == 0 || used >= whole;
-    let rested = timed.job.ripe(REST).is_none_or(|rested| rested <= timed.need.now);
+    let rested = timed.job.ripe(tuning.booked_resize_interval).is_none_or(|rested| rested <= timed.need.now);
     let resting = !timed.is_in_place() && timed.need.has.members == now && now > 0 && !rested;
     is_used_well && !resting
 }

@@ -35,9 +35,6 @@ pub(in crate::decide) struct BookedSize<'a> {
     pub(in crate::decide) node: Option<NodeId>,
 }
 
-/// A list of sizes that is longer than this is thinned out.
-const MOST_SIZES: u32 = 32;
-
 /// All whose deadlines count and who are to run, by deadline.
 pub(super) fn timed<'a>(snapshot: &Snapshot<'a>, deadlines: Deadlines) -> Vec<Timed<'a>> {
     let handover = handover(snapshot, deadlines);
@@ -80,7 +77,7 @@ impl<'a> Timed<'a> {
         let kind = Kind::of(job);
         let need = Need {
             work: with_margin(snapshot, deadlines, job)?.max(Duration(1)),
-            sizes: sizes(id, job, kind, deadlines, snapshot.plan.get(id)),
+            sizes: sizes(snapshot, id, job, kind, deadlines, snapshot.plan.get(id)),
             now: snapshot.now,
             until: job.spec.deadline?.at,
             has: Has::default(),
@@ -173,6 +170,7 @@ fn pauses(job: &Job, kind: Kind, handover: Duration, now: Instant) -> Pauses {
 
 /// The sizes it may have: those that are of use, or all it knows of where the policy asks for as many as there are.
 fn sizes(
+    snapshot: &Snapshot<'_>,
     id: JobId,
     job: &Job,
     kind: Kind,
@@ -191,7 +189,7 @@ fn sizes(
     let fits = |(members, _): &(u32, Speed)| (least..=gang.most()).contains(members);
     let declared = match &job.spec.scaling {
         Some(scaling) => scaling.sizes().iter().copied().filter(fits).collect(),
-        None => in_proportion(&gang),
+        None => in_proportion(&gang, snapshot.tuning.decide.max_booked_sizes),
     };
     let known = job.as_measured(declared);
     let known = if deadlines == Deadlines::Earliest { &known } else { useful(&known) };
@@ -215,10 +213,10 @@ fn the_only_size(id: JobId, job: &Job, kind: Kind, held: Option<&Arc<Assignment>
 }
 
 /// Where nothing else is known, so many times as fast as with the least as there are so many times the members.
-fn in_proportion(gang: &ElasticGang<'_>) -> Vec<(u32, Speed)> {
+fn in_proportion(gang: &ElasticGang<'_>, max_sizes: u32) -> Vec<(u32, Speed)> {
     let (least, unit) = (gang.least().max(1), gang.unit());
     let steps = (gang.most() - least) / unit;
-    let stride = steps / MOST_SIZES + 1;
+    let stride = steps / max_sizes + 1;
     let members = (0..=steps).step_by(stride as usize).map(|step| least + step * unit);
     members.map(|members| (members, Speed(Speed::PLAIN.0 * u64::from(members) / u64::from(least)))).collect()
 }

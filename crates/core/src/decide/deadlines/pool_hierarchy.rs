@@ -16,9 +16,6 @@ use crate::model::id::{Id, NodeId};
 use crate::model::job::Eligibility;
 use crate::model::units::Resources;
 
-/// Kinds beyond so many are taken to run anywhere: to look at every node for each costs more than they are worth.
-const MOST_KINDS: usize = 64;
-
 #[derive(Clone, Debug)]
 pub(super) struct Family {
     /// Pools of several nodes, each set of nodes once.
@@ -82,7 +79,7 @@ impl Family {
             return;
         }
         let Some(pool) = kind.pool() else { return };
-        let (pool, nodes) = match self.kinds.len() < MOST_KINDS {
+        let (pool, nodes) = match self.kinds.len() < snapshot.tuning.decide.max_pool_kinds {
             true => (pool, nodes_of(snapshot, pool)),
             false => (anywhere(pool), nodes_of(snapshot, anywhere(pool))),
         };

@@ -23,12 +23,6 @@ use crate::decide::view::View;
 use crate::model::job::Binding;
 use crate::model::units::Duration;
 
-/// So many of those without a booking are looked at again in one decision, beside those who have come.
-const LOOKED_AT_AGAIN: usize = 10;
-
-/// So many bookings are made in one decision before nobody is booked anew any more for the sake of others.
-const MOST_BOOKINGS: usize = 12_000;
-
 pub(super) fn schedule<'a>(view: &View<'a>, books: Books<'a>) -> Schedule<'a> {
     let mut making = Making::of(books);
     making.keep_those_taken_on();
@@ -172,7 +166,7 @@ impl<'a> Making<'a> {
             self.table.note_newcomer(self.costs[*at].unwrap_or(Cost::MAX));
         }
         again.sort_by_key(|at| (self.weighed(*at), *at));
-        found.extend(again.into_iter().take(LOOKED_AT_AGAIN));
+        found.extend(again.into_iter().take(self.books.snapshot.tuning.decide.max_bookings_retried));
         found.sort_by_key(|at| (self.weighed(*at), *at));
         found
     }
@@ -197,7 +191,7 @@ impl<'a> Making<'a> {
         let mut with_it: BTreeSet<usize> = self.books.booked.keys().copied().collect();
         with_it.insert(at);
         self.made += with_it.len();
-        if self.made > MOST_BOOKINGS {
+        if self.made > self.books.snapshot.tuning.decide.max_bookings_per_decision {
             return;
         }
         match self.books.plan(self.bare.clone(), with_it.iter().copied()) {
