@@ -1,8 +1,9 @@
-//! Who shares the cores of nodes, and when each of them would be done.
+//! Which jobs share the cores of a node, and when each of them would end.
 //!
-//! On one shared resource the mean falls if those go first who have least left to do, and the last is not done later if
-//! whoever alone takes nearly as long as all together does not wait: so is the order here. What is left is what jobs have
-//! reported, or their owners said; whoever said nothing is taken to be as long as the one in the middle.
+//! On one shared resource the mean completion time falls if the job with least left goes first, and the last job does
+//! not end later if a job that alone takes nearly as long as all together does not wait: that is the order here. What
+//! is left is what jobs have reported, or their owners stated; a job without either is taken to be as long as the
+//! median.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +16,13 @@ use crate::model::units::{Cpu, Instant, Share};
 use crate::observe::progress::Category;
 use crate::tuning::DecideTuning;
 
-/// One of those who share the cores of a node.
+/// A job that shares the cores of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Mate {
     pub(super) job: JobId,
-    /// The most it can use.
+    /// The most cores it can use.
     pub(super) cores: f64,
-    /// Core-seconds that it still needs; nothing where nobody knows.
+    /// Core-seconds that it still needs; `None` where that is unknown.
     left: Option<f64>,
     used: f64,
     pub(super) confidence: Share,
@@ -53,20 +54,21 @@ impl Mate {
         self.left.is_some()
     }
 
-    /// Core-seconds left where jobs usually need so many in all: as much of what is predicted counts as it is sure.
+    /// Core-seconds left where a job usually needs `usual` in all: the prediction counts as far as it is certain.
     pub(super) fn left(&self, usual: f64) -> f64 {
         let as_usual = (usual - self.used).max(0.5 * self.used).max(1.0);
         let sure = self.confidence.as_f64();
         self.left.map_or(as_usual, |left| sure * left + (1.0 - sure) * as_usual)
     }
 
-    /// How long it has been there, in seconds.
+    /// Seconds since its submission.
     pub(super) fn age(&self, now: Instant) -> f64 {
         now.since(self.submitted).as_secs_f64()
     }
 }
 
-/// Iterations that are counted are sure; where a metric leads is as sure as its curve.
+/// The confidence in a prediction: whole where iterations are counted, that of the curve where a metric is to be
+/// reached.
 fn confidence(tuning: &DecideTuning, job: &Job) -> Share {
     let target = job.spec.work.target.filter(|_| job.spec.work.iterations.is_none());
     let predicted = job.progress.learning.predicted();
@@ -82,23 +84,23 @@ pub(super) fn cores(cpu: Cpu) -> f64 {
     cpu.0 as f64 / Cpu::cores(1).0 as f64
 }
 
-/// Those who share cores, by node.
+/// The jobs that share cores, by node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Crowds {
     by_node: BTreeMap<NodeId, Vec<Mate>>,
-    /// Core-seconds that jobs need in all, usually.
+    /// Core-seconds that a job usually needs in all.
     pub(super) usual: f64,
 }
 
 impl Crowds {
-    /// As the draft has it: those of one node, each where it will be.
+    /// The jobs on one node each, as the draft has them.
     pub(super) fn of(draft: &Draft<'_>) -> Self {
         let Snapshot { plan, jobs, now, .. } = *draft.snapshot;
         let mut by_node: BTreeMap<NodeId, Vec<Mate>> = BTreeMap::new();
         let stays = plan.iter().filter(|(id, _)| !draft.is_changed(*id)).map(|(id, held)| (id, &**held));
         let comes = draft.starting().map(|(id, held)| (id, &**held));
         for (id, held) in stays.chain(comes) {
-            // Whoever seems to hang uses nothing, and nobody hurries for it.
+            // A stalled job uses nothing, and no core is kept for it.
             let counts = |job: &&Job| job.spec.work.cpu.is_some() && job.progress.silent_since(now).is_none();
             let Some(job) = jobs.get(id).filter(counts) else { continue };
             if let (Some(node), Some(mate)) = (only_node(held), Mate::of(draft.snapshot, id, job)) {
@@ -117,19 +119,19 @@ impl Crowds {
         self.by_node.get(&node).map_or(&[], |mates| mates)
     }
 
-    /// How many seconds it takes until all who are on a node are done.
+    /// Seconds until all jobs on a node have ended.
     pub(super) fn drains(&self, node: NodeId, capacity: f64) -> f64 {
         drains(self.on(node), capacity, self.usual)
     }
 }
 
-/// The node of somebody who is on one.
+/// The node of an assignment that lies on one node.
 pub(super) fn only_node(held: &Assignment) -> Option<NodeId> {
     let mut nodes = held.nodes();
     nodes.next().filter(|_| nodes.next().is_none())
 }
 
-/// What the one in the middle needs in all, of those of whom it is known.
+/// The median of what jobs need in all, of those of which it is known.
 fn usual<'m>(tuning: &DecideTuning, mates: impl Iterator<Item = &'m Mate> + Clone) -> f64 {
     let middle = |mut all: Vec<f64>| {
         all.sort_unstable_by(f64::total_cmp);
@@ -146,12 +148,12 @@ fn drains(mates: &[Mate], capacity: f64, usual: f64) -> f64 {
     longest.max(together / capacity)
 }
 
-/// Whether there are more cores to be used than there are.
+/// Whether the jobs can use more cores than the node has.
 pub(super) fn is_crowded(mates: &[Mate], capacity: f64) -> bool {
     mates.iter().map(|mate| mate.cores).sum::<f64>() > capacity
 }
 
-/// In which order they are served: those who take long alone, then those who have least left.
+/// The order in which jobs are served: those that decide when all have ended, then those with least left.
 pub(super) fn in_order(tuning: &DecideTuning, mates: &[Mate], capacity: f64, usual: f64) -> Vec<Mate> {
     let drains = drains(mates, capacity, usual);
     let together: f64 = mates.iter().map(|mate| mate.left(usual)).sum();
@@ -168,7 +170,7 @@ pub(super) fn in_order(tuning: &DecideTuning, mates: &[Mate], capacity: f64, usu
     order
 }
 
-/// When each is done, in seconds from now, if the first has all it can use and the next what is left.
+/// The end of each job in seconds from now, if the first has all cores it can use and the next what is left.
 pub(super) fn finishes(
     tuning: &DecideTuning,
     mates: &[Mate],

@@ -1,10 +1,10 @@
-//! Room kept for the first who do not fit.
+//! Backfill reservations: job, start time, spare capacity per node.
 //!
-//! Those who run are expected to leave when their work is done. Thought away one after the other, at some time they
-//! leave room for the job: from then on it is kept. Whoever will be gone by then may use it until then; others only
-//! what the job leaves of its nodes. So a large gang starts no later than if nobody came after it, and small jobs
-//! fill the room meanwhile. Until a job has waited for as long as counts in its priority (`Weights::window`), none is
-//! kept for it: most get a place without, and keeping it costs others.
+//! Running jobs are expected to leave when their work is done. Released one after the other in a trial, at some time
+//! they leave capacity for the waiting job: from then on it is reserved. A job that ends before may use it until then;
+//! other jobs only what the reservation leaves of its nodes. So a large gang starts no later than if no job came after
+//! it, and small jobs fill the capacity meanwhile. A job gets a reservation only once it has waited for as long as
+//! counts in its priority (`Weights::window`): most get a place without one, and a reservation costs other jobs.
 
 use super::draft::{Draft, Reach};
 use super::estimates::{end_if_started, expected_end};
@@ -17,8 +17,8 @@ use crate::model::job::Job;
 use crate::model::plan::{Assignment, Reservation};
 use crate::model::units::{Duration, Instant};
 
-/// From when on room is kept for a job that waits. Who can be stopped for the gain of others gets none before it is
-/// spared that: the place would be taken from it again.
+/// The time from which a waiting job is owed a reservation. A job that can be suspended for the gain of others gets
+/// none before it is exempt from that: the place would be taken from it again.
 pub(super) fn owed_from(job: &Job, ranker: &Ranker<'_>, now: Instant) -> Instant {
     let window = ranker.window(job.spec.queue);
     let alone = job.spec.work.alone.unwrap_or(Duration::ZERO);
@@ -30,7 +30,7 @@ pub(super) fn owed_from(job: &Job, ranker: &Ranker<'_>, now: Instant) -> Instant
     job.submitted + job.progress.ran(now) + window.max(alone.times(lengths))
 }
 
-/// Finds the time from which a job is expected to fit, and what others may take of its nodes until then and after.
+/// Finds the time from which a job is expected to fit, and what other jobs may take of its nodes until then and after.
 pub(super) fn reserve<'a>(view: &View<'a>, draft: &Draft<'a>, id: JobId) -> Option<Reservation> {
     let job = &view.snapshot.jobs[id];
     let leaving = in_order_of_leaving(view, draft);
@@ -65,7 +65,7 @@ pub(super) fn reserve<'a>(view: &View<'a>, draft: &Draft<'a>, id: JobId) -> Opti
 
 type Leaving<'d> = (Instant, &'d Job, &'d Assignment);
 
-/// Everybody in the plan, and who was put there in this draft, the first to leave first.
+/// Jobs in the plan and jobs that this draft starts, in the order of their expected ends.
 fn in_order_of_leaving<'d, 'a: 'd>(view: &View<'a>, draft: &'d Draft<'a>) -> Vec<Leaving<'d>> {
     let (jobs, now) = (view.snapshot.jobs, view.snapshot.now);
     let planned = view.snapshot.plan.iter().filter(|(id, _)| !draft.is_changed(*id));

@@ -1,8 +1,9 @@
-//! Work without deadlines: what is left to it beside bookings.
+//! Jobs without deadlines: what bookings leave to them.
 //!
-//! What is free now is shared with those who are booked by what each has left to do, in units times time: whoever has less
-//! goes first, and who has a deadline counts for a tenth, so that slack is built up while there is room. Who runs counts for
-//! half: nobody is stopped for somebody who has hardly less to do.
+//! Free capacity is shared between jobs without deadlines and booked jobs by what each has left to do, in units times
+//! time: the job with less goes first, and the work of a job with a deadline counts for a tenth, so that slack is
+//! built up while capacity is free. The work of a running job counts for half: no job is stopped for one that has
+//! hardly less to do.
 
 use super::capacity_pools::{Pools, best_effort_part};
 use super::kind::{Kind, makes_room};
@@ -13,14 +14,14 @@ use crate::model::id::{JobId, NodeId};
 use crate::model::job::Job;
 use crate::model::units::Resources;
 
-/// What those without deadlines would take now, by what they have left to do.
+/// What jobs without deadlines would take now, by what they have left to do.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Others {
     gpus: Line,
     cores: Line,
 }
 
-/// Who has the least left goes first; each with what all up to it would take.
+/// Jobs in the order of the work they have left; each with what all jobs up to it would take.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Line(Vec<(u128, Units)>);
 
@@ -42,7 +43,7 @@ impl Others {
         Self { gpus: Line::of(gpus), cores: Line::of(cores) }
     }
 
-    /// What those take of a pool who go ahead of a job that is booked.
+    /// What the jobs take of a pool that go ahead of a booked job.
     pub(super) fn ahead_of(
         &self,
         snapshot: &Snapshot<'_>,
@@ -77,7 +78,7 @@ impl Line {
     }
 }
 
-/// Whether work without deadlines waits and has less than its part.
+/// Whether jobs without deadlines wait and have less than their part.
 pub(super) fn lack_room(snapshot: &Snapshot<'_>) -> bool {
     let held = snapshot.plan.iter().filter(|(id, _)| is_other(snapshot, *id));
     let held = held.fold(Resources::NONE, |sum, (_, held)| sum + held.total());
@@ -88,7 +89,7 @@ pub(super) fn lack_room(snapshot: &Snapshot<'_>) -> bool {
     })
 }
 
-/// Whether there is any.
+/// Whether there are jobs without deadlines.
 pub(super) fn are_there(snapshot: &Snapshot<'_>) -> bool {
     waiting(snapshot).next().is_some() || snapshot.plan.iter().any(|(id, _)| is_other(snapshot, id))
 }

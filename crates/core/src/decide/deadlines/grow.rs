@@ -1,8 +1,8 @@
-//! What is free now goes to those with bookings who can use it, one size at a time, to whom it costs least in the end.
+//! Bookings grow from free capacity, one size at a time, the booking first to which that costs least in the end.
 //!
-//! Who has more now needs less later, though in all it takes more units for a time, because more members are less
-//! efficient: whoever adds least to that for each unit goes first. The rest of its booking is made anew, as small as it may
-//! be, so what it has beyond that is given back as soon as others need it.
+//! A job that has more members now needs fewer later, though in all it takes more units for a time, because more
+//! members are less efficient: the job that adds least to that for each unit goes first. The rest of its booking is
+//! made anew and as small as possible, so that what it has beyond that is given back as soon as other jobs need it.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -22,20 +22,20 @@ use crate::model::plan::Assignment;
 use crate::model::units::{Duration, Instant};
 use crate::observe::progress::Pace;
 
-/// Who may have how much.
+/// How far bookings may grow.
 #[derive(Clone, Copy)]
 pub(super) enum Growth<'t, 'a> {
-    /// As published: everybody as much as there is, also who cannot be in time.
+    /// As published: every job as far as there is capacity, also a job that cannot be in time.
     Filled,
-    /// Only who stays in time, where the gain is worth the pause and what it costs others on links, no more than is used
-    /// well, and no room of those without deadlines who go ahead.
+    /// Only a job that stays in time, where the gain is worth the pause and what it costs other jobs on links, no
+    /// further than it uses well, and not from capacity of jobs without deadlines that go ahead.
     Promised(&'t Terms<'t, 'a>),
 }
 
 pub(super) struct Terms<'r, 'a> {
     others: Others,
     view: &'r View<'a>,
-    /// The plan as it is, to look at where somebody would be.
+    /// A draft beside the plan, to find out where a job would be.
     plan: OnceCell<RefCell<Draft<'a>>>,
 }
 
@@ -59,7 +59,7 @@ fn grow_some<'a>(books: &mut Books<'a>, growth: Growth<'_, 'a>, some: &[usize]) 
     loop {
         let made = offers.iter().filter_map(|(at, offer)| Some((offer.as_ref()?.dear, *at)));
         let Some((_, at)) = made.min() else { return };
-        // Others have taken of what is free since it was made.
+        // Other bookings have grown since the offer was made.
         match offer(books, growth, at) {
             Some(fresh) => {
                 books.cancel(at);
@@ -71,9 +71,9 @@ fn grow_some<'a>(books: &mut Books<'a>, growth: Growth<'_, 'a>, some: &[usize]) 
     }
 }
 
-/// One size more for a job.
+/// The next size of a job.
 struct Offer {
-    /// Units times time that it takes more in all, for each unit it has more now; less than nothing if it takes less.
+    /// Units times time that it takes more in all, for each unit it has more now; negative if it takes less.
     dear: i128,
     booked: Booked,
 }
@@ -113,7 +113,7 @@ fn offer<'a>(books: &Books<'a>, growth: Growth<'_, 'a>, at: usize) -> Option<Off
     Some(Offer { dear, booked: Booked { booking: larger, node: *node } })
 }
 
-/// The size it has, if any, and the next larger one.
+/// The size that a job has, if any, and the next larger one.
 fn next_size(timed: &Timed<'_>, now: u32) -> Option<(Option<Size>, Size)> {
     let next = timed.need.sizes.iter().find(|size| size.members > now)?;
     Some((timed.need.size(now), *next))
@@ -133,8 +133,8 @@ fn may_grow(books: &Books<'_>, timed: &Timed<'_>, growth: Growth<'_, '_>, now: u
     is_used_well && !resting
 }
 
-/// Whether more is done until then with a larger size, the pause for it counted once too often. Who is to have that size
-/// already pauses only if it does not get it.
+/// Whether more work is done until then at the larger size, with its pause counted once too often. A job that is about
+/// to get that size already pauses only if it does not get it.
 fn is_worth_it(timed: &Timed<'_>, before: Option<Size>, size: Size, until: Instant) -> bool {
     let time = until.since(timed.need.now);
     let work = |size: Size, time: Duration| Pace::at(size.speed).work(time);
@@ -148,8 +148,8 @@ impl<'r, 'a> Terms<'r, 'a> {
         Self { others: Others::of(view.snapshot), view, plan: OnceCell::new() }
     }
 
-    /// Whether what a larger size costs all on links is less than what it saves. Who has to wait for others to make room is
-    /// not known to be anywhere.
+    /// Whether a larger size saves more than it costs all jobs on links. The place of a job that waits for others to
+    /// leave is not known, so the answer is yes.
     fn pays_on_links(&self, timed: &Timed<'a>, before: Option<Size>, size: Size) -> bool {
         let snapshot = self.view.snapshot;
         if snapshot.contention.knows_no_links() {
@@ -165,7 +165,7 @@ impl<'r, 'a> Terms<'r, 'a> {
         places.is_none_or(|(before, after)| pays(self.view, &plan, &gang, &before, &after, cost))
     }
 
-    /// Where a job would be with a size, by what is free now.
+    /// Where a job would be at a size, in capacity that is free now.
     fn place(
         &self,
         plan: &mut Draft<'a>,
@@ -184,7 +184,8 @@ impl<'r, 'a> Terms<'r, 'a> {
     }
 }
 
-/// A size until the next time at which more or less is free, and the least that does from then on.
+/// A booking at a size until the next time at which the free amount changes, and the smallest that suffices from then
+/// on.
 fn with_size_now(
     books: &Books<'_>,
     timed: &Timed<'_>,
@@ -216,7 +217,7 @@ fn with_size_now(
     Some(later?.after(all))
 }
 
-/// Units times time.
+/// Units times time that a booking takes.
 fn taken(need: &Need, booking: &Booking) -> i128 {
     let cost = |segment: &Segment| {
         let units: Units = need.size(segment.members).map_or(0, |size| size.units);
