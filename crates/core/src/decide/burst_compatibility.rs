@@ -1,8 +1,8 @@
 //! Places whose links are compatible: where bursts can be shifted so that they exceed links least.
 //!
-//! Places are taken as topology finds them, and judged by the circle (`traffic policy::circle`): a link counts for one, less what it
-//! cannot carry of those who would share it, shifted as well as can be, on average over the circle. Links that no
-//! place in question crosses are the same for all.
+//! Places come in the order of topology and are judged by the circle (`traffic::circle`): the score of a link is one,
+//! less the part of traffic that exceeds it on average over the circle when its jobs are shifted as well as possible.
+//! Links that no place in question crosses are the same for all.
 
 use std::collections::BTreeSet;
 
@@ -15,18 +15,15 @@ use crate::traffic::affinity::Affinity;
 use crate::traffic::circle::{Pulse, rotations};
 use crate::traffic::contention_graph::{Flow, pattern_of};
 
-/// So many places are judged, as published.
-const MOST_PLACES: usize = 10;
-
-/// A score as near to one as this means that bursts are kept apart.
+/// A score at least this near to one means that bursts do not overlap.
 const APART: f64 = 1.0 - 1e-6;
 
-/// Of the places that are as near as the first, the one with the best mean score, and without a loop in its affinity
-/// graph where there is such a one.
+/// Of the places as near as the first, the one with the best mean score; a place without a loop in its affinity graph
+/// goes before all others.
 pub(super) fn most_compatible(draft: &Draft<'_>, job: &Job, mut places: Vec<Assignment>) -> Assignment {
     let nearest = nearness(draft.snapshot, &places[0]);
     places.retain(|place| nearness(draft.snapshot, place) == nearest);
-    places.truncate(MOST_PLACES);
+    places.truncate(draft.snapshot.tuning.decide.max_compatible_places);
     let judge = Judge::of(draft, job, &places);
     places.swap_remove(judge.best(|at| (judge.is_loop_free(at), judge.score(at))))
 }
@@ -39,7 +36,7 @@ pub(super) fn nearest_compatible(draft: &Draft<'_>, job: &Job, mut places: Vec<A
     places.swap_remove(chosen)
 }
 
-/// On how many domains of each level a place lies, from the outermost inwards, and on how many nodes: fewer is nearer.
+/// How many domains of each level a place spans, from the outermost inwards, and how many nodes: fewer is nearer.
 fn nearness(snapshot: &Snapshot<'_>, place: &Assignment) -> Vec<usize> {
     let nodes: BTreeSet<_> = place.nodes().collect();
     let on = |level: usize| {
@@ -49,12 +46,12 @@ fn nearness(snapshot: &Snapshot<'_>, place: &Assignment) -> Vec<usize> {
     (0..usize::from(snapshot.cluster.depth().0)).map(on).chain([nodes.len()]).collect()
 }
 
-/// A job with what it would send at each of some places.
+/// A job with its flow at each of several places.
 struct Judge<'d, 'a> {
     draft: &'d Draft<'a>,
-    /// Nothing where it sends nothing over links.
+    /// `None` where it sends nothing over links.
     flows: Vec<Option<Flow>>,
-    /// All links that it would cross somewhere.
+    /// All links that it would cross at some place.
     links: BTreeSet<LinkId>,
 }
 
@@ -68,7 +65,7 @@ impl<'d, 'a> Judge<'d, 'a> {
         Self { draft, flows, links }
     }
 
-    /// The first of the places that nothing surpasses.
+    /// The first place that none surpasses.
     fn best(&self, merit: impl Fn(usize) -> (bool, f64)) -> usize {
         let mut best = (0, merit(0));
         for at in 1..self.flows.len() {
@@ -106,7 +103,7 @@ impl<'d, 'a> Judge<'d, 'a> {
         rotations(&self.draft.snapshot.tuning.traffic, &pulses).1.score(link)
     }
 
-    /// Whether all whom the job would meet at a place, directly or by way of others, can be shifted without a conflict.
+    /// Whether all jobs that it would meet at a place, directly or through others, can be shifted without a conflict.
     fn is_loop_free(&self, at: usize) -> bool {
         let Some(flow) = &self.flows[at] else { return true };
         let contention = &*self.draft.contention;

@@ -1,8 +1,9 @@
-//! Who shares the cores of nodes, and when each of them would be done.
+//! Which jobs share the cores of a node, and when each of them would end.
 //!
-//! On one shared resource the mean falls if those go first who have least left to do, and the last is not done later if
-//! whoever alone takes nearly as long as all together does not wait: so is the order here. What is left is what jobs have
-//! reported, or their owners said; whoever said nothing is taken to be as long as the one in the middle.
+//! On one shared resource the mean completion time falls if the job with least left goes first, and the last job does
+//! not end later if a job that alone takes nearly as long as all together does not wait: that is the order here. What
+//! is left is what jobs have reported, or their owners stated; a job without either is taken to be as long as the
+//! median.
 
 use std::collections::BTreeMap;
 
@@ -11,28 +12,17 @@ use crate::decide::snapshot::Snapshot;
 use crate::model::id::{JobId, NodeId};
 use crate::model::job::Job;
 use crate::model::plan::Assignment;
-use crate::model::units::{Cpu, Duration, Instant, Share};
+use crate::model::units::{Cpu, Instant, Share};
 use crate::observe::progress::Category;
+use crate::tuning::DecideTuning;
 
-/// Whoever alone takes such a part of what all together take is not kept waiting…
-const CRITICAL: f64 = 0.9;
-
-/// …if all would be done later than this for it.
-const LATER: f64 = 1.1;
-
-/// Of whom nothing is known is believed so much.
-const HEARSAY: Share = Share(Share::WHOLE.0 / 10);
-
-/// What nobody knows anything about is taken for so long alone.
-const USUAL_LENGTH: Duration = Duration(5 * Duration::MINUTE.0);
-
-/// One of those who share the cores of a node.
+/// A job that shares the cores of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Mate {
     pub(super) job: JobId,
-    /// The most it can use.
+    /// The most cores it can use.
     pub(super) cores: f64,
-    /// Core-seconds that it still needs; nothing where nobody knows.
+    /// Core-seconds that it still needs; `None` where that is unknown.
     left: Option<f64>,
     used: f64,
     pub(super) confidence: Share,
@@ -41,7 +31,8 @@ pub(super) struct Mate {
 }
 
 impl Mate {
-    fn of(id: JobId, job: &Job, now: Instant) -> Option<Self> {
+    fn of(snapshot: &Snapshot<'_>, id: JobId, job: &Job) -> Option<Self> {
+        let (now, tuning) = (snapshot.now, &snapshot.tuning.decide);
         let cores = cores(job.spec.work.cpu?);
         let known = job.foreseen(now).filter(|_| !job.progress.is_doubted(now));
         Some(Self {
@@ -49,7 +40,11 @@ impl Mate {
             cores,
             left: known.map(|left| left.as_secs_f64().max(0.1) * cores),
             used: job.progress.executed(now).as_secs_f64() * cores,
-            confidence: if known.is_some() { confidence(job) } else { HEARSAY },
+            confidence: if known.is_some() {
+                confidence(tuning, job)
+            } else {
+                tuning.confidence_without_evidence
+            },
             category: job.progress.learning.category(),
             submitted: job.submitted,
         })
@@ -59,26 +54,29 @@ impl Mate {
         self.left.is_some()
     }
 
-    /// Core-seconds left where jobs usually need so many in all: as much of what is predicted counts as it is sure.
+    /// Core-seconds left where a job usually needs `usual` in all: the prediction counts as far as it is certain.
     pub(super) fn left(&self, usual: f64) -> f64 {
         let as_usual = (usual - self.used).max(0.5 * self.used).max(1.0);
         let sure = self.confidence.as_f64();
         self.left.map_or(as_usual, |left| sure * left + (1.0 - sure) * as_usual)
     }
 
-    /// How long it has been there, in seconds.
+    /// Seconds since its submission.
     pub(super) fn age(&self, now: Instant) -> f64 {
         now.since(self.submitted).as_secs_f64()
     }
 }
 
-/// Iterations that are counted are sure; where a metric leads is as sure as its curve.
-fn confidence(job: &Job) -> Share {
+/// The confidence in a prediction: whole where iterations are counted, that of the curve where a metric is to be
+/// reached.
+fn confidence(tuning: &DecideTuning, job: &Job) -> Share {
     let target = job.spec.work.target.filter(|_| job.spec.work.iterations.is_none());
     let predicted = job.progress.learning.predicted();
     match (target, predicted) {
         (None, _) => Share::WHOLE,
-        (Some(_), predicted) => predicted.map_or(HEARSAY, |predicted| predicted.confidence),
+        (Some(_), predicted) => {
+            predicted.map_or(tuning.confidence_without_evidence, |predicted| predicted.confidence)
+        }
     }
 }
 
@@ -86,30 +84,30 @@ pub(super) fn cores(cpu: Cpu) -> f64 {
     cpu.0 as f64 / Cpu::cores(1).0 as f64
 }
 
-/// Those who share cores, by node.
+/// The jobs that share cores, by node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Crowds {
     by_node: BTreeMap<NodeId, Vec<Mate>>,
-    /// Core-seconds that jobs need in all, usually.
+    /// Core-seconds that a job usually needs in all.
     pub(super) usual: f64,
 }
 
 impl Crowds {
-    /// As the draft has it: those of one node, each where it will be.
+    /// The jobs on one node each, as the draft has them.
     pub(super) fn of(draft: &Draft<'_>) -> Self {
         let Snapshot { plan, jobs, now, .. } = *draft.snapshot;
         let mut by_node: BTreeMap<NodeId, Vec<Mate>> = BTreeMap::new();
         let stays = plan.iter().filter(|(id, _)| !draft.is_changed(*id)).map(|(id, held)| (id, &**held));
         let comes = draft.starting().map(|(id, held)| (id, &**held));
         for (id, held) in stays.chain(comes) {
-            // Whoever seems to hang uses nothing, and nobody hurries for it.
+            // A stalled job uses nothing, and no core is kept for it.
             let counts = |job: &&Job| job.spec.work.cpu.is_some() && job.progress.silent_since(now).is_none();
             let Some(job) = jobs.get(id).filter(counts) else { continue };
-            if let (Some(node), Some(mate)) = (only_node(held), Mate::of(id, job, now)) {
+            if let (Some(node), Some(mate)) = (only_node(held), Mate::of(draft.snapshot, id, job)) {
                 by_node.entry(node).or_default().push(mate);
             }
         }
-        let usual = usual(by_node.values().flatten());
+        let usual = usual(&draft.snapshot.tuning.decide, by_node.values().flatten());
         Self { by_node, usual }
     }
 
@@ -121,27 +119,27 @@ impl Crowds {
         self.by_node.get(&node).map_or(&[], |mates| mates)
     }
 
-    /// How many seconds it takes until all who are on a node are done.
+    /// Seconds until all jobs on a node have ended.
     pub(super) fn drains(&self, node: NodeId, capacity: f64) -> f64 {
         drains(self.on(node), capacity, self.usual)
     }
 }
 
-/// The node of somebody who is on one.
+/// The node of an assignment that lies on one node.
 pub(super) fn only_node(held: &Assignment) -> Option<NodeId> {
     let mut nodes = held.nodes();
     nodes.next().filter(|_| nodes.next().is_none())
 }
 
-/// What the one in the middle needs in all, of those of whom it is known.
-fn usual<'m>(mates: impl Iterator<Item = &'m Mate> + Clone) -> f64 {
+/// The median of what jobs need in all, of those of which it is known.
+fn usual<'m>(tuning: &DecideTuning, mates: impl Iterator<Item = &'m Mate> + Clone) -> f64 {
     let middle = |mut all: Vec<f64>| {
         all.sort_unstable_by(f64::total_cmp);
         all.get(all.len() / 2).copied()
     };
     let known = middle(mates.clone().filter_map(|mate| Some(mate.left? + mate.used)).collect());
     let cores = || middle(mates.map(|mate| mate.cores).collect()).unwrap_or(1.0);
-    known.unwrap_or_else(|| USUAL_LENGTH.as_secs_f64() * cores())
+    known.unwrap_or_else(|| tuning.assumed_core_time.as_secs_f64() * cores())
 }
 
 fn drains(mates: &[Mate], capacity: f64, usual: f64) -> f64 {
@@ -150,18 +148,19 @@ fn drains(mates: &[Mate], capacity: f64, usual: f64) -> f64 {
     longest.max(together / capacity)
 }
 
-/// Whether there are more cores to be used than there are.
+/// Whether the jobs can use more cores than the node has.
 pub(super) fn is_crowded(mates: &[Mate], capacity: f64) -> bool {
     mates.iter().map(|mate| mate.cores).sum::<f64>() > capacity
 }
 
-/// In which order they are served: those who take long alone, then those who have least left.
-pub(super) fn in_order(mates: &[Mate], capacity: f64, usual: f64) -> Vec<Mate> {
+/// The order in which jobs are served: those that decide when all have ended, then those with least left.
+pub(super) fn in_order(tuning: &DecideTuning, mates: &[Mate], capacity: f64, usual: f64) -> Vec<Mate> {
     let drains = drains(mates, capacity, usual);
     let together: f64 = mates.iter().map(|mate| mate.left(usual)).sum();
     let waits = |mate: &Mate| {
         let (left, alone) = (mate.left(usual), mate.left(usual) / mate.cores);
-        alone < CRITICAL * drains || (together - left) / capacity + alone < LATER * drains
+        alone < tuning.critical_part * drains
+            || (together - left) / capacity + alone < tuning.max_later_for_short_jobs * drains
     };
     let mut order = mates.to_vec();
     order.sort_by(|one, other| {
@@ -171,10 +170,15 @@ pub(super) fn in_order(mates: &[Mate], capacity: f64, usual: f64) -> Vec<Mate> {
     order
 }
 
-/// When each is done, in seconds from now, if the first has all it can use and the next what is left.
-pub(super) fn finishes(mates: &[Mate], capacity: f64, usual: f64) -> BTreeMap<JobId, f64> {
+/// The end of each job in seconds from now, if the first has all cores it can use and the next what is left.
+pub(super) fn finishes(
+    tuning: &DecideTuning,
+    mates: &[Mate],
+    capacity: f64,
+    usual: f64,
+) -> BTreeMap<JobId, f64> {
     let mut waiting: Vec<(Mate, f64)> =
-        in_order(mates, capacity, usual).into_iter().map(|mate| (mate, mate.left(usual))).collect();
+        in_order(tuning, mates, capacity, usual).into_iter().map(|mate| (mate, mate.left(usual))).collect();
     let (mut now, mut done) = (0.0, BTreeMap::new());
     while !waiting.is_empty() {
         let mut free = capacity;
@@ -216,7 +220,7 @@ mod tests {
     #[test]
     fn those_with_least_left_are_done_first() {
         let mates = [mate(0, 4.0, 40.0), mate(1, 4.0, 8.0), mate(2, 4.0, 20.0)];
-        let done = finishes(&mates, 4.0, 0.0);
+        let done = finishes(&DecideTuning::DEFAULT, &mates, 4.0, 0.0);
         assert_eq!(done[&JobId(1)], 2.0);
         assert_eq!(done[&JobId(2)], 7.0);
         assert_eq!(done[&JobId(0)], 17.0);
@@ -226,14 +230,14 @@ mod tests {
     fn whoever_takes_as_long_alone_as_all_together_does_not_wait() {
         // With one core the first takes forty seconds, whatever the others do.
         let mates = [mate(0, 1.0, 40.0), mate(1, 4.0, 40.0), mate(2, 4.0, 40.0)];
-        let done = finishes(&mates, 4.0, 0.0);
+        let done = finishes(&DecideTuning::DEFAULT, &mates, 4.0, 0.0);
         assert_eq!(done[&JobId(0)], 40.0);
     }
 
     #[test]
     fn whoever_can_use_little_leaves_the_rest_to_the_next() {
         let mates = [mate(0, 1.0, 2.0), mate(1, 4.0, 60.0)];
-        let done = finishes(&mates, 4.0, 0.0);
+        let done = finishes(&DecideTuning::DEFAULT, &mates, 4.0, 0.0);
         assert_eq!((done[&JobId(0)], done[&JobId(1)]), (2.0, 15.5));
     }
 }

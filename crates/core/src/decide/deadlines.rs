@@ -1,12 +1,11 @@
-//! Jobs with deadlines, before all others: what they have now follows from a timetable.
+//! The timetable of a decision: what is booked for jobs with deadlines.
 //!
-//! Every decision makes the timetable anew, from the one before (`Timetable`): who is booked stays booked, or keeps the
-//! plan it has where a new one would leave somebody out (`promised`). What the timetable says of now is then put into the
-//! draft (`settle`): who has too much gives it back first, then others come to have more, if need be in the place of jobs
-//! without a booking that can be stopped. Everybody else is served from what is left, as ever.
+//! Every decision makes the timetable anew from the one before (`Timetable`): a booked job stays booked, or keeps the
+//! plan it has where a new one would leave a job out (`promised`). The proposer `bookings` puts what the timetable
+//! says of now into the plan; all other jobs are served from what is left.
 //!
-//! The timetable stands until somebody's size is to change, or somebody has come, gone or lost its place: so deciding again
-//! changes nothing.
+//! The timetable stands until the size of a job is to change, or a job has come, gone or lost its place: so deciding
+//! again changes nothing.
 
 mod advise;
 mod best_effort;
@@ -37,21 +36,21 @@ pub(super) use capacity_pools::Pools;
 pub(super) use kind::makes_room;
 pub(super) use need::{BookedSize, Timed};
 
-/// What is decided about deadlines alone.
+/// What is decided about deadlines alone: the timetable, and what it leaves.
 #[derive(Debug, Default)]
 pub(super) struct Schedule<'a> {
     pub(super) timetable: Timetable,
-    /// Those it is about, by deadline.
+    /// The jobs with deadlines, by deadline.
     pub(super) jobs: Vec<Timed<'a>>,
-    /// Whether that was put into the plan already, as far as it could be.
+    /// Whether an earlier decision put the timetable into the plan already, as far as it could.
     pub(super) stands: bool,
-    /// What is free beside that.
+    /// What is free beside the bookings.
     pub(super) pools: Option<Pools>,
-    /// Who will never run.
+    /// Jobs that will never run.
     pub(super) refused: Vec<(JobId, Reason)>,
 }
 
-/// The timetable from now on.
+/// Makes the timetable that holds from now on.
 pub(super) fn schedule<'a>(view: &View<'a>) -> Schedule<'a> {
     let snapshot = view.snapshot;
     if view.policy.deadlines == Deadlines::Ignored || snapshot.timed.is_empty() {
@@ -72,7 +71,7 @@ pub(super) fn schedule<'a>(view: &View<'a>) -> Schedule<'a> {
     }
 }
 
-/// Whether the timetable was made for these jobs and with what there is, and nobody's size was to change since.
+/// Whether the timetable was made for these jobs and this capacity, and no size was to change since.
 fn stands(snapshot: &Snapshot<'_>, jobs: &[Timed<'_>], pools: &Pools) -> bool {
     let table = snapshot.plan.timetable();
     let knows_all = jobs.len() == table.entries.len() && jobs.iter().all(|job| table.get(job.id).is_some());

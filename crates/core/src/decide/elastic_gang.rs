@@ -1,4 +1,4 @@
-//! One elastic gang: what it has beyond its least, where one more member would go, and who goes first.
+//! An elastic gang: its sizes, what it has beyond its minimum, and which members go first.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,16 +19,17 @@ pub(super) struct ElasticGang<'a> {
     pub(super) job: &'a Job,
     pub(super) index: u8,
     pub(super) role: &'a Role,
-    /// How its members stand in groups, where they do.
+    /// How its members form teams, where they do.
     pub(super) teams: Option<Teams>,
 }
 
-/// Inside what a group of members stays: a domain, or a node where there is none, or nobody stands in groups.
+/// The place inside which a team stays: a domain, or a node where there is no domain or no team.
 pub(super) type Place = Result<DomainId, NodeId>;
 
 impl<'a> ElasticGang<'a> {
-    /// `None` for jobs whose size stays as it is: also those that look at others or are looked at, that budgets
-    /// protect, or that share GPUs in groups. For them more than room decides about every member.
+    /// `None` for jobs whose size stays as it is: also those with rules about other members, those that rules of
+    /// others watch, those that budgets protect, and those that share GPUs in teams. For them more than capacity
+    /// decides about every member.
     pub(super) fn of(id: JobId, job: &'a Job) -> Option<Self> {
         let spec = &job.spec;
         let alone = |role: &Role| role.shape.rules.is_empty() && role.shape.groups.is_empty();
@@ -42,7 +43,7 @@ impl<'a> ElasticGang<'a> {
         (only && on_whole_gpus).then_some(Self { id, job, index, role, teams })
     }
 
-    /// Whether a planned gang runs where it is planned and may be given another size there.
+    /// Whether a gang runs where it is planned and may be given another size there.
     pub(super) fn may_change(&self, snapshot: &Snapshot<'_>, held: &Arc<Assignment>) -> bool {
         let runs = matches!(&self.job.life, Life::Running(there) if there == held);
         let ripe = self.job.ripe(snapshot.min_run).is_none_or(|ripe| ripe <= snapshot.now);
@@ -50,7 +51,7 @@ impl<'a> ElasticGang<'a> {
         runs && rested && self.job.spec.capabilities.rescale && self.lies_well(snapshot, held)
     }
 
-    /// Whether all its members are where they might be placed now.
+    /// Whether all members are where they might be placed now.
     fn lies_well(&self, snapshot: &Snapshot<'_>, held: &Assignment) -> bool {
         let well = |part: &Part| {
             let on = self.job.spec.roles[usize::from(part.role)].shape.on;
@@ -65,7 +66,7 @@ impl<'a> ElasticGang<'a> {
             && self.by_place(snapshot.cluster, held).values().all(whole)
     }
 
-    /// So many come and go at a time.
+    /// The number of members that come and go together.
     pub(super) fn unit(&self) -> u32 {
         self.teams.map_or(1, |teams| teams.size.get())
     }
@@ -75,7 +76,7 @@ impl<'a> ElasticGang<'a> {
         self.teams.and_then(domain).ok_or(node)
     }
 
-    /// How many members it has in each place.
+    /// The number of members in each place.
     fn by_place(&self, cluster: &Cluster, held: &Assignment) -> BTreeMap<Place, u32> {
         let mut by_place = BTreeMap::new();
         for part in held.parts().iter().filter(|part| part.role == self.index) {
@@ -92,17 +93,17 @@ impl<'a> ElasticGang<'a> {
         self.role.gang.min()
     }
 
-    /// How many it has that it could do without; groups, where its members stand in groups.
+    /// The number of members, or teams, beyond the minimum.
     pub(super) fn count(&self, held: &Assignment) -> u32 {
         self.members(held).saturating_sub(self.least()) / self.unit()
     }
 
-    /// What those take.
+    /// What the members beyond the minimum take.
     pub(super) fn total(&self, held: &Assignment) -> Resources {
         self.each().times(u64::from(self.count(held)))
     }
 
-    /// What one of those takes.
+    /// What one member, or team, takes.
     pub(super) fn each(&self) -> Resources {
         self.role.shape.each.times(u64::from(self.unit()))
     }
@@ -122,19 +123,19 @@ impl<'a> ElasticGang<'a> {
         self.role.shape.each
     }
 
-    /// What it takes in all with so many members.
+    /// What the whole gang takes with this number of members.
     pub(super) fn total_with(&self, members: u32) -> Resources {
         let more = u64::from(members.saturating_sub(self.least()));
         self.job.spec.least() + self.role.shape.each.times(more)
     }
 
-    /// Whether it may come to have more members or fewer once it runs, in one way or another.
+    /// Whether it may be resized once it runs, with or without a restart.
     pub(super) fn may_be_resized(&self) -> bool {
         let Capabilities { rescale, resize_in_place, .. } = self.job.spec.capabilities;
         rescale || resize_in_place
     }
 
-    /// The gang with so many members fewer.
+    /// The gang with this number of members fewer.
     pub(super) fn with_fewer(
         &self,
         cluster: &Cluster,
@@ -144,7 +145,7 @@ impl<'a> ElasticGang<'a> {
         self.without(cluster, held, members / self.unit())
     }
 
-    /// The gang without so many of its members, or groups: those first that have the fewest beside them.
+    /// The gang without this number of members, or teams: those first with the fewest other members beside them.
     pub(super) fn without(&self, cluster: &Cluster, held: &Assignment, count: u32) -> Option<Assignment> {
         let (mut parts, mut left) = (held.parts().to_vec(), count * self.unit());
         let by_place = self.by_place(cluster, held);
@@ -161,13 +162,13 @@ impl<'a> ElasticGang<'a> {
         Assignment::whole(&self.job.spec, parts).ok().filter(|_| left == 0)
     }
 
-    /// What it loses by another size: it saves its work and goes on from there.
+    /// The time that a resize costs: the job saves its work and goes on from there.
     pub(super) fn cost(&self) -> Duration {
         self.job.spec.checkpointing.map_or(Duration::ZERO, |saving| saving.takes + saving.restart)
     }
 }
 
-/// Where a gang is, and how near to that others are.
+/// Where a gang is, and how near other nodes are to it.
 pub(super) struct Near<'s> {
     snapshot: &'s Snapshot<'s>,
     held: &'s Assignment,
@@ -182,13 +183,13 @@ impl<'s> Near<'s> {
         Self { snapshot, held, domains, topology: job.spec.topology }
     }
 
-    /// Of how many domains that the gang is in a node is part, itself included.
+    /// The number of domains that a node shares with the gang; the node counts as one if the gang is on it.
     pub(super) fn count(&self, node: NodeId) -> usize {
         let shared = self.snapshot.cluster.node(node).domains.iter();
         shared.filter(|domain| self.domains.contains(*domain)).count() + usize::from(self.held.touches(node))
     }
 
-    /// Whether a gang that must not be spread is as near there as it must be.
+    /// Whether a node is as near as the required topology of the gang asks for.
     pub(super) fn allows(&self, node: NodeId) -> bool {
         let Topology::Required(level) = self.topology else { return true };
         let cluster = self.snapshot.cluster;

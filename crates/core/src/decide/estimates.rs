@@ -1,10 +1,8 @@
 //! When jobs are expected to end.
 
+use crate::decide::snapshot::Snapshot;
 use crate::model::job::Job;
 use crate::model::units::{Duration, Instant};
-
-/// The shortest remaining time that is assumed of a job that is not known to end earlier.
-pub(super) const LEAST_EXPECTED: Duration = Duration(10 * Duration::MINUTE.0);
 
 /// The end of a job that starts now, restart included; `None` where its work is unknown.
 pub(super) fn end_if_started(job: &Job, now: Instant) -> Option<Instant> {
@@ -17,9 +15,10 @@ fn restart_of(job: &Job) -> Duration {
 
 /// The end of a running job. A job that should have ended already, or whose work is unknown, is expected to run as long
 /// again as it has.
-pub(super) fn expected_end(job: &Job, now: Instant) -> Instant {
+pub(super) fn expected_end(snapshot: &Snapshot<'_>, job: &Job) -> Instant {
+    let now = snapshot.now;
     match job.time_left(now).filter(|left| !left.is_zero()) {
         Some(left) => now + left,
-        None => now + job.progress.ran(now).max(LEAST_EXPECTED),
+        None => now + job.progress.ran(now).max(snapshot.tuning.decide.least_expected_duration),
     }
 }

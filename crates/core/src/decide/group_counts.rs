@@ -1,4 +1,4 @@
-//! Who is where in a draft: the counts of the snapshot, and what was placed since.
+//! Members of groups per domain in a draft: the counts of the snapshot, and what was placed since.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::model::groups::Domain;
 use crate::model::id::{GroupId, NodeId};
 use crate::model::job::{Rule, Shape};
 
-/// Kept as differences, so that a draft costs nothing where nobody belongs to a group.
+/// Counts kept as differences, so that a draft costs nothing where no shape belongs to a group.
 #[derive(Clone, Debug)]
 pub(super) struct Counts<'a> {
     snapshot: &'a Snapshot<'a>,
@@ -17,7 +17,7 @@ pub(super) struct Counts<'a> {
     in_all: BTreeMap<GroupId, i64>,
 }
 
-/// A kind of rule, for who asks which one forbids a place.
+/// A kind of rule that forbids a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RuleKind {
     Together,
@@ -47,7 +47,7 @@ impl<'a> Counts<'a> {
         *self.with_count.entry((group, self.count(group, domain))).or_default() += 1;
     }
 
-    /// Grows whenever somebody is placed who belongs to one of these groups.
+    /// Grows whenever members of one of these groups are placed.
     pub(super) fn changes(&self, groups: &[GroupId]) -> u64 {
         groups.iter().filter_map(|group| self.in_all.get(group)).map(|placed| placed.unsigned_abs()).sum()
     }

@@ -1,8 +1,9 @@
 //! What another size is worth where jobs meet on links.
 //!
-//! A gang that comes to lie on more nodes sends over links what it kept inside a node before. It has fewer iterations to do,
-//! but each takes longer, and so do those of everybody it meets there. All that is predicted as it is for places (`foresee`);
-//! what the gang takes and what others lose until it is done, each counted by its priority, is what sizes are compared by.
+//! A gang that grows onto more nodes sends over links what it kept inside a node before. It has fewer iterations to
+//! do, but each takes longer, and so do those of the jobs that it meets there. All that is predicted as it is for
+//! places (`link_cost`); sizes are compared by the seconds that the gang takes and the other jobs lose until it ends,
+//! each weighted by its priority.
 
 use super::draft::Draft;
 use super::elastic_gang::ElasticGang;
@@ -18,13 +19,7 @@ use crate::observe::scaling::Speed;
 use crate::traffic::contention_graph::{Flow, pattern_of};
 use crate::traffic::slowdown_model::Care;
 
-/// A gang is resized at most once in this time.
-pub(super) const RESIZE_INTERVAL: Duration = Duration(2 * Duration::MINUTE.0);
-
-/// The least ratio of what another size saves to what it costs.
-pub(super) const MIN_RESIZE_GAIN: u64 = 2;
-
-/// Whether a gang at another place, with more members, is worth it to all. True where nothing is known of links.
+/// Whether a gang at another place, with more members, is worth it to all jobs. True where nothing is known of links.
 pub(super) fn pays(
     view: &View<'_>,
     draft: &Draft<'_>,
@@ -45,7 +40,8 @@ pub(super) fn pays(
         return true;
     }
     let company = Company::of(draft, gang, met_at_either(draft, gang.id, &here, &there));
-    let cost = priority_weight(draft.snapshot, gang.job) * cost.times(MIN_RESIZE_GAIN).as_secs_f64();
+    let cost = priority_weight(draft.snapshot, gang.job)
+        * cost.times(draft.snapshot.tuning.decide.min_resize_gain).as_secs_f64();
     let before = company.costs(&here, gang.members(before));
     company.costs(&there, gang.members(after)) + cost < before
 }
@@ -63,7 +59,7 @@ fn met_at_either(draft: &Draft<'_>, id: JobId, here: &Flow, there: &Flow) -> Vec
     met.into_iter().collect()
 }
 
-/// Those whom a gang meets, and how much slower each is by the others alone.
+/// The jobs that a gang meets, and how much slower each is by the others alone.
 struct Company<'d, 'a> {
     draft: &'d Draft<'a>,
     gang: &'d ElasticGang<'a>,
@@ -90,14 +86,14 @@ impl<'d, 'a> Company<'d, 'a> {
         self.draft.contention.slowdowns(flows, care)
     }
 
-    /// The seconds that the gang takes with so many members if it sends so, and those that others lose by that, each counted
-    /// by its priority.
+    /// The seconds that the gang takes with these members and this flow, and those that other jobs lose by it, each
+    /// weighted by its priority.
     fn costs(&self, flow: &Flow, members: u32) -> f64 {
         let (snapshot, job) = (self.draft.snapshot, self.gang.job);
         let slowdowns = self.slowdowns(&[&self.flows[..], &[flow]].concat());
         let own = slowdowns.last().copied().unwrap_or(1.0);
         let in_proportion = f64::from(self.gang.least().max(1)) / f64::from(members.max(1));
-        let takes = seconds_left(job, snapshot.now) * in_proportion * stretch(job, flow) * own;
+        let takes = seconds_left(snapshot, job) * in_proportion * stretch(job, flow) * own;
         let others = self.met.iter().zip(slowdowns.iter().zip(&self.without));
         let lost = others.map(|(other, (with, without))| {
             let other = &snapshot.jobs[*other];
@@ -108,13 +104,13 @@ impl<'d, 'a> Company<'d, 'a> {
     }
 }
 
-/// What somebody loses who would take so long and is so many times slower for some time.
+/// The seconds that a job loses if it is `slower` times slower for `time`, and would end after `would_take`.
 fn lost(would_take: f64, slower: f64, time: f64) -> f64 {
     let slower = slower.max(1.0);
     (would_take * (slower - 1.0)).min(time * (1.0 - 1.0 / slower))
 }
 
-/// How long a job still takes alone, with the members it has.
+/// Seconds that a job takes alone with the members it has.
 fn time_left(snapshot: &Snapshot<'_>, job: &Job) -> f64 {
-    seconds_left(job, snapshot.now) * Speed::PLAIN.0 as f64 / job.progress.pace().speed().0 as f64
+    seconds_left(snapshot, job) * Speed::PLAIN.0 as f64 / job.progress.pace().speed().0 as f64
 }

@@ -55,7 +55,7 @@ fn fits_by_domain(cluster: &Cluster, role: &Role, level: Level) -> Vec<u64> {
     by_domain
 }
 
-/// The same of all roles together, by what the nodes of a domain have in all.
+/// The same for all roles together, by the sums of what the nodes of a domain have.
 fn no_domain_holds_all(cluster: &Cluster, spec: &JobSpec, level: Level) -> Option<Reason> {
     if spec.roles.len() == 1 {
         return None;

@@ -1,15 +1,15 @@
-//! What a place on the links costs everybody, and whether to wait for a better one.
+//! What a place costs all jobs on links, and whether to wait for a better one.
 //!
-//! Where jobs meet on links, each gets slower. A job that starts at a place loses by that, and so do those it meets; the
-//! losses of all, in seconds of training, each counted by its priority, are what places are compared by. A job waits
-//! rather than starting at the best of them
+//! Jobs that meet on links slow each other down. A job that starts at a place loses by that, and so do the jobs it
+//! meets; places are compared by the losses of all, in seconds of training, each counted by the priority of its job. A
+//! job waits rather than starting at the best place
 //!
-//! - while the loss exceeds a small part of what it has left to do, and also what waiting costs: those it meets are
-//!   expected to leave, and until the first of them does nothing is won by waiting;
-//! - while somebody of the highest priority would be slowed down noticeably; or
-//! - while a link on its way is down;
+//! - while the loss exceeds a small part of what it has left to do, and also what waiting costs: the jobs it meets are
+//!   expected to end, and until the first of them does nothing is won by waiting;
+//! - while a job of the highest priority would be slowed down noticeably; or
+//! - while a link on its route is down;
 //!
-//! and never longer than a few times its own length from when it came: whoever has waited so long starts anywhere.
+//! and never longer than a few times its own length after its submission: then it starts anywhere.
 
 use super::draft::Draft;
 use super::estimates::expected_end;
@@ -26,58 +26,32 @@ use crate::model::units::{Duration, Instant};
 use crate::traffic::contention_graph::{Flow, pattern_of};
 use crate::traffic::slowdown_model::Care;
 
-/// A loss of this part of what a job has left is not worth waiting for.
-const PART_WORTH_NOTHING: f64 = 0.06;
-
-/// Waiting until somebody leaves is worth it if that saves more than this part of the wait: when one leaves, others may
-/// have left as well, and room that is better still may be free before.
-const PART_OF_WAIT: f64 = 0.3;
-
-/// Jobs of the highest priority are not to be slowed down further than this.
-const FIRST_AT_MOST: f64 = 1.1;
-
-/// The longest that a job waits for a better place, in its own lengths.
-const LENGTHS_OF_PATIENCE: u64 = 3;
-
-/// The same where nobody has a higher priority: those are to be slowed down least, and are served first anyhow.
-const LENGTHS_OF_PATIENCE_OF_THE_FIRST: u64 = 5;
-
-/// The highest priority counts for so many times the lowest, beside the lowest itself.
-const FIRST_COUNTS: f64 = 3.0;
-
-/// What is not known to be longer or shorter is taken for so long.
-const USUAL_LENGTH: Duration = Duration(10 * Duration::MINUTE.0);
-
-/// One decision looks at so many jobs on links, each counted as often as it is looked at, and then places without a look:
-/// in a crowd that is better than to decide late.
-const MOST_LOOKS: u64 = 20_000;
-
-/// Whether this decision has not looked at links for long enough.
+/// Whether this decision may predict more slowdowns.
 pub(super) fn may_predict(draft: &Draft<'_>) -> bool {
-    draft.link_predictions.get() < MOST_LOOKS
+    draft.link_predictions.get() < draft.snapshot.tuning.decide.max_link_predictions
 }
 
-/// Whether the policy weighs links for a job, and something is known of what it would cross.
+/// Whether the policy weighs links for a job, and the traffic of the job and the links are known.
 pub(super) fn is_weighed(view: &View<'_>, draft: &Draft<'_>, job: &Job) -> bool {
     let sends = || job.spec.profile.as_ref().is_some_and(|profile| profile.exchange().is_some());
     let weighs = view.policy.slowdowns != Slowdowns::Unseen && !draft.contention.knows_no_links();
     weighs && may_predict(draft) && sends()
 }
 
-/// What it costs that a job is at a place.
+/// What a place on links costs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LinkCost {
-    /// Seconds of training that all lose together, each counted by its priority.
+    /// Seconds of training that all jobs lose together, each weighted by its priority.
     pub(super) loss: f64,
-    /// When the first of those it meets is expected to leave.
+    /// The expected end of the first of the jobs that it meets.
     eases: Option<Instant>,
-    /// Whether somebody of the highest priority is slowed down noticeably.
+    /// Whether a job of the highest priority is slowed down noticeably.
     hurts_the_first: bool,
-    /// Whether a link on its way is down.
+    /// Whether a link on its route is down.
     stalls: bool,
 }
 
-/// The place at which everybody loses least; an error where none is good enough to start at.
+/// The place at which all jobs lose least; an error where a job does better to wait.
 pub(super) fn choose(
     view: &View<'_>,
     draft: &Draft<'_>,
@@ -95,7 +69,7 @@ pub(super) fn choose(
     Ok(place)
 }
 
-/// Whether a job does better to wait than to take a place from which these have left.
+/// Whether a job does better to wait than to take a place from which these jobs have left.
 pub(super) fn is_not_worth_taking(
     view: &View<'_>,
     draft: &Draft<'_>,
@@ -117,8 +91,7 @@ fn waits(view: &View<'_>, job: &Job, cost: &LinkCost) -> bool {
         && is_worth_waiting(view.snapshot, job, cost)
 }
 
-/// What it would cost that a job is at a place, beside how it would go alone on the fewest nodes, with those thought away
-/// who are gone.
+/// The cost of a place for a job, beside how it would run alone on the fewest nodes, without the jobs that are gone.
 pub(super) fn cost_at(
     snapshot: &Snapshot<'_>,
     draft: &Draft<'_>,
@@ -142,38 +115,46 @@ pub(super) fn cost_at(
     cost.add(snapshot, job, stretch(job, &flow) * own - 1.0, own);
     for (at, other) in met.iter().map(|met| &snapshot.jobs[*met]).enumerate() {
         cost.add(snapshot, other, after[at] - before[at], after[at]);
-        let leaves = expected_end(other, snapshot.now);
+        let leaves = expected_end(snapshot, other);
         cost.eases = Some(cost.eases.map_or(leaves, |eases| eases.min(leaves)));
     }
     cost
 }
 
 impl LinkCost {
-    /// Somebody takes so much longer, as a part of what it has left, and is slowed down so far in all.
+    /// Adds the loss of one job: it takes longer by this part of what it has left, and its slowdown in all is
+    /// `slowdown`.
     fn add(&mut self, snapshot: &Snapshot<'_>, job: &Job, longer: f64, slowdown: f64) {
-        self.loss += priority_weight(snapshot, job) * seconds_left(job, snapshot.now) * longer;
-        self.hurts_the_first |= slowdown > FIRST_AT_MOST && is_first(snapshot, job);
+        self.loss += priority_weight(snapshot, job) * seconds_left(snapshot, job) * longer;
+        self.hurts_the_first |=
+            slowdown > snapshot.tuning.decide.max_slowdown_of_highest_priority && is_first(snapshot, job);
     }
 }
 
-/// Whether a job that would start now at such a place does better to wait.
+/// Whether a job does better to wait than to start now at this cost.
 fn is_worth_waiting(snapshot: &Snapshot<'_>, job: &Job, cost: &LinkCost) -> bool {
     let Some(eases) = cost.eases else { return cost.stalls };
     let loss = cost.loss / priority_weight(snapshot, job);
     let wait = eases.since(snapshot.now).as_secs_f64();
-    let pays = loss > PART_WORTH_NOTHING * seconds_left(job, snapshot.now) && loss > PART_OF_WAIT * wait;
+    let tuning = &snapshot.tuning.decide;
+    let pays = loss > tuning.negligible_loss_part * seconds_left(snapshot, job)
+        && loss > tuning.min_loss_per_wait * wait;
     pays || cost.hurts_the_first || cost.stalls
 }
 
-/// How long a job waits in all before it starts wherever it can.
+/// The longest that a job waits before it starts at any place.
 fn patience(snapshot: &Snapshot<'_>, job: &Job) -> Duration {
-    let length = job.spec.work.alone.unwrap_or(USUAL_LENGTH);
-    let lengths =
-        if is_first(snapshot, job) { LENGTHS_OF_PATIENCE_OF_THE_FIRST } else { LENGTHS_OF_PATIENCE };
+    let tuning = &snapshot.tuning.decide;
+    let length = job.spec.work.alone.unwrap_or(tuning.assumed_training_time);
+    let lengths = if is_first(snapshot, job) {
+        tuning.max_wait_for_place_of_highest_priority
+    } else {
+        tuning.max_wait_for_place
+    };
     length.times(lengths)
 }
 
-/// How much longer an iteration takes there than on the fewest nodes, without others.
+/// The ratio of an iteration alone at a place to one on the fewest nodes.
 pub(super) fn stretch(job: &Job, flow: &Flow) -> f64 {
     match (job.spec.work.alone, job.spec.work.iterations) {
         (Some(alone), Some(iterations)) if !alone.is_zero() => {
@@ -183,18 +164,20 @@ pub(super) fn stretch(job: &Job, flow: &Flow) -> f64 {
     }
 }
 
-/// Seconds that a job still has to train alone.
-pub(super) fn seconds_left(job: &Job, now: Instant) -> f64 {
-    let unknown = || job.progress.executed(now).max(USUAL_LENGTH);
+/// Seconds of training that a job has left alone.
+pub(super) fn seconds_left(snapshot: &Snapshot<'_>, job: &Job) -> f64 {
+    let now = snapshot.now;
+    let unknown = || job.progress.executed(now).max(snapshot.tuning.decide.assumed_training_time);
     job.remaining(now).filter(|left| !left.is_zero()).unwrap_or_else(unknown).as_secs_f64()
 }
 
-/// How much a job's loss counts: from once to four times, by its priority.
+/// The weight of a loss by the priority of its job: one for the lowest.
 pub(super) fn priority_weight(snapshot: &Snapshot<'_>, job: &Job) -> f64 {
-    1.0 + FIRST_COUNTS * priority_share(snapshot.priorities, job.spec.priority).as_f64()
+    1.0 + snapshot.tuning.decide.extra_loss_weight_of_highest_priority
+        * priority_share(snapshot.priorities, job.spec.priority).as_f64()
 }
 
-/// Whether nobody has a higher priority, and somebody a lower one.
+/// Whether a job has the highest priority of several.
 pub(super) fn is_first(snapshot: &Snapshot<'_>, job: &Job) -> bool {
     let highest = snapshot.priorities.last_key_value().map(|(priority, _)| *priority);
     snapshot.priorities.len() > 1 && highest == Some(job.spec.priority)

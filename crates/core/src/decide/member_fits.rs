@@ -1,4 +1,4 @@
-//! How many members of a job fit, for whom that number alone decides whether it does.
+//! How many members of a job fit, for jobs of which that number alone decides whether they fit.
 
 use super::draft::{Draft, Reach};
 use crate::model::id::NodeId;
@@ -26,13 +26,13 @@ impl<'a> Fits<'a> {
         nodes.map(|node| u64::from(trial.fit_on(node, self.shape, Reach::Claimed))).sum()
     }
 
-    /// How many more a node would take at most, if so much were given back there.
+    /// The most members more that a node takes if this much is released there.
     pub(super) fn at_most_more(self, draft: &Draft<'_>, node: NodeId, freed: Resources) -> u64 {
         let then = self.shape.each.count_in(draft.free_on(node, Reach::Claimed) + freed);
         u64::from(then.saturating_sub(draft.fit_on(node, self.shape, Reach::Claimed)))
     }
 
-    /// On the nodes of somebody.
+    /// How many members fit on the nodes of an assignment.
     pub(super) fn around(self, trial: &Draft<'_>, somebody: &Assignment) -> u64 {
         somebody.nodes().map(|node| u64::from(trial.fit_on(node, self.shape, Reach::Claimed))).sum()
     }

@@ -15,15 +15,6 @@ use crate::model::units::{Duration, Instant};
 use crate::observe::progress::CHECKED_EVERY;
 use crate::traffic::decision_inputs::{Reconfiguration, What, Why};
 
-/// The most jobs for which one proposer searches a better place in one decision.
-pub(super) const MAX_MOVE_CANDIDATES: usize = 16;
-
-/// The least ratio of what a move saves to what it takes.
-pub(super) const MIN_MOVE_GAIN: f64 = 1.5;
-
-/// A job runs this many times as long as a move takes before it is moved again.
-pub(super) const MIN_RUN_IN_MOVES: u64 = 10;
-
 /// True once in each interval: reports come that often, and so few moves are made in a minute.
 pub(super) fn is_time_to_look(view: &View<'_>, every: Duration) -> bool {
     let stretch = |at: Instant| at.0 / every.0;
@@ -36,7 +27,7 @@ pub(super) fn look_again_soon(view: &View<'_>, ledger: &mut Ledger<'_>) {
     ledger.wake_at(next);
 }
 
-/// The whole of a job of one role without GPUs on one node, if there is room for it.
+/// A place for a job of one role without GPUs, whole on one node, if it fits there.
 pub(super) fn whole_on(view: &View<'_>, ledger: &Ledger<'_>, id: JobId, to: NodeId) -> Option<Assignment> {
     let spec = &view.snapshot.jobs[id].spec;
     let here = view.snapshot.plan.get(id).filter(|_| !ledger.bookings.govern(id))?;
@@ -51,12 +42,12 @@ pub(super) fn is_movable(view: &View<'_>, id: JobId) -> bool {
     can_be_moved(view, id) && has_run_for_long(view, &view.snapshot.jobs[id])
 }
 
-/// Whether it could go elsewhere, were it worth it.
+/// Whether a job could be moved now, if it were worth it.
 pub(super) fn can_be_moved(view: &View<'_>, id: JobId) -> bool {
     may_be_moved(view, id) && view.snapshot.jobs[id].not_before <= view.snapshot.now
 }
 
-/// Whether it could go elsewhere now or after a while, if it stays as it is.
+/// Whether a job could be moved now or later, if it stays as it is.
 pub(super) fn may_be_moved(view: &View<'_>, id: JobId) -> bool {
     let job = &view.snapshot.jobs[id];
     let settled = matches!(&job.life, Life::Running(at) if view.snapshot.plan.get(id) == Some(at));
@@ -65,17 +56,17 @@ pub(super) fn may_be_moved(view: &View<'_>, id: JobId) -> bool {
     settled && unruled && job.spec.capabilities.relocate
 }
 
-/// Whether it was not just started or moved.
+/// Whether a job has run long enough since it was started or moved.
 pub(super) fn has_run_for_long(view: &View<'_>, job: &Job) -> bool {
     job.ripe(runs_at_least(view, job)).is_some_and(|ripe| ripe <= view.snapshot.now)
 }
 
-/// For how long it stays where it is at least.
+/// The time for which a job stays where it is at least.
 pub(super) fn runs_at_least(view: &View<'_>, job: &Job) -> Duration {
-    takes(job).times(MIN_RUN_IN_MOVES).max(view.snapshot.min_run)
+    takes(job).times(view.snapshot.tuning.decide.min_run_between_moves).max(view.snapshot.min_run)
 }
 
-/// How long a job does not train when it is moved.
+/// The time for which a job does not train when it is moved.
 pub(super) fn takes(job: &Job) -> Duration {
     job.spec.checkpointing.map_or(Duration::ZERO, |costs| costs.takes + costs.restart)
 }

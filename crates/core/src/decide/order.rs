@@ -1,10 +1,10 @@
-//! Who goes first.
+//! The order of jobs: ranks, and the queue of waiting jobs.
 //!
-//! A rank is a number that sorts before another's. Inside a class of equal requests the order never changes while
-//! jobs wait (`place_in_class`), so only the first of each class is ranked against the others, and that is done anew
-//! at every pass: waiting time and remaining work move on.
+//! A rank is a number; the least goes first. Inside a class of equal requests the order never changes while jobs wait
+//! (`place_in_class`), so only the first of each class is ranked against the others, and that is done anew in every
+//! decision: waiting time and remaining work move on.
 //!
-//! Ties are broken as a stable sort of the list of the last pass would: see `Standing`.
+//! Ties are broken as a stable sort of the list of the last decision would break them: see `Standing`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -16,40 +16,34 @@ use crate::model::id::{ClassId, Id, IdVec, JobId, QueueId};
 use crate::model::job::{Job, Priority, Standing};
 use crate::model::policy::{Claim, Order, Policy, Preemption, Sharing, Wait, Weights};
 use crate::model::units::{Duration, GpuTime, Instant, Resources, Share};
+use crate::tuning::DecideTuning;
 
-/// Least goes first.
+/// The rank of a job; the least goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     key: u128,
-    /// Which part of a stably sorted list equals come from.
+    /// The part of a stably sorted list from which jobs of equal key come.
     section: u64,
     standing: Standing,
     job: JobId,
 }
 
-/// Where it is known how long jobs take, waiting counts in proportion to that: ten minutes are nothing to who will run
-/// for a day, and much to who will run for one. A wait of so many lengths counts in full, and one of so many more
-/// begins to outweigh all else; but no wait shorter than this part of a window does either.
-const LENGTHS_IN_FULL: u64 = 3;
-const LENGTHS_PER_WINDOW: u64 = 14;
-const SHORTEST_PART: u64 = 10;
-
 #[derive(Debug)]
 pub struct Ranker<'a> {
     snapshot: &'a Snapshot<'a>,
     order: &'a Order,
-    /// Those who wait in each queue (weighted order only).
+    /// The waiting jobs of each queue (weighted order only).
     others: BTreeMap<QueueId, Others>,
-    /// How queues take turns, where they do.
+    /// How queues take turns, where the policy shares capacity among them.
     shares: Option<Shares<'a>>,
 }
 
-/// What a job is compared with: those who wait in its queue.
+/// What a waiting job is compared with: the jobs that wait in its queue.
 #[derive(Clone, Copy, Debug, Default)]
 struct Others {
     /// The most members of a job.
     widest: u32,
-    /// How many there are of known length, and the sum of their rough lengths.
+    /// The number of jobs of known length, and the sum of their rough lengths.
     measured: u64,
     lengths: u64,
 }
@@ -67,14 +61,14 @@ impl Others {
         Share::ratio(u64::from(class.members), u64::from(self.widest.max(class.members)))
     }
 
-    /// How short a job is, as a share: letting who is soon done go first delays the others by little. Who takes as long
-    /// as the others, or is not known to be shorter or longer, is in the middle. Whoever has waited for so long that room
-    /// may be kept for it is passed by nobody for being shorter: what it was promised holds.
-    fn brevity(&self, class: &Class, waited: Duration, window: Duration) -> Share {
+    /// How short a job is, as a share: a job that ends soon delays the others by little if it goes first. A job as
+    /// long as the others, or of unknown length, is in the middle. A job that has waited long enough for a reservation
+    /// counts as the shortest: no job passes it for being shorter, so that its reservation holds.
+    fn brevity(&self, tuning: &DecideTuning, class: &Class, waited: Duration, window: Duration) -> Share {
         let usual = self.lengths.checked_div(self.measured).map_or(0, |rough| rough as u8);
         let (usual, own) = (ClassKey::length(usual).0, class.key.long().0);
         match own {
-            _ if waited >= window.max(class.key.long().times(LENGTHS_IN_FULL)) => Share::WHOLE,
+            _ if waited >= window.max(class.key.long().times(tuning.wait_lengths_in_full)) => Share::WHOLE,
             0 => Share(Share::WHOLE.0 / 2),
             own => Share::ratio(usual, usual.saturating_add(own)),
         }
@@ -89,13 +83,13 @@ pub(crate) fn order<'a>(snapshot: &'a Snapshot<'a>, policy: &'a Policy) -> Ranke
             others.entry(class.key.queue).or_default().add(class);
         }
     }
-    // Where everybody is ranked together, queues do not take turns; where there is one, nor does it.
+    // Where all jobs are ranked together, queues do not take turns; nor does a single queue.
     let take_turns = policy.sharing == Sharing::Fair && policy.preemption != Preemption::ByRank;
     let shares = (take_turns && snapshot.queues.len() > 1).then(|| Shares::of(snapshot));
     Ranker { snapshot, order, others, shares }
 }
 
-/// Where a waiting job stands in its class. `now` matters not: a waiting job's work does not change.
+/// The place of a waiting job in its class. `now` does not matter: the work of a waiting job does not change.
 pub(crate) fn place_in_class(order: &Order, id: JobId, job: &Job, now: Instant) -> Place {
     let (key, standing) = match order {
         Order::Fifo | Order::Priority | Order::Weighted(_) => (0, Standing::default()),
@@ -121,6 +115,10 @@ pub(super) fn level(limits: &[GpuTime], job: &Job, now: Instant) -> u8 {
 }
 
 impl<'a> Ranker<'a> {
+    pub(super) fn tuning(&self) -> &'a DecideTuning {
+        &self.snapshot.tuning.decide
+    }
+
     pub(super) fn shares(&self) -> Option<&Shares<'a>> {
         self.shares.as_ref()
     }
@@ -164,9 +162,9 @@ impl<'a> Ranker<'a> {
         Rank { key, section, standing, job: id }
     }
 
-    /// What is left of a running job has shrunk since the last pass, so among equals it comes from further back than
-    /// those that waited, and the faster it shrinks the further. Where nothing has moved since, who was served then
-    /// stays ahead: without GPUs, nothing ever does where these count.
+    /// The remaining work of a running job has shrunk since the last decision, so among equal jobs it comes from
+    /// further back than waiting ones, the further the faster it shrinks. Where nothing has moved since, a job that
+    /// was served then stays ahead: without GPUs, nothing ever moves where GPU-time counts.
     fn section(&self, job: &Job, pace: u64) -> u64 {
         let Snapshot { now, last_pass, .. } = *self.snapshot;
         let left = |at: Instant| remaining_key(self.order, job, at);
@@ -177,13 +175,14 @@ impl<'a> Ranker<'a> {
     fn score(&self, weights: &Weights, job: &Job, class: &Class) -> u64 {
         let weights = self.weights_in(class.key.queue).unwrap_or(weights);
         let others = self.others.get(&class.key.queue).copied().unwrap_or_default();
-        let wait = wait(self.snapshot.now.since(job.submitted), class.key.long(), weights.window());
+        let wait =
+            wait(self.tuning(), self.snapshot.now.since(job.submitted), class.key.long(), weights.window());
         weights.score(&Claim {
             user: job.spec.user,
             task: priority_share(self.snapshot.priorities, job.spec.priority),
             wait,
             width: others.width(class),
-            brevity: others.brevity(class, wait.waited, weights.window()),
+            brevity: others.brevity(self.tuning(), class, wait.waited, weights.window()),
         })
     }
 
@@ -191,7 +190,7 @@ impl<'a> Ranker<'a> {
         self.snapshot.queues[queue].order.as_ref()
     }
 
-    /// How long a job of a queue waits before that counts in full.
+    /// The waiting time of a job of a queue that counts in full.
     pub(super) fn window(&self, queue: QueueId) -> Duration {
         let weights = match (self.weights_in(queue), self.order) {
             (Some(weights), _) | (None, Order::Weighted(weights)) => weights,
@@ -200,8 +199,8 @@ impl<'a> Ranker<'a> {
         weights.window()
     }
 
-    /// The places among equals after a pass in which these jobs were in the plan when their turn came, in order,
-    /// each with whether it still is.
+    /// The places among equal jobs after a decision in which these jobs had their turns in this order, each with
+    /// whether it is in the plan from now on.
     pub(super) fn standings(&self, served: &[(JobId, bool)]) -> Vec<(JobId, Standing)> {
         let (now, pass) = (self.snapshot.now, self.snapshot.pass);
         let stand = |(place, (id, stays)): (usize, &(JobId, bool))| {
@@ -210,7 +209,7 @@ impl<'a> Ranker<'a> {
             if let Order::LeastAttained { limits } = self.order {
                 standing.level = level(limits, job, now);
                 let demoted = standing.level > job.standing.level;
-                // Running jobs stand ahead of the waiting in their level, so one that is preempted now stands ahead
+                // Running jobs stand ahead of waiting ones in their level, so a job that is preempted now stands ahead
                 // of all that waited before.
                 if !stays && !demoted {
                     standing.pass = -pass;
@@ -246,13 +245,14 @@ fn greater_first(priority: Priority) -> u128 {
     (i64::from(i32::MAX) - i64::from(priority.0)) as u128
 }
 
-/// A wait, measured against how long the job takes, if that is known.
-fn wait(waited: Duration, length: Duration, window: Duration) -> Wait {
-    let shortest = if length.is_zero() { window } else { Duration(window.0 / SHORTEST_PART) };
+/// A waiting time, measured against the length of the job, if that is known.
+fn wait(tuning: &DecideTuning, waited: Duration, length: Duration, window: Duration) -> Wait {
+    let shortest =
+        if length.is_zero() { window } else { Duration(window.0 / tuning.shortest_wait_window_part) };
     Wait {
         waited,
-        full: shortest.max(length.times(LENGTHS_IN_FULL)),
-        window: shortest.max(length.times(LENGTHS_PER_WINDOW)),
+        full: shortest.max(length.times(tuning.wait_lengths_in_full)),
+        window: shortest.max(length.times(tuning.wait_lengths_per_window)),
     }
 }
 
@@ -264,22 +264,22 @@ pub(crate) fn priority_share(present: &BTreeMap<Priority, usize>, priority: Prio
     }
 }
 
-/// Waiting jobs in the order in which they are served, class by class merged into one line; or into one for each
-/// queue, where queues take turns.
+/// Waiting jobs in the order in which they are served: the first of each class, in one queue for all or in one for
+/// each queue, where queues take turns.
 #[derive(Debug)]
 pub struct QueueCursor<'a> {
     ranker: &'a Ranker<'a>,
     firsts: Vec<BinaryHeap<Reverse<(Rank, ClassId)>>>,
     crowd: Crowd<'a>,
-    /// What queues held when they were last compared, and what that came to.
+    /// What queues held when they were last compared, and their burden then.
     burdens: IdVec<QueueId, Option<(Resources, Burden)>>,
-    /// Whose turn it was last, and what queues held then: it stays theirs until that changes or somebody joins.
+    /// The queue whose turn it was last, and what queues held then: the turn stays until that changes or a job joins.
     turn: Option<(usize, IdVec<QueueId, Resources>)>,
     len: usize,
 }
 
 impl<'a> QueueCursor<'a> {
-    /// A line in which nobody stands.
+    /// A queue without jobs.
     pub(super) fn empty(ranker: &'a Ranker<'a>) -> Self {
         let queues = ranker.snapshot.queues;
         let lines = if ranker.shares.is_some() { queues.len() } else { 1 };
@@ -293,7 +293,7 @@ impl<'a> QueueCursor<'a> {
         }
     }
 
-    /// The line of all classes that `wanted` lets in.
+    /// The queue of the first jobs of all classes that `wanted` selects.
     pub fn new(ranker: &'a Ranker<'a>, wanted: impl Fn(&Class) -> bool) -> Self {
         let mut line = Self::empty(ranker);
         for (id, class) in ranker.snapshot.waiting.classes().filter(|(_, class)| wanted(class)) {
@@ -302,7 +302,7 @@ impl<'a> QueueCursor<'a> {
         line
     }
 
-    /// Lets a job stand in line for its class.
+    /// Puts a job into the queue, for its class.
     pub(super) fn stand(&mut self, job: JobId, id: ClassId) {
         if let Some(class) = self.ranker.snapshot.waiting.class(id) {
             self.join(job, id, class);
@@ -326,12 +326,13 @@ impl<'a> QueueCursor<'a> {
         *self = Self::empty(self.ranker);
     }
 
-    /// The rank of the first, where all stand in one line.
+    /// The rank of the first job, where all wait in one queue.
     pub fn peek(&self) -> Option<&Rank> {
         self.firsts.first()?.peek().map(|Reverse((rank, _))| rank)
     }
 
-    /// Takes the first off the line, given what queues hold. The next of its class comes forward only by `step_up`.
+    /// Takes the first job off the queue, given what queues hold. The next of its class comes forward only by
+    /// `step_up`.
     pub fn pop(&mut self, held: &IdVec<QueueId, Resources>) -> Option<(JobId, ClassId)> {
         let line = self.next_line(held)?;
         let Reverse((rank, class)) = self.firsts[line].pop()?;
@@ -364,7 +365,7 @@ impl<'a> QueueCursor<'a> {
         shares.next(burden, stands, |queue| crowd.waits_inside(queue)).map(Id::index)
     }
 
-    /// Somebody was served: the next of the class stands in line.
+    /// Puts the next job of a class into the queue, because this one was served.
     pub fn step_up(&mut self, served: JobId, id: ClassId) {
         let Ranker { snapshot, order, .. } = self.ranker;
         let class = snapshot.waiting.class(id).expect("the class of a waiting job");

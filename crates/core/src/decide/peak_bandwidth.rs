@@ -1,7 +1,8 @@
-//! Peak bandwidth as a resource: a job starts only where each link of its route has left what it sends at its peak.
+//! Peak bandwidth as a resource: a job starts only where each link of its route has left what the job sends at its
+//! peak.
 //!
-//! A job's peak on a link is what it takes of it while it sends by itself, so one that is narrower than the job's own
-//! peak is taken whole. What is reserved is not lent, however seldom it is used.
+//! The peak of a job on a link is what it takes of the link while it sends alone, so a link that is narrower than the
+//! peak is taken whole. Reserved bandwidth is not lent, however seldom it is used.
 
 use super::draft::Draft;
 use crate::model::id::JobId;
@@ -10,16 +11,16 @@ use crate::model::plan::Assignment;
 use crate::model::report::Reason;
 use crate::traffic::contention_graph::pattern_of;
 
-/// A link is not overdrawn by rounding.
+/// The tolerance for rounding when peaks are added up.
 const ALL: f64 = 1.0 + 1e-9;
 
-/// The nearest place at which its peak is left; an error where none is.
+/// The nearest place at which the peak of a job is left on all links; an error where there is none.
 pub(super) fn choose(draft: &Draft<'_>, job: &Job, places: Vec<Assignment>) -> Result<Assignment, Reason> {
     let left = places.into_iter().find(|place| is_left(draft, job, place, &[]));
     left.ok_or(Reason::BandwidthContended { patience: None })
 }
 
-/// Whether all links have left what a job would take of them at a place from which these have gone.
+/// Whether all links have left the peak of a job at a place, once these jobs have gone.
 pub(super) fn is_left(draft: &Draft<'_>, job: &Job, place: &Assignment, gone: &[JobId]) -> bool {
     let contention = &*draft.contention;
     let flow = pattern_of(&job.spec).and_then(|pattern| contention.flow_at(&job.spec, &pattern, place));

@@ -1,4 +1,4 @@
-//! What queues hold for their weight, and what each may call its own.
+//! Weighted fair shares: what queues hold for their weight, and what each may call its own.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ impl<'a> Shares<'a> {
         Self { queues, pasts: snapshot.pasts, capacity: snapshot.cluster.capacity(), outermost, inside }
     }
 
-    /// The queue to serve next among those that `waits` names: down the tree, at every level the one with the least
+    /// The queue to serve next among those with waiting jobs: down the tree, at each level the queue that holds least
     /// for its weight, and there its own jobs before those of queues inside it. A queue that holds its quota comes
     /// after all that do not.
     pub(super) fn next(
@@ -61,7 +61,7 @@ impl<'a> Shares<'a> {
         }
     }
 
-    /// Greater for who has more already.
+    /// The burden of a queue: greater for a queue that holds more for its weight.
     pub(super) fn burden(&self, queue: QueueId, held: Resources) -> Burden {
         let Queue { quota, weight, .. } = &self.queues[queue];
         let used = |held: u64, quota: u64| held >= quota && quota > 0;
@@ -84,8 +84,8 @@ impl<'a> Shares<'a> {
             .max(part(held.memory.0, self.capacity.memory.0))
     }
 
-    /// What each queue may call its own while those that `active` names want something: its quota, or its part by
-    /// weight of what the quotas beside it leave.
+    /// What each queue may call its own while the active queues want something: its quota, or its part by weight of
+    /// what the quotas beside it leave.
     fn owned(&self, active: impl Fn(QueueId) -> bool) -> IdVec<QueueId, Own> {
         let mut owned = IdVec::filled(Own::Part(0), self.queues.len());
         let mut levels = vec![(&self.outermost, WHOLE)];
@@ -115,7 +115,7 @@ impl<'a> Shares<'a> {
         owned
     }
 
-    /// Whether a queue that holds so much holds no more than its own. What it held lately takes nothing off a quota.
+    /// Whether a queue holds no more than its own. Past usage takes nothing off a quota.
     fn covers(&self, own: Own, queue: QueueId, held: Resources) -> bool {
         match own {
             Own::Quota(quota) => held.fits_in(quota),
@@ -134,8 +134,7 @@ impl<'a> Shares<'a> {
             && within(held.memory.0, self.capacity.memory.0)
     }
 
-    /// Where two queues part ways below the innermost queue that holds both: those above each that do not hold the
-    /// other, itself included, from the inside out.
+    /// The two branches below the innermost queue that contains both queues, each from the inside out.
     fn apart(&self, one: QueueId, other: QueueId) -> (Vec<QueueId>, Vec<QueueId>) {
         let mut ones: Vec<QueueId> = lineage(self.queues, one).collect();
         let mut others: Vec<QueueId> = lineage(self.queues, other).collect();
@@ -147,12 +146,12 @@ impl<'a> Shares<'a> {
     }
 }
 
-/// What queues may take back: what each may call its own while these jobs wait and hold what they do.
+/// What queues may reclaim: what each may call its own while these jobs wait and hold what they do.
 #[derive(Debug)]
 pub(super) struct Rights<'a> {
     shares: &'a Shares<'a>,
     owned: IdVec<QueueId, Own>,
-    /// Two of those that hold more than their own, or as many as there are.
+    /// Two of the queues that hold more than their own, or as many as there are.
     beyond: Vec<QueueId>,
 }
 
@@ -170,7 +169,7 @@ impl<'a> Rights<'a> {
         rights
     }
 
-    /// Queues hold so much from now on.
+    /// Notes what queues hold from now on.
     pub(super) fn note(&mut self, held: &IdVec<QueueId, Resources>) {
         let beyond = held.iter().filter(|(queue, held)| !self.covers(*queue, **held));
         self.beyond = beyond.map(|(queue, _)| queue).take(2).collect();
@@ -180,8 +179,8 @@ impl<'a> Rights<'a> {
         self.shares.covers(self.owned[queue], queue, held)
     }
 
-    /// Whether a queue that holds so much would still hold no more than its own with `need`, and another holds more
-    /// than its own: without that, nothing can be taken back.
+    /// Whether a queue would still hold no more than its own with `need`, while another holds more than its own:
+    /// without that, nothing can be reclaimed.
     pub(super) fn may_take_back(
         &self,
         held: &IdVec<QueueId, Resources>,
@@ -196,7 +195,7 @@ impl<'a> Rights<'a> {
         !self.covers(queue, held[queue])
     }
 
-    /// Whether what one queue holds beyond its own, as of `held`, includes something for another to take back.
+    /// Whether what one queue holds beyond its own, as of `held`, may be reclaimed by another.
     pub(super) fn yields(
         &self,
         held: &IdVec<QueueId, Resources>,
@@ -210,7 +209,7 @@ impl<'a> Rights<'a> {
     }
 }
 
-/// How many wait in each queue or inside it.
+/// The number of jobs that wait in each queue or inside it.
 #[derive(Debug)]
 pub(super) struct Crowd<'a> {
     queues: &'a IdVec<QueueId, Queue>,

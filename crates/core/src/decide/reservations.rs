@@ -1,13 +1,13 @@
-//! Room kept for the first who do not fit.
+//! Backfill reservations: job, start time, spare capacity per node.
 //!
-//! Those who run are expected to leave when their work is done. Thought away one after the other, at some time they
-//! leave room for the job: from then on it is kept. Whoever will be gone by then may use it until then; others only
-//! what the job leaves of its nodes. So a large gang starts no later than if nobody came after it, and small jobs
-//! fill the room meanwhile. Until a job has waited for as long as counts in its priority (`Weights::window`), none is
-//! kept for it: most get a place without, and keeping it costs others.
+//! Running jobs are expected to leave when their work is done. Released one after the other in a trial, at some time
+//! they leave capacity for the waiting job: from then on it is reserved. A job that ends before may use it until then;
+//! other jobs only what the reservation leaves of its nodes. So a large gang starts no later than if no job came after
+//! it, and small jobs fill the capacity meanwhile. A job gets a reservation only once it has waited for as long as
+//! counts in its priority (`Weights::window`): most get a place without one, and a reservation costs other jobs.
 
 use super::draft::{Draft, Reach};
-use super::estimates::{LEAST_EXPECTED, end_if_started, expected_end};
+use super::estimates::{end_if_started, expected_end};
 use super::member_fits::Fits;
 use super::order::Ranker;
 use super::placement;
@@ -17,38 +17,27 @@ use crate::model::job::Job;
 use crate::model::plan::{Assignment, Reservation};
 use crate::model::units::{Duration, Instant};
 
-/// Room is kept for so many at once: each costs a look at everybody who runs.
-pub(super) const MOST_RESERVATIONS: usize = 4;
-
-/// How often a place is looked for as time goes on, where counting does not tell.
-const MOST_TRIES: usize = 16;
-
-/// Room is kept for a job once it has waited for so many times its own length, and as long as counts in its priority.
-const MIN_WAIT_LENGTHS_BEFORE_RESERVATION: u64 = 3;
-
-/// A job that has waited this many times its own length is exempt from preemption within its queue.
-pub(super) const MIN_WAIT_LENGTHS_BEFORE_EXEMPTION: u64 = 30;
-
-/// From when on room is kept for a job that waits. Who can be stopped for the gain of others gets none before it is
-/// spared that: the place would be taken from it again.
+/// The time from which a waiting job is owed a reservation. A job that can be suspended for the gain of others gets
+/// none before it is exempt from that: the place would be taken from it again.
 pub(super) fn owed_from(job: &Job, ranker: &Ranker<'_>, now: Instant) -> Instant {
     let window = ranker.window(job.spec.queue);
     let alone = job.spec.work.alone.unwrap_or(Duration::ZERO);
     let lengths = if job.spec.capabilities.suspend {
-        MIN_WAIT_LENGTHS_BEFORE_EXEMPTION
+        ranker.tuning().min_wait_before_exemption
     } else {
-        MIN_WAIT_LENGTHS_BEFORE_RESERVATION
+        ranker.tuning().min_wait_before_reservation
     };
     job.submitted + job.progress.ran(now) + window.max(alone.times(lengths))
 }
 
-/// Finds the time from which a job is expected to fit, and what others may take of its nodes until then and after.
+/// Finds the time from which a job is expected to fit, and what other jobs may take of its nodes until then and after.
 pub(super) fn reserve<'a>(view: &View<'a>, draft: &Draft<'a>, id: JobId) -> Option<Reservation> {
     let job = &view.snapshot.jobs[id];
     let leaving = in_order_of_leaving(view, draft);
     let mut trial = draft.trial();
     let counted = Fits::of(job);
     let mut fit = counted.map(|fits| fits.everywhere(&trial));
+    let max_tries = view.snapshot.tuning.decide.max_reservation_tries;
     let (mut tries, mut next_try) = (0, 0);
     for (at, (end, who, assignment)) in leaving.iter().enumerate() {
         let before = counted.map_or(0, |fits| fits.around(&trial, assignment));
@@ -66,8 +55,8 @@ pub(super) fn reserve<'a>(view: &View<'a>, draft: &Draft<'a>, id: JobId) -> Opti
             return Some(Reservation { job: id, from: *end, spare: spare.collect() });
         }
         tries += 1;
-        next_try = at + leaving.len() / MOST_TRIES + 1;
-        if tries >= MOST_TRIES {
+        next_try = at + leaving.len() / max_tries + 1;
+        if tries >= max_tries {
             break;
         }
     }
@@ -76,16 +65,18 @@ pub(super) fn reserve<'a>(view: &View<'a>, draft: &Draft<'a>, id: JobId) -> Opti
 
 type Leaving<'d> = (Instant, &'d Job, &'d Assignment);
 
-/// Everybody in the plan, and who was put there in this draft, the first to leave first.
+/// Jobs in the plan and jobs that this draft starts, in the order of their expected ends.
 fn in_order_of_leaving<'d, 'a: 'd>(view: &View<'a>, draft: &'d Draft<'a>) -> Vec<Leaving<'d>> {
     let (jobs, now) = (view.snapshot.jobs, view.snapshot.now);
     let planned = view.snapshot.plan.iter().filter(|(id, _)| !draft.is_changed(*id));
-    let running = planned.map(|(id, held)| (expected_end(&jobs[id], now), &jobs[id], &**held));
+    let running = planned.map(|(id, held)| (expected_end(view.snapshot, &jobs[id]), &jobs[id], &**held));
     let starting = draft.starting().map(|(id, held)| {
         let job = &jobs[id];
         let end = match job.life.is_waiting() {
-            true => end_if_started(job, now).unwrap_or(now + LEAST_EXPECTED),
-            false => expected_end(job, now),
+            true => {
+                end_if_started(job, now).unwrap_or(now + view.snapshot.tuning.decide.least_expected_duration)
+            }
+            false => expected_end(view.snapshot, job),
         };
         (end, job, &**held)
     });

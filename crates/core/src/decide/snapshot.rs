@@ -18,12 +18,12 @@ use crate::traffic::contention_graph::ContentionGraph;
 use crate::traffic::decision_inputs::DecisionInputs;
 use crate::tuning::Tuning;
 
-/// Borrowed: taking one costs nothing. Steps under way are counted as done, so `plan` is what the next decision
-/// starts from. What has changed since the last one is part of it (`room.growth`, the classes still closed), so
-/// deciding stays a function and looks only at what is new.
+/// The engine's state as one decision sees it. It is borrowed: taking one costs nothing. Steps under way are counted
+/// as done, so `plan` is what the next decision starts from. What has changed since the last decision is part of it
+/// (`room.growth`, the classes still closed), so deciding stays a function and looks only at what is new.
 ///
-/// It has this many fields because each is another part of the engine that decisions read: the state itself, the indexes that
-/// save looking at all of it, and settings. Everything that is planned is one field, `plan`.
+/// It has a field for each part of the engine that proposers read: the state itself, the indexes that save looking at all of
+/// it, and settings. Everything that is planned is one field, `plan`.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot<'a> {
     pub now: Instant,
@@ -33,53 +33,53 @@ pub struct Snapshot<'a> {
     pub plan: &'a Plan,
     /// The numbers on which decisions depend, as the policy has them.
     pub tuning: &'a Tuning,
-    /// Those in the plan whose number of members is not fixed.
+    /// Jobs in the plan whose number of members is not fixed.
     pub elastic: &'a BTreeSet<JobId>,
     pub room: &'a FreeCapacity,
     pub waiting: &'a Waiting,
-    /// Nodes divided into domains, and who is counted where.
+    /// Partitions of nodes into domains, and how many members of each group are in each domain.
     pub groups: &'a Groups,
     pub tallies: &'a Tallies,
-    /// How many members may be evicted on account of each budget, those on their way out included.
+    /// How many members each disruption budget allows to evict, those on their way out included.
     pub budgets: &'a IdVec<BudgetId, u32>,
-    /// Who is on its way out, and for whose sake.
+    /// Jobs that are leaving, each with the job that they make room for.
     pub displaced: &'a BTreeMap<JobId, JobId>,
     /// What queues and users hold in the plan.
     pub held: &'a Holdings,
     /// What queues have held, where that counts.
     pub pasts: &'a Pasts,
-    /// Who meets whom on links.
+    /// Which jobs meet on which links.
     pub contention: &'a ContentionGraph,
     /// What the traffic policies in the plan were decided on.
     pub decision_inputs: &'a [DecisionInputs],
     /// Nodes on which members fall behind their peers.
     pub slow: &'a BTreeMap<NodeId, Slow>,
-    /// Jobs with a deadline that counts.
+    /// Jobs whose deadlines count.
     pub timed: &'a BTreeSet<JobId>,
     /// Priorities present, with the number of jobs of each.
     pub priorities: &'a BTreeMap<Priority, usize>,
-    /// The number of this pass over the jobs, and when the last one was.
+    /// The number of this decision, and the time of the last one.
     pub pass: i64,
     pub last_pass: Option<Instant>,
-    /// Wake-ups fall on multiples of this, and decisions on multiples of that.
+    /// Wake-ups fall on multiples of `tick`, and decisions on multiples of `round`.
     pub tick: Duration,
     pub round: Duration,
-    /// Decisions are at least so far apart.
+    /// The least time between two decisions.
     pub spacing: Duration,
-    /// A job is left alone until it has run for so long.
+    /// The time for which a job runs before it may be evicted, moved or resized.
     pub min_run: Duration,
-    /// Whether those wait that would not fit if every node were well and free.
+    /// Whether jobs wait that would not fit if every node were ready and free.
     pub keeps_hopeless: bool,
 }
 
 impl Snapshot<'_> {
-    /// Grows whenever something changes by which what was refused to a class may be granted.
+    /// Grows whenever something changes that may let a class fit that was refused.
     pub fn stamp(&self, class: &Class) -> u64 {
         self.room.growth() + self.tallies.changes(&class.watches)
     }
 }
 
-/// What the scheduler looks at in a waiting job beside its place in line: jobs that agree in it fit together or
+/// What the scheduler looks at in a waiting job beside its place in the queue: jobs that agree in it fit together or
 /// not at all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ClassKey {
@@ -91,22 +91,22 @@ pub struct ClassKey {
     pub teams: Option<Teams>,
     pub preempts: bool,
     pub is_to_be_repaired: bool,
-    /// How much is left to do, roughly, where the policy looks at that.
+    /// The rough remaining work, where the policy looks at it.
     pub length: u8,
-    /// What it sends, where the policy looks at that.
+    /// A fingerprint of its traffic, where the policy looks at it.
     pub sends: u64,
-    /// Itself, where it has a deadline that the policy looks at: what it gets is its own matter.
+    /// The job itself, where it has a deadline that the policy looks at: what it gets is decided by the timetable.
     pub due: Option<JobId>,
     pub roles: Vec<(RoleKind, ShapeId, Gang)>,
 }
 
 impl ClassKey {
-    /// How long its jobs take, roughly; nothing where that is unknown or does not matter.
+    /// The rough length of its jobs; zero where it is unknown or does not matter.
     pub fn long(&self) -> Duration {
         Self::length(self.length)
     }
 
-    /// What a rough length stands for: one more is half as much again, or a third.
+    /// The length that a rough length stands for: each step is half as much again, or a third.
     pub fn length(rough: u8) -> Duration {
         let Some(halves) = rough.checked_sub(1) else { return Duration::ZERO };
         let seconds = 1u64 << (halves / 2).min(40);
@@ -114,7 +114,7 @@ impl ClassKey {
     }
 }
 
-/// A place in the line of one class; it does not change while the job waits.
+/// The place of a job in its class; it does not change while the job waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     pub key: u128,
@@ -127,22 +127,23 @@ pub struct Class {
     pub key: ClassKey,
     pub members: u32,
     pub line: BTreeSet<Place>,
-    /// The groups that its rules look at.
+    /// The groups that its rules watch.
     pub watches: Vec<GroupId>,
-    /// Why its first could not be placed, and `Snapshot::stamp` then. While that has not changed, nothing in the
-    /// class needs a second look.
+    /// Why its first job could not be placed, and `Snapshot::stamp` then. While that has not changed, the class needs
+    /// no second look.
     pub closed: Option<(u64, Reason)>,
 }
 
 impl Class {
-    /// Who is held up by what is kept for another, or waits for a better place, is looked at every time: time tells.
+    /// Whether the class needs no look. A class that is held up by a reservation, or waits for a better place, is
+    /// looked at in every decision, because time alone may let it start.
     pub fn is_closed(&self, stamp: u64) -> bool {
         let closed = self.closed.as_ref().filter(|(_, reason)| !reason.passes_with_time());
         closed.is_some_and(|(then, _)| *then == stamp)
     }
 }
 
-/// Jobs that wait, class by class.
+/// Waiting jobs, class by class.
 #[derive(Clone, Debug, Default)]
 pub struct Waiting {
     known: IndexMap<ClassKey, ClassId>,
@@ -161,7 +162,7 @@ impl Waiting {
         self.jobs == 0
     }
 
-    /// One more than the greatest number of a class.
+    /// One more than the greatest id of a class.
     pub fn slots(&self) -> usize {
         self.slots.len()
     }
@@ -174,7 +175,7 @@ impl Waiting {
         self.slots.iter().filter_map(|(id, class)| Some((id, class.as_ref()?)))
     }
 
-    /// Lets a job stand in the line of its class. `watches` says which groups the rules of that class look at.
+    /// Adds a job to its class. `watches` returns the groups that the rules of the class watch.
     pub(crate) fn join(
         &mut self,
         key: ClassKey,

@@ -1,4 +1,4 @@
-//! What a decision about traffic policies rests on, and what is different from the last one.
+//! What a decision about traffic policies depends on, and how that differs from the last decision.
 
 use super::draft::Draft;
 use super::link_cost::{is_first, priority_weight};
@@ -9,7 +9,7 @@ use crate::traffic::choose::Stake;
 use crate::traffic::contention_graph::ContentionGraph;
 use crate::traffic::decision_inputs::{DecisionInputs, Party, Why};
 
-/// Those who share links, and each who shares them with nobody by itself.
+/// Sets of jobs that share links; a job that shares none is a set of its own.
 pub(super) fn groups(contention: &ContentionGraph) -> Vec<Vec<JobId>> {
     let mut groups = contention.components();
     let mut met: Vec<JobId> = groups.iter().flatten().copied().collect();
@@ -20,7 +20,7 @@ pub(super) fn groups(contention: &ContentionGraph) -> Vec<Vec<JobId>> {
     groups
 }
 
-/// What there is to know about those who meet.
+/// The inputs of a decision about a set of jobs.
 pub(super) fn ground(draft: &Draft<'_>, jobs: &[JobId]) -> DecisionInputs {
     let party = |job: &JobId| {
         let stake = stake(draft, &draft.snapshot.jobs[*job]);
@@ -51,10 +51,10 @@ pub(super) fn stake(draft: &Draft<'_>, job: &Job) -> Stake {
     }
 }
 
-/// The decision_inputs on which it was decided last, by those they are about.
+/// The inputs of the last decision, by job.
 pub(super) struct Last<'a> {
     decision_inputs: &'a [DecisionInputs],
-    /// In order of id.
+    /// The index of the inputs of each job, in order of job.
     about: Vec<(JobId, usize)>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Last<'a> {
     }
 }
 
-/// The decision_inputs on which it was decided before about those who meet now.
+/// The inputs of the last decision about the jobs that meet now.
 pub(super) struct Before<'a>(Vec<&'a DecisionInputs>);
 
 impl<'a> Before<'a> {
@@ -102,7 +102,7 @@ impl<'a> Before<'a> {
     }
 }
 
-/// What is different. Links come first, then what jobs do, then who came and who left.
+/// The first difference: links, then harm, then profiles, then arrivals, then departures.
 pub(super) fn why(draft: &Draft<'_>, before: &Before<'_>, now: &DecisionInputs) -> Why {
     link(before, now)
         .or_else(|| harmed(before, now))
@@ -134,21 +134,21 @@ fn measured(draft: &Draft<'_>, before: &Before<'_>, now: &DecisionInputs) -> Opt
     })
 }
 
-/// Somebody who was not there before, or comes from elsewhere.
+/// A job that was not among them before, or comes from another place.
 fn came(draft: &Draft<'_>, before: &Before<'_>, now: &DecisionInputs) -> Option<Why> {
     let new = |job: &JobId| before.party(*job).is_none() || draft.assigned(*job).is_some();
     let mut jobs = now.jobs.iter().map(|party| party.job).rev();
     jobs.find(new).map(|job| Why::Arrival { job })
 }
 
-/// Somebody who is there no more; whose leaving may also have parted others.
+/// A job that is no longer among them; its departure may also have separated other jobs.
 fn left(draft: &Draft<'_>, before: &Before<'_>, now: &DecisionInputs) -> Option<Why> {
     let gone = before.0.iter().flat_map(|ground| &ground.jobs).map(|party| party.job);
     let gone = gone.filter(|job| !now.has(*job));
     gone.min_by_key(|job| (draft.contention.flow(*job).is_some(), *job)).map(|job| Why::Departure { job })
 }
 
-/// Why somebody is moved: what is other on its way, or else that there is room where it is better.
+/// Why a job is moved: what has changed on its route, or else that a better place is free.
 pub(super) fn why_moved(draft: &Draft<'_>, job: JobId) -> Why {
     let decision_inputs = draft.snapshot.decision_inputs.iter();
     let before = Before(decision_inputs.filter(|ground| ground.has(job)).collect());

@@ -1,4 +1,4 @@
-//! What would save a job for which nothing is booked: a later deadline, or that another were not there.
+//! What would let a job be booked that is not: a later deadline, or the absence of another job.
 
 use super::best_effort;
 use super::books::Books;
@@ -11,22 +11,22 @@ use crate::model::job::Binding;
 use crate::model::policy::Deadlines;
 use crate::model::units::{Duration, Instant};
 
-/// Of so many who are booked it is asked whether they stand in somebody's way, and so many are named.
+/// The most booked jobs that are examined for being in the way, and the most that are named.
 const ASKED_ABOUT: usize = 200;
 const NAMED: usize = 3;
 
-/// What is never reached: far ahead, with room for what comes after it.
+/// A time that no booking reaches, with room for additions.
 const FAR: Duration = Duration(u64::MAX / 4);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Advice {
-    /// The earliest deadline that it could be booked for beside the others.
+    /// The earliest deadline for which the job could be booked beside the others.
     pub(crate) earliest: Option<Instant>,
-    /// Those without any one of whom it could be booked for its own.
+    /// Jobs without any one of which the job could be booked for its own deadline.
     pub(crate) in_the_way: Vec<JobId>,
 }
 
-/// Nothing for a job that is booked, or whose deadline does not count.
+/// Advice for a job; none for a job that is booked, or whose deadline does not count.
 pub(crate) fn advise(snapshot: &Snapshot<'_>, deadlines: Deadlines, id: JobId) -> Option<Advice> {
     if deadlines != Deadlines::Promised {
         return None;
@@ -43,7 +43,7 @@ pub(crate) fn advise(snapshot: &Snapshot<'_>, deadlines: Deadlines, id: JobId) -
     Some(Advice { earliest: books.earliest(at), in_the_way: books.in_the_way(at) })
 }
 
-/// What is kept for work without deadlines is no more to be had than in a decision.
+/// Keeps the part of jobs without deadlines from bookings, as a decision does.
 fn keep_the_floor(books: &mut Books<'_>, at: usize) {
     let deadline = books.jobs[at].job.spec.deadline;
     let strict = deadline.is_some_and(|deadline| deadline.binding == Binding::Strict);
@@ -54,7 +54,7 @@ fn keep_the_floor(books: &mut Books<'_>, at: usize) {
 }
 
 impl Books<'_> {
-    /// The earliest time by which a job could be done beside what is booked, with what is free at each time.
+    /// The earliest time by which a job could end, with what is free beside the bookings at each time.
     fn earliest(&self, at: usize) -> Option<Instant> {
         let timed = &self.jobs[at];
         let on = |node: Option<NodeId>| {
@@ -82,7 +82,7 @@ impl Books<'_> {
         booked.map(|booking| booking.ends).min()
     }
 
-    /// Those of whom one alone keeps a job from being in time, who is due last first.
+    /// Jobs of which one alone keeps a job from being in time, the latest deadline first.
     fn in_the_way(&self, at: usize) -> Vec<JobId> {
         let booked = self.booked.iter().rev().take(ASKED_ABOUT);
         let without = booked.filter(|(other, booked)| {

@@ -1,10 +1,11 @@
-//! Work without deadlines: what is left to it beside bookings.
+//! Jobs without deadlines: what bookings leave to them.
 //!
-//! What is free now is shared with those who are booked by what each has left to do, in units times time: whoever has less
-//! goes first, and who has a deadline counts for a tenth, so that slack is built up while there is room. Who runs counts for
-//! half: nobody is stopped for somebody who has hardly less to do.
+//! Free capacity is shared between jobs without deadlines and booked jobs by what each has left to do, in units times
+//! time: the job with less goes first, and the work of a job with a deadline counts for a tenth, so that slack is
+//! built up while capacity is free. The work of a running job counts for half: no job is stopped for one that has
+//! hardly less to do.
 
-use super::capacity_pools::{FLOOR, Pools};
+use super::capacity_pools::{Pools, best_effort_part};
 use super::kind::{Kind, makes_room};
 use super::need::Timed;
 use crate::deadlines::Units;
@@ -13,32 +14,25 @@ use crate::model::id::{JobId, NodeId};
 use crate::model::job::Job;
 use crate::model::units::Resources;
 
-/// Who has a deadline counts for one part in so many of what it has left to do.
-const DUE: u128 = 10;
-
-/// Who runs counts for one part in so many.
-const RUNNING: u128 = 2;
-
-/// So many of those who wait are looked at in a class of them, and in all.
-const OF_A_CLASS: usize = 200;
-const OF_ALL: usize = 5_000;
-
-/// What those without deadlines would take now, by what they have left to do.
+/// What jobs without deadlines would take now, by what they have left to do.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Others {
     gpus: Line,
     cores: Line,
 }
 
-/// Who has the least left goes first; each with what all up to it would take.
+/// Jobs in the order of the work they have left; each with what all jobs up to it would take.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Line(Vec<(u128, Units)>);
 
 impl Others {
     pub(super) fn of(snapshot: &Snapshot<'_>) -> Self {
+        let tuning = &snapshot.tuning.decide;
+        let running_weight = u128::from(tuning.running_weight);
         let running = snapshot.plan.iter().filter(|(id, _)| is_other(snapshot, *id));
-        let running = running.map(|(id, held)| (&snapshot.jobs[id], held.total(), RUNNING));
-        let waiting = waiting(snapshot).take(OF_ALL).map(|job| (job, job.spec.least(), 1));
+        let running = running.map(|(id, held)| (&snapshot.jobs[id], held.total(), running_weight));
+        let waiting =
+            waiting(snapshot).take(tuning.max_best_effort_jobs).map(|job| (job, job.spec.least(), 1));
         let (mut gpus, mut cores) = (Vec::new(), Vec::new());
         for (job, takes, part) in running.filter(|(job, ..)| makes_room(job)).chain(waiting) {
             let kind = Kind::of(job);
@@ -49,7 +43,7 @@ impl Others {
         Self { gpus: Line::of(gpus), cores: Line::of(cores) }
     }
 
-    /// What those take of a pool who go ahead of a job that is booked.
+    /// What the jobs take of a pool that go ahead of a booked job.
     pub(super) fn ahead_of(
         &self,
         snapshot: &Snapshot<'_>,
@@ -58,7 +52,9 @@ impl Others {
         node: Option<NodeId>,
     ) -> Units {
         let least = timed.need.sizes[0].units;
-        let part = if timed.need.has.members > 0 { DUE * RUNNING } else { DUE };
+        let tuning = &snapshot.tuning.decide;
+        let (due, running) = (u128::from(tuning.deadline_slack_weight), u128::from(tuning.running_weight));
+        let part = if timed.need.has.members > 0 { due * running } else { due };
         let left = left_to_do(least, timed.need.work.0) / part;
         let line = if matches!(timed.kind, Kind::Gpus(_)) { &self.gpus } else { &self.cores };
         pools.part_of(snapshot, timed.kind, node, line.before(left))
@@ -82,18 +78,18 @@ impl Line {
     }
 }
 
-/// Whether work without deadlines waits and has less than its part.
+/// Whether jobs without deadlines wait and have less than their part.
 pub(super) fn lack_room(snapshot: &Snapshot<'_>) -> bool {
     let held = snapshot.plan.iter().filter(|(id, _)| is_other(snapshot, *id));
     let held = held.fold(Resources::NONE, |sum, (_, held)| sum + held.total());
     let all = snapshot.cluster.capacity();
     waiting(snapshot).any(|job| {
         let kind = Kind::of(job);
-        kind.units(held) < kind.units(all) / FLOOR
+        kind.units(held) < kind.units(all) / best_effort_part(snapshot)
     })
 }
 
-/// Whether there is any.
+/// Whether there are jobs without deadlines.
 pub(super) fn are_there(snapshot: &Snapshot<'_>) -> bool {
     waiting(snapshot).next().is_some() || snapshot.plan.iter().any(|(id, _)| is_other(snapshot, id))
 }
@@ -105,7 +101,8 @@ fn is_other(snapshot: &Snapshot<'_>, id: JobId) -> bool {
 fn waiting<'a>(snapshot: &Snapshot<'a>) -> impl Iterator<Item = &'a Job> {
     let Snapshot { jobs, timed, .. } = *snapshot;
     let untimed = snapshot.waiting.classes().filter(|(_, class)| class.key.due.is_none());
-    let first = untimed.flat_map(|(_, class)| class.line.iter().take(OF_A_CLASS));
+    let first = untimed
+        .flat_map(|(_, class)| class.line.iter().take(snapshot.tuning.decide.max_best_effort_per_class));
     first.filter(|place| !timed.contains(&place.job)).map(|place| &jobs[place.job])
 }
 

@@ -1,4 +1,4 @@
-//! The timetable while it is made: who is booked, and what is free beside that.
+//! The timetable while it is made: bookings, and what is free beside them.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(super) struct Books<'a> {
     /// What is free beside the bookings.
     pub(super) pools: Pools,
     pub(super) grid: Grid,
-    /// By their place in `jobs`.
+    /// Bookings by the index of their job in `jobs`.
     pub(super) booked: BTreeMap<usize, Booked>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Books<'a> {
         self.snapshot.plan.timetable().get(self.jobs[at].id)
     }
 
-    /// Who runs without a booking and cannot be stopped keeps what it has until it is done.
+    /// A running job without a booking that cannot be stopped keeps what it has until it ends.
     pub(super) fn leave_room_for_the_unbooked(&mut self) {
         let mut pools = self.pools.clone();
         let booked = |at: &usize| self.snapshot.plan.timetable().governs(self.jobs[*at].id);
@@ -48,7 +48,7 @@ impl<'a> Books<'a> {
         self.pools = pools;
     }
 
-    /// Everybody has what the timetable says.
+    /// Books for every job what the timetable of the last decision says.
     pub(super) fn book_as_before(&mut self) {
         self.leave_room_for_the_unbooked();
         for at in 0..self.jobs.len() {
@@ -68,7 +68,7 @@ impl<'a> Books<'a> {
         }
     }
 
-    /// The smallest booking that does for a job beside what is booked in these pools.
+    /// The smallest booking that gets a job done in time, beside what is booked in these pools.
     pub(super) fn fill(&self, pools: &Pools, at: usize) -> Option<Booked> {
         let timed = &self.jobs[at];
         if timed.is_in_place() {
@@ -86,7 +86,7 @@ impl<'a> Books<'a> {
         }
     }
 
-    /// On the node it is on or was to be on; anywhere, if there is none.
+    /// A booking on the node of the job; on any node, if it has none.
     fn fill_in_place(&self, pools: &Pools, timed: &Timed<'a>, at: usize) -> Option<Booked> {
         let on = |node: NodeId| {
             let outlook = pools.outlook(self.snapshot, timed, Some(node))?;
@@ -114,8 +114,8 @@ impl<'a> Books<'a> {
         timed.stops == Stops::Never && timed.need.has.members > 0
     }
 
-    /// Books these anew, in the order of their deadlines, but those first who stay whatever happens; who is the first that
-    /// does not fit, if somebody does not.
+    /// Books jobs anew in the order of their deadlines, after those that cannot be stopped; the error is the first job
+    /// that does not fit.
     pub(super) fn plan(&self, mut pools: Pools, who: impl Iterator<Item = usize>) -> Result<Plan, usize> {
         let mut booked = BTreeMap::new();
         let (stay, others): (Vec<usize>, Vec<usize>) = who.partition(|at| self.stays(*at));
@@ -143,7 +143,7 @@ impl<'a> Books<'a> {
         Some(booked)
     }
 
-    /// The timetable that follows, given what is said of each job.
+    /// Closes the books: the timetable with a verdict on each job.
     pub(super) fn close(self, mut table: Timetable, verdict: impl Fn(usize) -> Verdict) -> Schedule<'a> {
         let now = self.snapshot.now;
         table.made = Some(now);

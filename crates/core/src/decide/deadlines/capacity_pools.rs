@@ -1,4 +1,4 @@
-//! What there is to book: for each kind of thing that jobs with deadlines share, what is free of it from now on.
+//! Capacity pools: what is free from now on of each kind of resource that jobs with deadlines share.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,8 +18,10 @@ use crate::model::plan::Assignment;
 use crate::model::report::Reason;
 use crate::model::units::Instant;
 
-/// Work without deadlines keeps one part in so many of a pool while some of it is there.
-pub(super) const FLOOR: Units = 10;
+/// One part in this many of a pool is kept for jobs without deadlines while there are some.
+pub(super) fn best_effort_part(snapshot: &Snapshot<'_>) -> Units {
+    Units::try_from(snapshot.tuning.decide.best_effort_part).unwrap_or(Units::MAX)
+}
 
 /// Whether that part can be booked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ pub(super) enum Floor {
     Open,
 }
 
-/// What is kept for a job, and on which node, where it is bound to one.
+/// A booking, and its node where the job is bound to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Booked {
     pub(super) booking: Booking,
@@ -41,12 +43,14 @@ pub(in crate::decide) struct Pools {
     outlooks: BTreeMap<Pool, Outlook>,
     capacity: Vec<(Pool, Units)>,
     family: Family,
-    /// When something can be done about what has become free.
+    /// One part in this many of a pool is kept for jobs without deadlines.
+    best_effort_part: Units,
+    /// The times at which decisions may be made.
     pub(super) grid: Grid,
 }
 
 impl Pools {
-    /// What nodes that are well have, without what those hold who cannot be stopped.
+    /// The capacity of ready nodes, without what jobs hold that cannot be stopped.
     pub(super) fn of(snapshot: &Snapshot<'_>, jobs: &[Timed<'_>]) -> Self {
         let staying: Vec<(&Job, &Assignment)> = staying(snapshot).collect();
         let stay: Vec<&Job> = staying.iter().map(|(job, _)| *job).collect();
@@ -66,7 +70,9 @@ impl Pools {
         }
         let outlooks = capacity.iter().map(|(pool, units)| (*pool, Outlook::new(snapshot.now, *units)));
         let outlooks = outlooks.collect();
-        let mut pools = Self { outlooks, capacity: capacity.into_iter().collect(), family, grid };
+        let best_effort_part = best_effort_part(snapshot);
+        let capacity = capacity.into_iter().collect();
+        let mut pools = Self { outlooks, capacity, family, best_effort_part, grid };
         pools.leave_to_those_that_stay(snapshot, &staying);
         pools
     }
@@ -74,14 +80,14 @@ impl Pools {
     fn leave_to_those_that_stay(&mut self, snapshot: &Snapshot<'_>, staying: &[(&Job, &Assignment)]) {
         for (job, held) in staying {
             let until = match (job.spec.work.alone, job.runs_since) {
-                (Some(_), Some(_)) => expected_end(job, snapshot.now),
+                (Some(_), Some(_)) => expected_end(snapshot, job),
                 _ => end_of(job, snapshot.now),
             };
             self.leave_to(snapshot, held, until);
         }
     }
 
-    /// Somebody keeps what it holds until then, and nobody is given it before the next decision.
+    /// Takes what a job holds out of the pools until it ends: no other job can be booked for it.
     pub(super) fn leave_to(&mut self, snapshot: &Snapshot<'_>, held: &Assignment, until: Instant) {
         let until = self.grid.up(until);
         for (node, amount) in held.takes() {
@@ -97,17 +103,17 @@ impl Pools {
         }
     }
 
-    /// Keeps a part of each pool from who comes from now on, for work without deadlines, or opens it again.
+    /// Keeps a part of each pool from new bookings, for jobs without deadlines, or opens it again.
     pub(super) fn floor(&mut self, floor: Floor) {
         let sign = if floor == Floor::Kept { 1 } else { -1 };
         for (pool, units) in &self.capacity {
             if let Some(outlook) = self.outlooks.get_mut(pool) {
-                outlook.take(Instant::START, Instant(u64::MAX), sign * (units / FLOOR));
+                outlook.take(Instant::START, Instant(u64::MAX), sign * (units / self.best_effort_part));
             }
         }
     }
 
-    /// The first time after now at which more or less is free of some pool.
+    /// The first time after now at which the free amount of some pool changes.
     pub(in crate::decide) fn first_change(&self) -> Option<Instant> {
         self.outlooks.values().filter_map(Outlook::first_change).min()
     }
@@ -147,7 +153,7 @@ impl Pools {
         Some(memories.fold(all, |all, memory| common(all, &memory.told_as(|free| per_unit.units_in(free)))))
     }
 
-    /// What would be free for a job that had nothing of this.
+    /// What would be free for a job without this booking.
     pub(super) fn outlook_without(
         &self,
         snapshot: &Snapshot<'_>,
@@ -164,7 +170,7 @@ impl Pools {
         without.outlook(snapshot, timed, booked.node).map(Cow::into_owned)
     }
 
-    /// As much of the pool that a job takes from as there is of `amount` in all.
+    /// The part of `amount` that lies in the pool from which a job takes.
     pub(super) fn part_of(
         &self,
         snapshot: &Snapshot<'_>,
@@ -206,13 +212,14 @@ impl Pools {
         }
     }
 
-    /// Whether more is booked of any pool at some time than there is.
+    /// Whether some pool is overbooked at some time.
     pub(super) fn is_overbooked(&self) -> bool {
         let end = Instant(u64::MAX);
         self.outlooks.values().any(|outlook| outlook.least(Instant::START, end) < 0)
     }
 
-    /// Nodes on which a job that is bound to one might be, most free until its deadline first.
+    /// Nodes on which a job that is bound to one node might run, the node with most free capacity until its deadline
+    /// first.
     pub(super) fn nodes_for(&self, snapshot: &Snapshot<'_>, timed: &Timed<'_>) -> Vec<NodeId> {
         let (roles, least) = (&timed.job.spec.roles, timed.job.spec.least());
         let nodes = snapshot.cluster.nodes().iter().filter(|(id, node)| {
@@ -233,7 +240,7 @@ impl Pools {
 }
 
 impl Pools {
-    /// Whether what a job would take that cannot be stopped is free until it would be gone.
+    /// Whether a job that cannot be stopped ends before what it takes is booked.
     pub(in crate::decide) fn leave_room_for(
         &self,
         snapshot: &Snapshot<'_>,
@@ -256,7 +263,7 @@ impl Pools {
         next.map_or(Ok(()), |(until, ahead)| Err(Reason::ReservedUntil { ahead, until }))
     }
 
-    /// Somebody starts who cannot be stopped.
+    /// Takes what a starting job was given out of the pools, if the job cannot be stopped.
     pub(in crate::decide) fn leave_to_starting_job(
         &mut self,
         snapshot: &Snapshot<'_>,
@@ -270,14 +277,14 @@ impl Pools {
     }
 }
 
-/// Those in the plan without a deadline who cannot be stopped.
+/// Jobs in the plan without a deadline that cannot be stopped.
 fn staying<'a>(snapshot: &Snapshot<'a>) -> impl Iterator<Item = (&'a Job, &'a Assignment)> {
     let Snapshot { jobs, plan, timed, .. } = *snapshot;
     let untimed = plan.iter().filter(move |(id, _)| !timed.contains(id));
     untimed.map(|(id, held)| (&jobs[id], &**held)).filter(|(job, _)| !makes_room(job))
 }
 
-/// When a job would be gone that starts now; never, as far as anybody knows, if its work is unknown.
+/// The end of a job that starts now; never, if its work is unknown.
 fn end_of(job: &Job, now: Instant) -> Instant {
     end_if_started(job, now).unwrap_or(Instant(u64::MAX))
 }

@@ -1,4 +1,5 @@
-//! Whoever is due first has as many members as it can use, or as are left (`edf`).
+//! Earliest deadline first (`edf`): the job with the earliest deadline has as many members as it can use, or as are
+//! left.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ pub(super) fn schedule(mut books: Books<'_>) -> Schedule<'_> {
     books.close(Timetable::default(), |_| Verdict::Planned)
 }
 
-/// The largest size that is left, for as long as it takes.
+/// The largest size that is left, until the job ends.
 fn largest(books: &Books<'_>, at: usize) -> Option<Booked> {
     let timed = &books.jobs[at];
     let nodes: Vec<Option<NodeId>> = match (timed.is_in_place(), books.node_of(at)) {

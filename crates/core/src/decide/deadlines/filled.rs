@@ -1,5 +1,6 @@
-//! The published rule (`elasticflow`): who comes is taken on if everybody can be in time, all newcomers together or none;
-//! each has the least that does, and what is left goes to those whom it costs least.
+//! The published rule of ElasticFlow (`elasticflow`): new jobs are admitted if all jobs can be in time, all new ones
+//! together or none; each job has the smallest booking that suffices, and what is left goes to the jobs that it costs
+//! least.
 
 use super::Schedule;
 use super::books::{Books, Plan};
@@ -25,7 +26,7 @@ pub(super) fn schedule(mut books: Books<'_>) -> Schedule<'_> {
     Schedule { refused, ..schedule }
 }
 
-/// Those who cannot be in time any more run as soon as they may, in the order of deadlines.
+/// Jobs that cannot be in time any more run as soon as possible, in the order of deadlines.
 fn plan_anyway(books: &Books<'_>, who: Vec<usize>) -> Plan {
     let mut plan = Plan { pools: books.pools.clone(), booked: Default::default() };
     for at in who {

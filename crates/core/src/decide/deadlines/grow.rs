@@ -1,8 +1,8 @@
-//! What is free now goes to those with bookings who can use it, one size at a time, to whom it costs least in the end.
+//! Bookings grow from free capacity, one size at a time, the booking first to which that costs least in the end.
 //!
-//! Who has more now needs less later, though in all it takes more units for a time, because more members are less
-//! efficient: whoever adds least to that for each unit goes first. The rest of its booking is made anew, as small as it may
-//! be, so what it has beyond that is given back as soon as others need it.
+//! A job that has more members now needs fewer later, though in all it takes more units for a time, because more
+//! members are less efficient: the job that adds least to that for each unit goes first. The rest of its booking is
+//! made anew and as small as possible, so that what it has beyond that is given back as soon as other jobs need it.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -22,20 +22,20 @@ use crate::model::plan::Assignment;
 use crate::model::units::{Duration, Instant};
 use crate::observe::progress::Pace;
 
-/// Who may have how much.
+/// How far bookings may grow.
 #[derive(Clone, Copy)]
 pub(super) enum Growth<'t, 'a> {
-    /// As published: everybody as much as there is, also who cannot be in time.
+    /// As published: every job as far as there is capacity, also a job that cannot be in time.
     Filled,
-    /// Only who stays in time, where the gain is worth the pause and what it costs others on links, no more than is used
-    /// well, and no room of those without deadlines who go ahead.
+    /// Only a job that stays in time, where the gain is worth the pause and what it costs other jobs on links, no
+    /// further than it uses well, and not from capacity of jobs without deadlines that go ahead.
     Promised(&'t Terms<'t, 'a>),
 }
 
 pub(super) struct Terms<'r, 'a> {
     others: Others,
     view: &'r View<'a>,
-    /// The plan as it is, to look at where somebody would be.
+    /// A draft beside the plan, to find out where a job would be.
     plan: OnceCell<RefCell<Draft<'a>>>,
 }
 
@@ -45,21 +45,10 @@ impl Growth<'_, '_> {
     }
 }
 
-/// Whoever is resized in place is given no more than it uses to so many millionths.
-const WELL_USED: u64 = 950_000;
-
-/// A size is given to a job that runs at most once in such a time.
-const REST: Duration = Duration(2 * Duration::MINUTE.0);
-
-/// So many are compared with each other at a time, those who are due first before others.
-const COMPARED: usize = 500;
-
-/// So many are looked at in one decision at most.
-const LOOKED_AT: usize = 2 * COMPARED;
-
 pub(super) fn grow<'a>(books: &mut Books<'a>, growth: Growth<'_, 'a>) {
-    let booked: Vec<usize> = books.booked.keys().copied().take(LOOKED_AT).collect();
-    for some in booked.chunks(COMPARED) {
+    let tuning = &books.snapshot.tuning.decide;
+    let booked: Vec<usize> = books.booked.keys().copied().take(tuning.max_growing_bookings).collect();
+    for some in booked.chunks(tuning.max_compared_bookings) {
         grow_some(books, growth, some);
     }
 }
@@ -70,7 +59,7 @@ fn grow_some<'a>(books: &mut Books<'a>, growth: Growth<'_, 'a>, some: &[usize]) 
     loop {
         let made = offers.iter().filter_map(|(at, offer)| Some((offer.as_ref()?.dear, *at)));
         let Some((_, at)) = made.min() else { return };
-        // Others have taken of what is free since it was made.
+        // Other bookings have grown since the offer was made.
         match offer(books, growth, at) {
             Some(fresh) => {
                 books.cancel(at);
@@ -82,9 +71,9 @@ fn grow_some<'a>(books: &mut Books<'a>, growth: Growth<'_, 'a>, some: &[usize]) 
     }
 }
 
-/// One size more for a job.
+/// The next size of a job.
 struct Offer {
-    /// Units times time that it takes more in all, for each unit it has more now; less than nothing if it takes less.
+    /// Units times time that it takes more in all, for each unit it has more now; negative if it takes less.
     dear: i128,
     booked: Booked,
 }
@@ -96,7 +85,7 @@ fn offer<'a>(books: &Books<'a>, growth: Growth<'_, 'a>, at: usize) -> Option<Off
     let now = booking.members_at(timed.need.now);
     let (before, size) = next_size(timed, now)?;
     let units = before.map_or(0, |before| before.units);
-    if !may_grow(timed, growth, now, size) {
+    if !may_grow(books, timed, growth, now, size) {
         return None;
     }
     let outlook = books.pools.outlook(books.snapshot, timed, *node)?;
@@ -124,27 +113,28 @@ fn offer<'a>(books: &Books<'a>, growth: Growth<'_, 'a>, at: usize) -> Option<Off
     Some(Offer { dear, booked: Booked { booking: larger, node: *node } })
 }
 
-/// The size it has, if any, and the next larger one.
+/// The size that a job has, if any, and the next larger one.
 fn next_size(timed: &Timed<'_>, now: u32) -> Option<(Option<Size>, Size)> {
     let next = timed.need.sizes.iter().find(|size| size.members > now)?;
     Some((timed.need.size(now), *next))
 }
 
-fn may_grow(timed: &Timed<'_>, growth: Growth<'_, '_>, now: u32, size: Size) -> bool {
+fn may_grow(books: &Books<'_>, timed: &Timed<'_>, growth: Growth<'_, '_>, now: u32, size: Size) -> bool {
+    let tuning = &books.snapshot.tuning.decide;
     if growth.is_filled() {
         return true;
     }
     let least = timed.need.sizes[0];
     let used = u128::from(size.speed.0) * u128::from(least.units.unsigned_abs());
-    let whole = u128::from(WELL_USED) * u128::from(size.units.unsigned_abs());
+    let whole = u128::from(tuning.well_used_part) * u128::from(size.units.unsigned_abs());
     let is_used_well = !timed.is_in_place() || now == 0 || used >= whole;
-    let rested = timed.job.ripe(REST).is_none_or(|rested| rested <= timed.need.now);
+    let rested = timed.job.ripe(tuning.booked_resize_interval).is_none_or(|rested| rested <= timed.need.now);
     let resting = !timed.is_in_place() && timed.need.has.members == now && now > 0 && !rested;
     is_used_well && !resting
 }
 
-/// Whether more is done until then with a larger size, the pause for it counted once too often. Who is to have that size
-/// already pauses only if it does not get it.
+/// Whether more work is done until then at the larger size, with its pause counted once too often. A job that is about
+/// to get that size already pauses only if it does not get it.
 fn is_worth_it(timed: &Timed<'_>, before: Option<Size>, size: Size, until: Instant) -> bool {
     let time = until.since(timed.need.now);
     let work = |size: Size, time: Duration| Pace::at(size.speed).work(time);
@@ -158,8 +148,8 @@ impl<'r, 'a> Terms<'r, 'a> {
         Self { others: Others::of(view.snapshot), view, plan: OnceCell::new() }
     }
 
-    /// Whether what a larger size costs all on links is less than what it saves. Who has to wait for others to make room is
-    /// not known to be anywhere.
+    /// Whether a larger size saves more than it costs all jobs on links. The place of a job that waits for others to
+    /// leave is not known, so the answer is yes.
     fn pays_on_links(&self, timed: &Timed<'a>, before: Option<Size>, size: Size) -> bool {
         let snapshot = self.view.snapshot;
         if snapshot.contention.knows_no_links() {
@@ -175,7 +165,7 @@ impl<'r, 'a> Terms<'r, 'a> {
         places.is_none_or(|(before, after)| pays(self.view, &plan, &gang, &before, &after, cost))
     }
 
-    /// Where a job would be with a size, by what is free now.
+    /// Where a job would be at a size, in capacity that is free now.
     fn place(
         &self,
         plan: &mut Draft<'a>,
@@ -194,7 +184,8 @@ impl<'r, 'a> Terms<'r, 'a> {
     }
 }
 
-/// A size until the next time at which more or less is free, and the least that does from then on.
+/// A booking at a size until the next time at which the free amount changes, and the smallest that suffices from then
+/// on.
 fn with_size_now(
     books: &Books<'_>,
     timed: &Timed<'_>,
@@ -226,7 +217,7 @@ fn with_size_now(
     Some(later?.after(all))
 }
 
-/// Units times time.
+/// Units times time that a booking takes.
 fn taken(need: &Need, booking: &Booking) -> i128 {
     let cost = |segment: &Segment| {
         let units: Units = need.size(segment.members).map_or(0, |size| size.units);

@@ -1,16 +1,16 @@
-//! What a job takes of what is planned ahead.
+//! The kind of resource that a job books.
 
 use crate::deadlines::{Pool, Units};
 use crate::model::job::{Eligibility, Job};
 use crate::model::units::Resources;
 
-/// What a job takes of that is planned ahead.
+/// The kind of resource that a job books.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// GPUs, and cores, of nodes on which it may run.
+    /// GPUs, and the cores beside them, of nodes on which the job may run.
     Gpus(Eligibility),
     Cores(Eligibility),
-    /// Cores of the node it is on.
+    /// Cores of the node of the job.
     CoresInPlace,
 }
 
@@ -25,7 +25,7 @@ impl Kind {
         }
     }
 
-    /// The pool that is its own; where it is bound to a node, that is the node's.
+    /// The pool of this kind; none where it is that of a node.
     pub(super) fn pool(self) -> Option<Pool> {
         match self {
             Self::Gpus(on) => Some(Pool::Gpus(on)),
@@ -34,7 +34,7 @@ impl Kind {
         }
     }
 
-    /// So much of it.
+    /// The units of this kind in an amount of resources.
     pub(super) fn units(self, amount: Resources) -> Units {
         let units = match self {
             Self::Gpus(_) => amount.gpus.0,
@@ -44,7 +44,7 @@ impl Kind {
     }
 }
 
-/// Whether somebody without a booking may be stopped for those who have one.
+/// Whether a job without a booking may be stopped for a job with one.
 pub(in crate::decide) fn makes_room(job: &Job) -> bool {
     job.spec.capabilities.makes_room() && job.spec.budgets.is_empty()
 }

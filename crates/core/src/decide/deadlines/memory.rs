@@ -1,8 +1,8 @@
-//! Memory beside what jobs with deadlines book: where it may run out first, it is booked as well.
+//! The memory of a job at each of its sizes.
 //!
-//! Jobs are booked in units of GPUs or cores. Somebody who asks for more memory with each of these than a node has for each
-//! of its own may keep others from running though units are free. Where there is such a job, memory makes up pools of its
-//! own, and what is free of them is told to everybody in the units it books: in those that so much memory goes with.
+//! Jobs are booked in units of GPUs or cores. A job that asks for more memory with each unit than a node has for each
+//! of its own may keep other jobs from running though units are free. Where there is such a job, memory gets pools of
+//! its own, and what is free of them is converted to the units of each job (`memory_per_unit.rs`).
 
 use crate::deadlines::Units;
 use crate::decide::elastic_gang::ElasticGang;
@@ -11,7 +11,7 @@ use crate::model::job::Job;
 use crate::model::plan::Assignment;
 use crate::model::units::Memory;
 
-/// The memory of a job with so many members.
+/// Memory as a function of the number of members.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beside {
     always: Units,
@@ -19,7 +19,7 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// For a job that is booked at several sizes, or only at the one it has or asks for.
+    /// Of a job that is booked at several sizes, or only at the one it has or asks for.
     pub(super) fn of(id: JobId, job: &Job, held: Option<&Assignment>) -> Self {
         match ElasticGang::of(id, job).filter(|gang| gang.may_be_resized()) {
             Some(gang) => {

@@ -9,7 +9,7 @@ use crate::model::cluster::NodeState;
 use crate::model::job::Job;
 use crate::model::units::Resources;
 
-/// So much memory goes with so many units.
+/// Memory per unit of GPUs or cores.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PerUnit {
     memory: Units,
@@ -21,13 +21,13 @@ impl PerUnit {
         (memory > 0 && units > 0).then_some(Self { memory, units })
     }
 
-    /// What a job takes at least.
+    /// The memory per unit of a job at its minimum size.
     pub(super) fn of(job: &Job) -> Option<Self> {
         let least = job.spec.least();
         Self::new(bytes(least.memory), Kind::of(job).units(least))
     }
 
-    /// At the size of a job, or the step from one to the next, at which most memory goes with a unit.
+    /// The largest memory per unit among the sizes of a job and the steps between them.
     pub(super) fn most_of(timed: &Timed<'_>) -> Option<Self> {
         let takes = |at: usize| {
             let size = timed.need.sizes[at];
@@ -46,7 +46,7 @@ impl PerUnit {
         i128::from(self.memory) * i128::from(other.units) > i128::from(other.memory) * i128::from(self.units)
     }
 
-    /// As many units as so much memory goes with.
+    /// The units that an amount of memory suffices for.
     pub(super) fn units_in(self, memory: Units) -> Units {
         let units = i128::from(memory) * i128::from(self.units);
         Units::try_from(units.div_euclid(i128::from(self.memory))).unwrap_or(Units::MAX)

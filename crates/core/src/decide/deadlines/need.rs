@@ -23,7 +23,7 @@ pub(in crate::decide) struct Timed<'a> {
     pub(in crate::decide) need: Need,
     pub(super) stops: Stops,
     pub(super) memory: Beside,
-    /// How long it may wait for others to make room for it.
+    /// How long the job may wait for other jobs to make room for it.
     pub(super) handover: Duration,
 }
 
@@ -35,10 +35,7 @@ pub(in crate::decide) struct BookedSize<'a> {
     pub(in crate::decide) node: Option<NodeId>,
 }
 
-/// A list of sizes that is longer than this is thinned out.
-const MOST_SIZES: u32 = 32;
-
-/// All whose deadlines count and who are to run, by deadline.
+/// All jobs whose deadlines count and that are to run, by deadline.
 pub(super) fn timed<'a>(snapshot: &Snapshot<'a>, deadlines: Deadlines) -> Vec<Timed<'a>> {
     let handover = handover(snapshot, deadlines);
     let live = snapshot.timed.iter().map(|id| (*id, &snapshot.jobs[*id]));
@@ -48,9 +45,9 @@ pub(super) fn timed<'a>(snapshot: &Snapshot<'a>, deadlines: Deadlines) -> Vec<Ti
     timed
 }
 
-/// The longest that somebody takes to make room: it ends what it is about to do, be that to start or to change its size, and
-/// then saves its work and leaves, or goes on with fewer members: what it gives back is free when it does. Only where
-/// something is promised does it matter that this takes longer.
+/// The longest time that a job takes to make room: it ends the start or resize that is under way, then saves its work
+/// and leaves, or goes on with fewer members; what it gives back is free only then. That matters only where deadlines
+/// are promised.
 fn handover(snapshot: &Snapshot<'_>, deadlines: Deadlines) -> Duration {
     let timed = snapshot.timed.iter().map(|id| &snapshot.jobs[*id]);
     let others = snapshot.plan.iter().filter(|(id, _)| !snapshot.timed.contains(id));
@@ -80,7 +77,7 @@ impl<'a> Timed<'a> {
         let kind = Kind::of(job);
         let need = Need {
             work: with_margin(snapshot, deadlines, job)?.max(Duration(1)),
-            sizes: sizes(id, job, kind, deadlines, snapshot.plan.get(id)),
+            sizes: sizes(snapshot, id, job, kind, deadlines, snapshot.plan.get(id)),
             now: snapshot.now,
             until: job.spec.deadline?.at,
             has: Has::default(),
@@ -92,14 +89,14 @@ impl<'a> Timed<'a> {
         Some(Self { need: Need { has: timed.has(snapshot), ..timed.need.clone() }, ..timed })
     }
 
-    /// The same, if others make room within such a time.
+    /// The same job, if other jobs make room within this time.
     pub(super) fn with_handover(&self, snapshot: &Snapshot<'_>, handover: Duration) -> Self {
         let pauses = pauses(self.job, self.kind, handover, snapshot.now);
         let timed = Self { need: Need { pauses, ..self.need.clone() }, handover, ..self.clone() };
         Self { need: Need { has: timed.has(snapshot), ..timed.need.clone() }, ..timed }
     }
 
-    /// How many of the members count that its size is told in.
+    /// How many members of an assignment count in its size.
     pub(in crate::decide) fn members(&self, held: &Assignment) -> u32 {
         match ElasticGang::of(self.id, self.job) {
             Some(gang) => gang.members(held),
@@ -107,7 +104,7 @@ impl<'a> Timed<'a> {
         }
     }
 
-    /// What it has by the plan, and how long it takes yet until that works.
+    /// The size that the plan gives it, and how long it takes until that size works.
     fn has(&self, snapshot: &Snapshot<'_>) -> Has {
         let Some(planned) = snapshot.plan.get(self.id) else { return Has::default() };
         let members = self.members(planned);
@@ -128,13 +125,13 @@ impl<'a> Timed<'a> {
         self.job.progress.executed(now).is_zero()
     }
 
-    /// Whether its size changes where it is, and it does not have to start again for it.
+    /// Whether it is resized in place, without a restart.
     pub(super) fn is_in_place(&self) -> bool {
         self.kind == Kind::CoresInPlace
     }
 }
 
-/// Whether it does not run again by itself.
+/// Whether a job does not run again by itself.
 fn is_over(life: &Life) -> bool {
     let ends = |exit: &Exit| matches!(exit, Exit::Cancel | Exit::Miss(_) | Exit::Suspend);
     match life {
@@ -143,8 +140,8 @@ fn is_over(life: &Life) -> bool {
     }
 }
 
-/// What is left to do. What is promised whoever comes is planned with what predictions were off by lately; of others more
-/// can be in time without.
+/// The remaining work. Promised jobs are planned with the recent error of predictions as margin; more of the other
+/// jobs can be in time without one.
 fn with_margin(snapshot: &Snapshot<'_>, deadlines: Deadlines, job: &Job) -> Option<Duration> {
     let left = job.foreseen(snapshot.now)?;
     let strict = job.spec.deadline.is_some_and(|deadline| deadline.binding == Binding::Strict);
@@ -156,13 +153,13 @@ fn with_margin(snapshot: &Snapshot<'_>, deadlines: Deadlines, job: &Job) -> Opti
     Some(left + Duration(u64::try_from(more).unwrap_or(u64::MAX)))
 }
 
-/// What is left over of what was measured of this very job by what is believed of it.
+/// The error of the scaling fit of this job against its own measurements.
 fn own_error(job: &Job) -> Share {
     job.fit().map_or(Share::NONE, |fit| fit.error())
 }
 
-/// Who changes its size in place loses nothing by it. Others save their work and go on from there, and who starts or comes
-/// to have more may have to wait until somebody else has made room.
+/// The pauses of a job. A job that is resized in place loses nothing. Other jobs save their work and go on from there,
+/// and a job that starts or grows may have to wait until another has made room.
 fn pauses(job: &Job, kind: Kind, handover: Duration, now: Instant) -> Pauses {
     let Checkpointing { takes, restart, .. } = job.spec.checkpointing.unwrap_or_default();
     let resize = if kind == Kind::CoresInPlace { Duration::ZERO } else { takes + restart };
@@ -171,8 +168,10 @@ fn pauses(job: &Job, kind: Kind, handover: Duration, now: Instant) -> Pauses {
     Pauses { first, again, more: resize + handover, fewer: resize }
 }
 
-/// The sizes it may have: those that are of use, or all it knows of where the policy asks for as many as there are.
+/// The sizes a job may have: those that are of use, or all that are known where the policy gives as many members as
+/// there are.
 fn sizes(
+    snapshot: &Snapshot<'_>,
     id: JobId,
     job: &Job,
     kind: Kind,
@@ -191,14 +190,14 @@ fn sizes(
     let fits = |(members, _): &(u32, Speed)| (least..=gang.most()).contains(members);
     let declared = match &job.spec.scaling {
         Some(scaling) => scaling.sizes().iter().copied().filter(fits).collect(),
-        None => in_proportion(&gang),
+        None => in_proportion(&gang, snapshot.tuning.decide.max_booked_sizes),
     };
     let known = job.as_measured(declared);
     let known = if deadlines == Deadlines::Earliest { &known } else { useful(&known) };
     known.iter().map(|known| size(*known)).collect()
 }
 
-/// The size of a job that stays as it is: what it has, or asks for.
+/// The size of a job that is not resized: what it has, or asks for.
 fn the_only_size(id: JobId, job: &Job, kind: Kind, held: Option<&Arc<Assignment>>) -> Size {
     let members =
         |held: &Assignment| ElasticGang::of(id, job).map_or(held.members(), |gang| gang.members(held));
@@ -214,11 +213,11 @@ fn the_only_size(id: JobId, job: &Job, kind: Kind, held: Option<&Arc<Assignment>
     }
 }
 
-/// Where nothing else is known, so many times as fast as with the least as there are so many times the members.
-fn in_proportion(gang: &ElasticGang<'_>) -> Vec<(u32, Speed)> {
+/// Speeds in proportion to the number of members, where nothing else is known.
+fn in_proportion(gang: &ElasticGang<'_>, max_sizes: u32) -> Vec<(u32, Speed)> {
     let (least, unit) = (gang.least().max(1), gang.unit());
     let steps = (gang.most() - least) / unit;
-    let stride = steps / MOST_SIZES + 1;
+    let stride = steps / max_sizes + 1;
     let members = (0..=steps).step_by(stride as usize).map(|step| least + step * unit);
     members.map(|members| (members, Speed(Speed::PLAIN.0 * u64::from(members) / u64::from(least)))).collect()
 }

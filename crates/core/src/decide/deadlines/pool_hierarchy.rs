@@ -1,9 +1,10 @@
-//! Which pools there are, and which lie in which.
+//! Which pools there are, and which pool lies in which.
 //!
-//! Whoever may run on some nodes takes from the pool of these nodes, and from every pool that these nodes are all part of:
-//! a job for one type of GPU takes from those of that type, and from all GPUs where others take from these. Where of two
-//! pools one lies in the other, or they have nothing in common, what fits by this count fits on the nodes as far as their
-//! sums go. Pools that overlap in part do not know of each other. Where memory may run out first, it has pools of the same nodes.
+//! A job that may run on some nodes takes from the pool of these nodes, and from every pool that all these nodes are
+//! part of: a job for one type of GPU takes from the pool of that type, and from the pool of all GPUs where other jobs
+//! take from that. If of every two pools one lies in the other or they have no node in common, what fits by pools fits
+//! on the nodes as far as sums tell. Pools that overlap in part do not account for each other. Where memory may run
+//! out first, there are memory pools of the same nodes.
 
 use std::collections::BTreeMap;
 
@@ -16,22 +17,19 @@ use crate::model::id::{Id, NodeId};
 use crate::model::job::Eligibility;
 use crate::model::units::Resources;
 
-/// Kinds beyond so many are taken to run anywhere: to look at every node for each costs more than they are worth.
-const MOST_KINDS: usize = 64;
-
 #[derive(Clone, Debug)]
 pub(super) struct Family {
     /// Pools of several nodes, each set of nodes once.
     pools: Vec<Wide>,
     /// The pool of each kind that jobs with deadlines are of.
     kinds: BTreeMap<Kind, usize>,
-    /// The same of memory, if that is booked.
+    /// The memory pool of each kind, if memory is booked.
     memories: Option<BTreeMap<Kind, usize>>,
     /// Whether the cores of each node are a pool of their own.
     by_node: bool,
 }
 
-/// What nodes have in common that some may run on.
+/// The resources of one kind on a set of nodes.
 #[derive(Clone, Debug)]
 struct Wide {
     pool: Pool,
@@ -82,7 +80,7 @@ impl Family {
             return;
         }
         let Some(pool) = kind.pool() else { return };
-        let (pool, nodes) = match self.kinds.len() < MOST_KINDS {
+        let (pool, nodes) = match self.kinds.len() < snapshot.tuning.decide.max_pool_kinds {
             true => (pool, nodes_of(snapshot, pool)),
             false => (anywhere(pool), nodes_of(snapshot, anywhere(pool))),
         };
@@ -103,13 +101,13 @@ impl Family {
         })
     }
 
-    /// The pools of the same thing that some nodes all are part of.
+    /// The pools of the same resource that contain all of some nodes.
     fn within(&self, pool: Pool, nodes: &Nodes) -> Vec<Pool> {
         let around = |other: &&Wide| is_alike(other.pool, pool) && nodes.lie_in(&other.nodes);
         self.pools.iter().filter(around).map(|other| other.pool).collect()
     }
 
-    /// The pools that a job takes from; on a node, where it is bound to one.
+    /// The pools from which a job takes; those of a node, where it is bound to one.
     pub(super) fn pools(&self, snapshot: &Snapshot<'_>, kind: Kind, node: Option<NodeId>) -> Vec<Pool> {
         match (self.kinds.get(&kind), kind.pool(), node) {
             (Some(at), ..) => self.pools[*at].within.clone(),
@@ -121,7 +119,7 @@ impl Family {
         }
     }
 
-    /// The pools of memory that it takes from; none where memory is not booked.
+    /// The memory pools from which a job takes; none where memory is not booked.
     pub(super) fn memories(&self, snapshot: &Snapshot<'_>, kind: Kind, node: Option<NodeId>) -> Vec<Pool> {
         let Some(memories) = &self.memories else { return Vec::new() };
         match (memories.get(&kind), kind.pool(), node) {
@@ -150,7 +148,7 @@ pub(super) enum Booked {
     MemoryAsWell,
 }
 
-/// The nodes that are well and have some of what a pool is of.
+/// The ready nodes that have some of the resource of a pool.
 fn nodes_of(snapshot: &Snapshot<'_>, pool: Pool) -> Nodes {
     let nodes = snapshot.cluster.nodes();
     let on = match pool {
@@ -165,7 +163,7 @@ fn nodes_of(snapshot: &Snapshot<'_>, pool: Pool) -> Nodes {
     Nodes::of(nodes.len(), nodes.iter().filter(|(id, node)| counts(*id, node)).map(|(id, _)| id))
 }
 
-/// So much of what a pool is of.
+/// The units of a pool in an amount of resources.
 pub(super) fn units(pool: Pool, amount: Resources) -> Units {
     let units = match thing(pool) {
         Thing::Gpus => amount.gpus.0,
@@ -175,7 +173,7 @@ pub(super) fn units(pool: Pool, amount: Resources) -> Units {
     Units::try_from(units).unwrap_or(Units::MAX)
 }
 
-/// What a pool is of.
+/// The resource of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Thing {
     Gpus,

@@ -1,15 +1,15 @@
-//! Our own rule: who is taken on is in time, as far as predictions hold.
+//! The rule of the policy `metronome`: an admitted job is in time, as far as predictions hold.
 //!
-//! 1. Those taken on before are booked anew, in the order of deadlines. Where somebody would be left out by that, all keep
-//!    the plans they had, which fit together. Only a plan that no longer holds, because less was done than predicted or
-//!    nodes are gone, is made anew, or its job goes back to those without.
-//! 2. Who has come, and a few of those without a booking, the cheapest first, are each booked beside the others; or with
-//!    everybody booked anew; or in the place of one who takes more and was promised nothing (Moore and Hodgson's rule: of
-//!    those who cannot all be in time, the one is left out that takes most). Strict ones, and those that take no more than
-//!    most who come, have a promise from then on, and nobody takes their place.
-//! 3. What is free now goes to those who are booked, where that pays.
+//! 1. Jobs that were admitted before are booked anew, in the order of deadlines. Where that would leave a job out, all
+//!    keep the plans they had, which fit together. Only a plan that no longer holds, because less was done than
+//!    predicted or nodes are gone, is made anew, or its job loses its booking.
+//! 2. New jobs, and a few jobs without a booking, the cheapest first, are each booked beside the others; or with all
+//!    jobs booked anew; or in the place of one that takes more and was promised nothing (the rule of Moore and
+//!    Hodgson: of jobs that cannot all be in time, the one that takes most is left out). Strict jobs, and those that
+//!    take no more than most new jobs, have a promise from then on, and no job takes their place.
+//! 3. Bookings grow from free capacity, where that pays.
 //!
-//! A stored plan is never given up for a worse one, so nobody who was promised is late while predictions are exact.
+//! A stored plan is never given up for a worse one, so no promised job is late while predictions are exact.
 
 use std::collections::BTreeSet;
 
@@ -22,12 +22,6 @@ use crate::deadlines::{Booking, Cost, GUARD, Timetable, Verdict};
 use crate::decide::view::View;
 use crate::model::job::Binding;
 use crate::model::units::Duration;
-
-/// So many of those without a booking are looked at again in one decision, beside those who have come.
-const LOOKED_AT_AGAIN: usize = 10;
-
-/// So many bookings are made in one decision before nobody is booked anew any more for the sake of others.
-const MOST_BOOKINGS: usize = 12_000;
 
 pub(super) fn schedule<'a>(view: &View<'a>, books: Books<'a>) -> Schedule<'a> {
     let mut making = Making::of(books);
@@ -43,17 +37,17 @@ pub(super) fn schedule<'a>(view: &View<'a>, books: Books<'a>) -> Schedule<'a> {
 
 struct Making<'a> {
     books: Books<'a>,
-    /// What each would take at least alone; nothing is known of who cannot be in time.
+    /// The least that each job would take alone; `None` for a job that cannot be in time.
     costs: Vec<Option<Cost>>,
     promised: BTreeSet<usize>,
-    /// Those taken on before.
+    /// Jobs that were admitted before.
     kept: BTreeSet<usize>,
     table: Timetable,
-    /// Without bookings, as far as others may take: the pools that new plans are made in.
+    /// The pools without bookings, in which new plans are made.
     bare: Pools,
-    /// How many bookings were made.
+    /// The number of bookings made in this decision.
     made: usize,
-    /// Whether a part is kept for work without deadlines.
+    /// Whether a part is kept for jobs without deadlines.
     has_floor: bool,
 }
 
@@ -78,8 +72,8 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// What everybody had still fits together, unless there is less than there was. That somebody has come who takes longer to
-    /// make room is no reason to break what was promised before.
+    /// Books for every job the plan it had: these fit together, unless there is less capacity. A new job that takes
+    /// longer to make room is no reason to break a promise.
     fn keep_their_plans(&mut self) {
         let mut broken = Vec::new();
         for at in self.kept.clone() {
@@ -110,7 +104,7 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// The plan a job had, as far as it still gets it done in time.
+    /// The plan a job had, if it still gets the job done in time.
     fn plan_before(&self, at: usize) -> Option<Booked> {
         let (timed, entry) = (&self.books.jobs[at], self.books.before(at)?);
         let booking = entry.booking.as_ref()?.rest_from(timed.need.now);
@@ -118,7 +112,7 @@ impl<'a> Making<'a> {
         Some(Booked { booking: Booking { ends, ..booking }, node: entry.node })
     }
 
-    /// Who cannot be stopped keeps what it has nevertheless.
+    /// Leaves a job without a booking; if it cannot be stopped, it keeps what it has.
     fn leave_out(&mut self, at: usize) {
         self.kept.remove(&at);
         self.promised.remove(&at);
@@ -130,18 +124,18 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// Of these the one who takes most for what it is worth, promised or not only if nobody else is there.
+    /// The job that takes most for its value; a promised job only if there is no other.
     fn dearest(&self, who: impl Iterator<Item = usize>) -> Option<usize> {
         who.max_by_key(|at| (!self.books.stays(*at), !self.promised.contains(at), self.weighed(*at), *at))
     }
 
-    /// What a job takes, for what it is worth.
+    /// The cost of a job, divided by its value.
     fn weighed(&self, at: usize) -> Cost {
         let value = self.books.jobs[at].job.spec.deadline.map_or(1, |deadline| deadline.value.max(1));
         self.costs[at].unwrap_or(Cost::MAX) / Cost::from(value)
     }
 
-    /// Notes for how long work without deadlines has had less than its part.
+    /// Records for how long jobs without deadlines have had less than their part, and keeps that part.
     fn keep_the_floor(&mut self) {
         let snapshot = self.books.snapshot;
         let past = snapshot.plan.timetable().made.map_or(Duration::ZERO, |made| snapshot.now.since(made));
@@ -153,7 +147,7 @@ impl<'a> Making<'a> {
         self.floor(Floor::Kept);
     }
 
-    /// Opens what is kept for work without deadlines to those who are booked, or keeps it from them.
+    /// Opens the part of jobs without deadlines to bookings, or closes it.
     fn floor(&mut self, floor: Floor) {
         if self.has_floor {
             self.books.pools.floor(floor);
@@ -161,10 +155,10 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// All who have come, and the cheapest of those who were left out before; the cheapest first, for what they are worth.
+    /// The new jobs, and the cheapest of those that were left out before; all in the order of cost by value.
     fn candidates(&mut self) -> Vec<usize> {
         let unbooked = (0..self.books.jobs.len()).filter(|at| !self.books.booked.contains_key(at));
-        // Who runs and cannot be stopped keeps what it has anyhow.
+        // A running job that cannot be stopped keeps what it has anyway.
         let unbooked = unbooked.filter(|at| !self.books.stays(*at) && self.costs[*at].is_some());
         let (mut found, mut again): (Vec<usize>, Vec<usize>) =
             unbooked.partition(|at| self.books.before(*at).is_none());
@@ -172,12 +166,12 @@ impl<'a> Making<'a> {
             self.table.note_newcomer(self.costs[*at].unwrap_or(Cost::MAX));
         }
         again.sort_by_key(|at| (self.weighed(*at), *at));
-        found.extend(again.into_iter().take(LOOKED_AT_AGAIN));
+        found.extend(again.into_iter().take(self.books.snapshot.tuning.decide.max_bookings_retried));
         found.sort_by_key(|at| (self.weighed(*at), *at));
         found
     }
 
-    /// What is kept for work without deadlines is kept from strict ones only if that has waited for long.
+    /// Books a job. A strict job may use the part of jobs without deadlines unless these have waited for long.
     fn take_on(&mut self, at: usize) {
         let goes_below = self.is_strict(at) && !self.table.owes_others();
         if goes_below {
@@ -197,7 +191,7 @@ impl<'a> Making<'a> {
         let mut with_it: BTreeSet<usize> = self.books.booked.keys().copied().collect();
         with_it.insert(at);
         self.made += with_it.len();
-        if self.made > MOST_BOOKINGS {
+        if self.made > self.books.snapshot.tuning.decide.max_bookings_per_decision {
             return;
         }
         match self.books.plan(self.bare.clone(), with_it.iter().copied()) {
@@ -209,7 +203,7 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// Of those up to the first who does not fit, the one who takes most is left out, if that is not the newcomer.
+    /// Of the jobs up to the first that does not fit, the one that takes most is left out, if that is not the new one.
     fn take_the_place_of_another(&mut self, at: usize, mut who: BTreeSet<usize>, first: usize) {
         let may_go = |other: &usize| !self.promised.contains(other) && !self.books.stays(*other);
         let unpromised = who.range(..=first).copied().filter(may_go);
@@ -226,7 +220,7 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// Who is strict, or takes no more than most who come, keeps its booking whoever comes.
+    /// Promises a booking to a strict job, and to one that takes no more than most new jobs.
     fn promise(&mut self, at: usize) {
         let cheap = self.costs[at].is_some_and(|cost| cost <= self.table.dear());
         if self.is_strict(at) || cheap {

@@ -11,7 +11,7 @@ use super::request::{Request, Serves};
 use crate::decide::order::QueueCursor;
 use crate::decide::placement;
 use crate::decide::queue_shares::Rights;
-use crate::decide::reservations::{MOST_RESERVATIONS, owed_from};
+use crate::decide::reservations::owed_from;
 use crate::decide::snapshot::{Class, Snapshot};
 use crate::decide::view::View;
 use crate::model::id::{ClassId, Id, JobId, QueueId};
@@ -170,7 +170,7 @@ impl<'a> Ledger<'a> {
         let Snapshot { jobs, now, .. } = view.snapshot;
         let kept = &self.draft.reservations;
         view.policy.queueing == Queueing::Reserve
-            && kept.len() + self.work.reservation_searches < MOST_RESERVATIONS
+            && kept.len() + self.work.reservation_searches < view.snapshot.tuning.decide.max_reservations
             && owed_from(&jobs[job], view.ranker, *now) <= *now
             && kept.iter().all(|kept| kept.job != job)
     }

@@ -64,10 +64,6 @@ enum Range {
     Everywhere,
 }
 
-/// How many domains of a level are tried before wider ones: the first fits nearly always, and only gangs of
-/// several roles can fail in one that has room for each role by itself.
-const MOST_TRIES_PER_LEVEL: usize = 16;
-
 impl Placer {
     pub(super) fn new(rule: Placement) -> Self {
         Self { rule }
@@ -205,7 +201,7 @@ impl<'a> Search<'a> {
         if matches!(self.rule, Placement::Spread | Placement::Nearest) {
             found.iter_mut().for_each(|(_, slack, _)| *slack = u64::MAX - *slack);
         }
-        let kept = found.len().min(MOST_TRIES_PER_LEVEL);
+        let kept = found.len().min(draft.snapshot.tuning.decide.max_scopes_per_level);
         if kept < found.len() {
             found.select_nth_unstable(kept);
             found.truncate(kept);

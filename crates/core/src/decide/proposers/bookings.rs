@@ -24,9 +24,6 @@ use crate::model::job::{Exit, Job, Life, Role, Shape};
 use crate::model::plan::{Assignment, Part};
 use crate::model::units::Resources;
 
-/// The most jobs that leave for one booking.
-const MAX_LEAVING: usize = 1000;
-
 /// Puts the timetable into the plan, job by job.
 #[derive(Default)]
 pub(in crate::decide) struct Bookings<'a> {
@@ -217,7 +214,8 @@ impl<'a> Growing<'a> {
         let of_use = |held: &Assignment| wish.node.is_none_or(|node| held.touches(node));
         let left = others.iter().filter(|id| !draft.is_changed(**id));
         let left = left.filter_map(|id| Some((*id, held(id)?))).filter(|(_, held)| of_use(held));
-        let left: Vec<(JobId, Arc<Assignment>)> = left.take(MAX_LEAVING).collect();
+        let left: Vec<(JobId, Arc<Assignment>)> =
+            left.take(view.snapshot.tuning.decide.max_evictions_per_booking).collect();
         let mut trial = draft.trial();
         let mut gone = 0;
         let found = left.iter().find_map(|(id, held)| {

@@ -30,7 +30,10 @@ impl<'a> Proposer<'a> for CpuWeights {
         let mut weights = BTreeMap::new();
         if view.policy.throttling == Throttling::LeastLeftFirst {
             for (node, mates) in crowded() {
-                weights.extend(ahead(&in_order(mates, capacity(node), crowds.usual), capacity(node)));
+                weights.extend(ahead(
+                    &in_order(&view.snapshot.tuning.decide, mates, capacity(node), crowds.usual),
+                    capacity(node),
+                ));
             }
         }
         if crowds.iter().next().is_some() {

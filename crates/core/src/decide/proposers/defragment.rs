@@ -30,12 +30,6 @@ use crate::traffic::decision_inputs::{Reconfiguration, What, Why};
 use movers::{Gathered, Movers};
 use search::Search;
 
-/// The most waiting gangs that one decision searches moves for: each search looks at every running job.
-const MAX_GANGS_PER_DECISION: usize = 2;
-
-/// Moves are searched for once in this time: a search costs more than most decisions, and capacity stays fragmented for long.
-const SEARCH_INTERVAL: Duration = Duration::MINUTE;
-
 /// Moves running jobs for the first waiting gang that fits then.
 #[derive(Default)]
 pub(in crate::decide) struct Defragment<'a> {
@@ -68,7 +62,8 @@ impl<'a> Defragment<'a> {
         ledger.work.defragmented_for.insert(request.job);
         let movers = self.movers.get_or_insert_with(|| Movers::of(view, ledger));
         let Some(gathered) = Search::of(view, &ledger.draft, request.job, &movers.ripe).best() else {
-            movers.next.into_iter().for_each(|next| ledger.wake_at(next.rounded_up(SEARCH_INTERVAL)));
+            let interval = view.snapshot.tuning.decide.defragmentation_interval;
+            movers.next.into_iter().for_each(|next| ledger.wake_at(next.rounded_up(interval)));
             return None;
         };
         Some(proposal(request, gathered))
@@ -119,11 +114,12 @@ fn lacks_a_place(view: &View<'_>, ledger: &Ledger<'_>, least: &LeastWork, id: Jo
 
 /// Whether moves are searched for now; where it is too early, at the next time for it.
 fn may_search(view: &View<'_>, ledger: &mut Ledger<'_>) -> bool {
-    let is_time = is_time_to_look(view, SEARCH_INTERVAL);
+    let interval = view.snapshot.tuning.decide.defragmentation_interval;
+    let is_time = is_time_to_look(view, interval);
     if !is_time {
-        ledger.wake_at((view.snapshot.now + Duration(1)).rounded_up(SEARCH_INTERVAL));
+        ledger.wake_at((view.snapshot.now + Duration(1)).rounded_up(interval));
     }
-    is_time && ledger.work.defragmented_for.len() < MAX_GANGS_PER_DECISION
+    is_time && ledger.work.defragmented_for.len() < view.snapshot.tuning.decide.max_gangs_defragmented
 }
 
 /// The least work left, in GPU-time, of the jobs of each priority that lack capacity.

@@ -7,9 +7,6 @@ use crate::decide::reservations::reserve;
 use crate::decide::view::View;
 use crate::model::report::Reason;
 
-/// The most jobs that one decision starts; the next one goes on from there.
-const MAX_STARTS_PER_DECISION: usize = 10_000;
-
 #[derive(Default)]
 pub(in crate::decide) struct FreeCapacity;
 
@@ -17,7 +14,7 @@ impl<'a> Proposer<'a> for FreeCapacity {
     fn propose(&mut self, view: &View<'a>, ledger: &mut Ledger<'a>) -> Option<Proposal> {
         ledger.open_queue(view);
         loop {
-            if ledger.work.starts >= MAX_STARTS_PER_DECISION {
+            if ledger.work.starts >= view.snapshot.tuning.decide.max_starts_per_decision {
                 ledger.report.cut_short = true;
                 ledger.requests.cursor.clear();
             }

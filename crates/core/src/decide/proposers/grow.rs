@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use crate::decide::draft::Draft;
 use crate::decide::elastic_gang::ElasticGang;
-use crate::decide::growth_cost::{MIN_RESIZE_GAIN, RESIZE_INTERVAL, is_weighed, pays};
+use crate::decide::growth_cost::{is_weighed, pays};
 use crate::decide::infeasible::hopeless;
 use crate::decide::ledger::{Entry, Ledger, Proposal, head_blocks};
 use crate::decide::proposer::Proposer;
@@ -167,7 +167,7 @@ fn grow_running_gangs<'a>(view: &View<'a>, ledger: &mut Ledger<'a>, mut gangs: V
     let now = view.snapshot.now;
     gangs.sort_by_cached_key(|gang| gain(gang, &ledger.draft, now));
     for gang in gangs {
-        match gang.job.ripe(RESIZE_INTERVAL).filter(|rested| *rested > now) {
+        match gang.job.ripe(view.snapshot.tuning.decide.resize_interval).filter(|rested| *rested > now) {
             Some(rested) => ledger.wake_at(rested),
             None => grow_if_worth_it(view, ledger, &gang),
         }
@@ -222,9 +222,10 @@ fn grow_if_worth_it<'a>(view: &View<'a>, ledger: &mut Ledger<'a>, gang: &Elastic
     let Some(before) = view.snapshot.plan.get(gang.id).cloned() else { return };
     grow_as_far_as_links_allow(view, ledger, gang, before.clone());
     let Some(after) = ledger.draft.assigned(gang.id).cloned() else { return };
-    let worth = Worth { gang, before: &before, after: &after };
+    let min_saving = gang.cost().times(view.snapshot.tuning.decide.min_resize_gain);
+    let worth = Worth { gang, before: &before, after: &after, min_saving };
     let now = view.snapshot.now;
-    if worth.saving(expected_left(gang, now)) <= gang.cost().times(MIN_RESIZE_GAIN) {
+    if worth.saving(expected_left(gang, now)) <= min_saving {
         ledger.draft.undo_resize(gang.id, &gang.job.spec, &after, &before);
         worth.worth_it_at(now).into_iter().for_each(|at| ledger.wake_at(at));
     }
@@ -300,6 +301,8 @@ struct Worth<'g, 'a> {
     gang: &'g ElasticGang<'a>,
     before: &'g Assignment,
     after: &'g Assignment,
+    /// What another size has to save to be worth it.
+    min_saving: Duration,
 }
 
 impl Worth<'_, '_> {
@@ -314,11 +317,11 @@ impl Worth<'_, '_> {
 
     /// When a gang of unknown length has gone on for so long that it is worth it.
     fn worth_it_at(&self, now: Instant) -> Option<Instant> {
-        let (dear, in_an_hour) = (self.gang.cost().times(MIN_RESIZE_GAIN), self.saving(Duration::HOUR));
+        let in_an_hour = self.saving(Duration::HOUR);
         if self.gang.job.foreseen(now).is_some() || in_an_hour.is_zero() {
             return None;
         }
-        let nanos = u128::from(dear.0) * u128::from(Duration::HOUR.0) / u128::from(in_an_hour.0);
+        let nanos = u128::from(self.min_saving.0) * u128::from(Duration::HOUR.0) / u128::from(in_an_hour.0);
         let enough = Duration(u64::try_from(nanos).ok()?);
         let wait = self.pace(self.before).time(enough - expected_left(self.gang, now));
         // The least that is more than enough.

@@ -6,8 +6,7 @@
 
 use crate::decide::ledger::{Ledger, Proposal};
 use crate::decide::movable::{
-    self, MAX_MOVE_CANDIDATES, MIN_MOVE_GAIN, beside_reservations, can_be_moved, is_time_to_look,
-    look_again_soon, may_be_moved, takes,
+    self, beside_reservations, can_be_moved, is_time_to_look, look_again_soon, may_be_moved, takes,
 };
 use crate::decide::placement;
 use crate::decide::proposer::Proposer;
@@ -42,7 +41,7 @@ impl<'a> Proposer<'a> for LeaveDrainedNodes {
             return None;
         }
         let worth_it = leaving.into_iter().filter(|leaving| is_worth_it(view, leaving));
-        let mut candidates = worth_it.take(MAX_MOVE_CANDIDATES);
+        let mut candidates = worth_it.take(view.snapshot.tuning.decide.max_move_candidates);
         let (node, id, place) = beside_reservations(ledger, |ledger| {
             candidates.find_map(|(_, id, node)| Some((node, id, elsewhere(view, ledger, id)?)))
         })?;
@@ -113,7 +112,7 @@ fn has_time_to_save(job: &Job, now: Instant, goes: Instant) -> bool {
 /// Whether it can go now, and would not be done by then anyhow.
 fn is_worth_it(view: &View<'_>, (goes, id, _): &Leaving) -> bool {
     let (job, now) = (&view.snapshot.jobs[*id], view.snapshot.now);
-    let cost = Duration((MIN_MOVE_GAIN * takes(job).0 as f64) as u64);
+    let cost = Duration((view.snapshot.tuning.decide.min_move_gain * takes(job).0 as f64) as u64);
     let is_done_before = job.time_left(now).is_some_and(|left| now + left <= *goes && goes.0 != u64::MAX);
     let is_nearly_done = job.time_left(now).is_some_and(|left| left <= cost);
     can_be_moved(view, *id) && !is_done_before && !is_nearly_done

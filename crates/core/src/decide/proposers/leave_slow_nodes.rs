@@ -7,8 +7,7 @@ use std::cmp::Reverse;
 
 use crate::decide::ledger::{Ledger, Proposal};
 use crate::decide::movable::{
-    self, MAX_MOVE_CANDIDATES, MIN_MOVE_GAIN, beside_reservations, is_movable, is_time_to_look,
-    look_again_soon, may_be_moved, takes,
+    self, beside_reservations, is_movable, is_time_to_look, look_again_soon, may_be_moved, takes,
 };
 use crate::decide::placement;
 use crate::decide::proposer::Proposer;
@@ -46,7 +45,7 @@ impl<'a> Proposer<'a> for LeaveSlowNodes {
         let mut worth_it: Vec<WorthIt> =
             held_up.into_iter().filter_map(|held_up| worth_it(view, held_up)).collect();
         worth_it.sort_unstable();
-        let mut candidates = worth_it.into_iter().take(MAX_MOVE_CANDIDATES);
+        let mut candidates = worth_it.into_iter().take(view.snapshot.tuning.decide.max_move_candidates);
         let (saves, id, node, place) = beside_reservations(ledger, |ledger| {
             candidates
                 .find_map(|(Reverse(saves), id, node)| Some((saves, id, node, elsewhere(view, ledger, id)?)))
@@ -83,6 +82,6 @@ fn worth_it(view: &View<'_>, (id, node, speed): HeldUp) -> Option<WorthIt> {
     let job = &view.snapshot.jobs[id];
     let left = job.foreseen(view.snapshot.now).filter(|_| is_movable(view, id))?;
     let saves = left - Duration((left.0 as f64 * speed.0 as f64 / Speed::PLAIN.0 as f64) as u64);
-    let cost = takes(job).as_secs_f64() * MIN_MOVE_GAIN;
+    let cost = takes(job).as_secs_f64() * view.snapshot.tuning.decide.min_move_gain;
     (saves.as_secs_f64() > cost).then_some((Reverse(saves), id, node))
 }

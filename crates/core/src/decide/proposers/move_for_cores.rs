@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 use crate::decide::cpu_sharing::{Crowds, Mate, cores, finishes, is_crowded};
 use crate::decide::draft::Draft;
 use crate::decide::ledger::{Ledger, Proposal};
-use crate::decide::movable::{
-    self, MIN_MOVE_GAIN, beside_reservations, is_movable, is_time_to_look, takes, whole_on,
-};
+use crate::decide::movable::{self, beside_reservations, is_movable, is_time_to_look, takes, whole_on};
 use crate::decide::proposer::Proposer;
 use crate::decide::view::View;
 use crate::model::cluster::NodeState;
@@ -20,15 +18,6 @@ use crate::model::policy::Moving;
 use crate::model::units::Duration;
 use crate::observe::progress::CHECKED_EVERY;
 use crate::traffic::decision_inputs::Why;
-
-/// Nobody's time from submission to its end may become longer than this because of another's move.
-const AT_MOST_LONGER: f64 = 1.1;
-
-/// A node with more jobs than this is looked at no further.
-const MOST_MATES: usize = 64;
-
-/// So many nodes are looked at in one decision: those that are done last, and those that are done first.
-const MOST_NODES: usize = 16;
 
 /// Somebody who would go elsewhere, and the seconds that all save by it.
 struct Gain {
@@ -70,13 +59,14 @@ fn has(draft: &Draft<'_>, node: NodeId) -> f64 {
 
 /// Crowded nodes, the one that is done last first.
 fn done_last(draft: &Draft<'_>, crowds: &Crowds) -> Vec<NodeId> {
-    let crowded = crowds
-        .iter()
-        .filter(|(node, mates)| is_crowded(mates, has(draft, *node)) && mates.len() <= MOST_MATES);
+    let crowded = crowds.iter().filter(|(node, mates)| {
+        is_crowded(mates, has(draft, *node))
+            && mates.len() <= draft.snapshot.tuning.decide.max_jobs_compared_on_node
+    });
     let mut nodes: Vec<(f64, NodeId)> =
         crowded.map(|(node, _)| (crowds.drains(node, has(draft, node)), node)).collect();
     nodes.sort_unstable_by(|(one, first), (other, second)| other.total_cmp(one).then(first.cmp(second)));
-    nodes.truncate(MOST_NODES);
+    nodes.truncate(draft.snapshot.tuning.decide.max_nodes_compared);
     nodes.into_iter().map(|(_, node)| node).collect()
 }
 
@@ -84,12 +74,14 @@ fn done_last(draft: &Draft<'_>, crowds: &Crowds) -> Vec<NodeId> {
 fn done_first(draft: &Draft<'_>, crowds: &Crowds) -> Vec<(f64, NodeId)> {
     let nodes = draft.snapshot.cluster.nodes().iter();
     let is_well = |node: NodeId, state| state == NodeState::Ready && !draft.is_slow(node);
-    let ready =
-        nodes.filter(|(node, spec)| is_well(*node, spec.state) && crowds.on(*node).len() < MOST_MATES);
+    let ready = nodes.filter(|(node, spec)| {
+        is_well(*node, spec.state)
+            && crowds.on(*node).len() < draft.snapshot.tuning.decide.max_jobs_compared_on_node
+    });
     let mut nodes: Vec<(f64, NodeId)> =
         ready.map(|(node, _)| (crowds.drains(node, has(draft, node)), node)).collect();
     nodes.sort_unstable_by(|(one, first), (other, second)| one.total_cmp(other).then(first.cmp(second)));
-    nodes.truncate(MOST_NODES);
+    nodes.truncate(draft.snapshot.tuning.decide.max_nodes_compared);
     nodes
 }
 
@@ -100,8 +92,9 @@ fn worth_it(
     from: NodeId,
     done_first: &[(f64, NodeId)],
 ) -> Vec<Gain> {
+    let tuning = &view.snapshot.tuning.decide;
     let ends = crowds.drains(from, has(&ledger.draft, from));
-    let stay = finishes(crowds.on(from), has(&ledger.draft, from), crowds.usual);
+    let stay = finishes(tuning, crowds.on(from), has(&ledger.draft, from), crowds.usual);
     let movable = crowds.on(from).iter().filter(|mate| is_settled_and_known(view, ledger, mate));
     movable
         .filter_map(|mate| {
@@ -128,12 +121,13 @@ fn gain(
     to: NodeId,
 ) -> Option<Gain> {
     let (usual, now) = (crowds.usual, view.snapshot.now);
+    let tuning = &view.snapshot.tuning.decide;
     let cost = takes(&view.snapshot.jobs[mate.job]).as_secs_f64();
     let there = crowds.on(to);
-    let before = finishes(there, has(&ledger.draft, to), usual);
+    let before = finishes(tuning, there, has(&ledger.draft, to), usual);
     let left: Vec<Mate> = crowds.on(from).iter().filter(|other| other.job != mate.job).copied().collect();
-    let after_here = finishes(&left, has(&ledger.draft, from), usual);
-    let after_there = finishes(&[there, &[*mate]].concat(), has(&ledger.draft, to), usual);
+    let after_here = finishes(tuning, &left, has(&ledger.draft, from), usual);
+    let after_there = finishes(tuning, &[there, &[*mate]].concat(), has(&ledger.draft, to), usual);
     let was = |job: JobId| stay.get(&job).or(before.get(&job)).copied().unwrap_or_default();
     let is = |other: &Mate| {
         let ends = after_here.get(&other.job).or(after_there.get(&other.job)).copied().unwrap_or_default();
@@ -141,7 +135,7 @@ fn gain(
     };
     let suffers = |other: &&Mate| {
         let age = other.age(now);
-        age + is(other) > AT_MOST_LONGER * (age + was(other.job))
+        age + is(other) > view.snapshot.tuning.decide.max_delay_by_move * (age + was(other.job))
     };
     if there.iter().chain([mate]).any(|other| suffers(&other)) {
         return None;
@@ -151,5 +145,9 @@ fn gain(
     let last = |ends: &BTreeMap<JobId, f64>| ends.values().copied().fold(0.0, f64::max);
     let sooner = last(stay).max(last(&before)) - last(&after_here).max(last(&after_there));
     let saves = saves + sooner;
-    (saves > MIN_MOVE_GAIN * mate.category.counts() * cost).then_some(Gain { job: mate.job, to, saves })
+    (saves > view.snapshot.tuning.decide.min_move_gain * mate.category.counts() * cost).then_some(Gain {
+        job: mate.job,
+        to,
+        saves,
+    })
 }

@@ -4,9 +4,7 @@ use std::cmp::Reverse;
 
 use crate::decide::ledger::{Entry, Ledger, Proposal};
 use crate::decide::link_cost::{cost_at, may_predict, priority_weight};
-use crate::decide::movable::{
-    self, MAX_MOVE_CANDIDATES, MIN_MOVE_GAIN, beside_reservations, is_movable, takes,
-};
+use crate::decide::movable::{self, beside_reservations, is_movable, takes};
 use crate::decide::placement;
 use crate::decide::proposer::Proposer;
 use crate::decide::traffic_inputs::why_moved;
@@ -50,7 +48,7 @@ fn longest_first<'a>(view: &View<'a>, ledger: &Ledger<'a>) -> Vec<JobId> {
         .filter_map(|(id, _)| Some((Reverse(jobs[id].remaining(now).filter(|left| !left.is_zero())?), id)))
         .collect();
     movable.sort_unstable();
-    movable.truncate(MAX_MOVE_CANDIDATES);
+    movable.truncate(view.snapshot.tuning.decide.max_move_candidates);
     movable.into_iter().map(|(_, id)| id).collect()
 }
 
@@ -59,7 +57,9 @@ fn better_place<'a>(view: &View<'a>, ledger: &mut Ledger<'a>, id: JobId) -> Opti
     let job = &view.snapshot.jobs[id];
     let here = view.snapshot.plan.get(id)?;
     let loss_here = cost_at(view.snapshot, &ledger.draft, id, here, &[]).loss;
-    let cost = MIN_MOVE_GAIN * priority_weight(view.snapshot, job) * takes(job).as_secs_f64();
+    let cost = view.snapshot.tuning.decide.min_move_gain
+        * priority_weight(view.snapshot, job)
+        * takes(job).as_secs_f64();
     if loss_here <= cost {
         return None;
     }

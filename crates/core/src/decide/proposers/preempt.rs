@@ -40,27 +40,6 @@ use search::{Search, has_too_few_places};
 use victim::{Failure, Surplus, Victim, may_be_stopped, spend};
 use victim_index::VictimIndex;
 
-/// The most jobs for which one decision evicts others; the next one goes on from there.
-const MAX_BENEFICIARIES_PER_DECISION: usize = 16;
-
-/// With at most this many unplaced jobs, running jobs are scanned linearly instead of building the victim index.
-const LINEAR_SCAN_MAX_REQUESTERS: usize = 4;
-
-/// A decision gives up after this many searches that found too few victims: each looks at every node.
-const MAX_VAIN_SEARCHES: usize = 100;
-
-/// A decision gives up once this many nodes were searched for places that were not worth taking, but not before a few
-/// places were.
-const MAX_NODES_SEARCHED_FOR_REJECTED_PLACES: usize = 50_000;
-const MIN_REJECTED_PLACES: usize = 8;
-
-/// How often victims are chosen anew because those chosen share a disruption budget that allows fewer.
-const MAX_CHOICES: usize = 8;
-
-/// A choice from part of the candidates needs this many, which hold this many times what the job needs.
-const MIN_CANDIDATES: usize = 64;
-const MIN_CANDIDATE_SURPLUS: u64 = 8;
-
 /// Evicts running jobs for the first waiting job that fits then.
 #[derive(Default)]
 pub(in crate::decide) struct Preempt<'a> {
@@ -74,9 +53,9 @@ impl<'a> Proposer<'a> for Preempt<'a> {
         }
         if head_blocks(view) {
             let head = ledger.requests.refused.last()?.request;
-            return if is_spent(ledger) { None } else { self.propose_for(view, ledger, head) };
+            return if is_spent(view, ledger) { None } else { self.propose_for(view, ledger, head) };
         }
-        if is_spent(ledger) {
+        if is_spent(view, ledger) {
             return None;
         }
         recheck_bandwidth_waiters(view, ledger);
@@ -90,8 +69,9 @@ impl<'a> Proposer<'a> for Preempt<'a> {
     }
 }
 
-fn is_spent(ledger: &mut Ledger<'_>) -> bool {
-    ledger.report.cut_short |= ledger.work.beneficiaries >= MAX_BENEFICIARIES_PER_DECISION;
+fn is_spent(view: &View<'_>, ledger: &mut Ledger<'_>) -> bool {
+    ledger.report.cut_short |=
+        ledger.work.beneficiaries >= view.snapshot.tuning.decide.max_beneficiaries_per_decision;
     ledger.report.cut_short
 }
 
@@ -116,7 +96,7 @@ impl<'a> Preempt<'a> {
             lacks_capacity(&refused.reason) && refused.tried != Some(chances)
         });
         let untried: Vec<Request> = untried.map(|refused| refused.request).collect();
-        let few = untried.len() <= LINEAR_SCAN_MAX_REQUESTERS;
+        let few = untried.len() <= view.snapshot.tuning.decide.linear_scan_max_requesters;
         let mut queue = QueueCursor::empty(view.ranker);
         for Request { job, class } in untried {
             if (!few || self.may_have_victims(view, ledger, job)) && self.may_help(view, ledger, job) {
@@ -205,7 +185,7 @@ impl<'a> Victims<'a> {
         let settled = planned.filter(|(_, job, assignment)| may_be_stopped(snapshot, job, assignment));
         let mut running = Vec::with_capacity(snapshot.plan.len());
         running.extend(settled.map(|(id, job, assignment)| Victim::of(id, job, assignment)));
-        let index = VictimIndex::of(running, view.ranker.shares().is_some(), snapshot.now);
+        let index = VictimIndex::of(snapshot, running, view.ranker.shares().is_some());
         let mut left = snapshot.budgets.clone();
         for job in snapshot.displaced.keys().filter_map(|id| snapshot.jobs.get(*id)) {
             let members = job.life.holds().iter().map(|held| held.members()).sum();
@@ -215,10 +195,11 @@ impl<'a> Victims<'a> {
     }
 
     fn may_help(&self, view: &View<'a>, ledger: &Ledger<'a>, id: JobId) -> bool {
+        let tuning = &view.snapshot.tuning.decide;
         let nodes = view.snapshot.cluster.nodes().len().max(1);
-        let max_rejected = (MAX_NODES_SEARCHED_FOR_REJECTED_PLACES / nodes).max(MIN_REJECTED_PLACES);
+        let max_rejected = (tuning.max_nodes_searched_in_vain / nodes).max(tuning.min_rejected_places);
         let vain = ledger.work.vain_preemption_searches.get();
-        if vain >= MAX_VAIN_SEARCHES || ledger.work.rejected_places >= max_rejected {
+        if vain >= tuning.max_vain_preemption_searches || ledger.work.rejected_places >= max_rejected {
             return false;
         }
         let (job, now) = (&view.snapshot.jobs[id], view.snapshot.now);
@@ -297,7 +278,7 @@ impl<'a> Victims<'a> {
         job: &'a Job,
     ) -> Option<(Vec<Victim<'a>>, Assignment)> {
         let mut spared = BTreeSet::new();
-        for _ in 0..MAX_CHOICES {
+        for _ in 0..grounds.view.snapshot.tuning.decide.max_victim_choices {
             let search = Search { view: grounds.view, draft: &grounds.ledger.draft, job };
             let unspared: Vec<Victim<'a>> =
                 all.iter().filter(|victim| !spared.contains(&victim.id)).cloned().collect();
@@ -314,14 +295,15 @@ impl<'a> Victims<'a> {
     /// Where very many would make room by priority or give back, the first of them who hold many times what the job needs:
     /// thinking all away would cost more than a somewhat better choice is worth.
     fn few_of_many(&self, grounds: &Grounds<'_, 'a>, job: &Job) -> Option<Vec<Victim<'a>>> {
+        let tuning = &grounds.view.snapshot.tuning.decide;
         let (ranker, now) = (grounds.view.ranker, grounds.view.snapshot.now);
-        let wanted = job.spec.least().times(MIN_CANDIDATE_SURPLUS);
+        let wanted = job.spec.least().times(tuning.min_candidate_surplus);
         let mut surplus = surplus(grounds, job);
         let all = surplus.is_some().then(|| self.index.all().iter()).into_iter().flatten();
         let below = surplus.is_none().then(|| self.index.below(job)).into_iter().flatten();
         let (mut few, mut theirs) = (Vec::new(), Resources::NONE);
         for victim in all.chain(below).filter(|victim| self.may_leave(grounds.ledger, victim)) {
-            if few.len() >= MIN_CANDIDATES && wanted.fits_in(theirs) {
+            if few.len() >= tuning.min_victim_candidates && wanted.fits_in(theirs) {
                 return Some(few);
             }
             let yields = match &mut surplus {

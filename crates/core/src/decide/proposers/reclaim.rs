@@ -22,9 +22,6 @@ use crate::model::policy::Sizing;
 use crate::model::report::Reason;
 use crate::model::units::{GpuTime, Resources};
 
-/// A decision gives up after this many searches that found too few members: each looks at every node.
-const MAX_VAIN_SEARCHES: usize = 100;
-
 #[derive(Debug, Default)]
 pub(in crate::decide) struct Reclaim {
     /// What all gangs could give back when this was first asked; in the course of a decision it only becomes less.
@@ -89,7 +86,8 @@ impl Reclaim {
     ) -> Option<Vec<Giver<'a>>> {
         let most = *self.most.get_or_insert_with(|| total(&givers(ledger)));
         let would_do = |theirs: Resources| job.spec.least().fits_in(ledger.draft.total() + theirs);
-        let is_spent = ledger.work.vain_reclaim_searches >= MAX_VAIN_SEARCHES;
+        let is_spent =
+            ledger.work.vain_reclaim_searches >= view.snapshot.tuning.decide.max_vain_reclaim_searches;
         if most == Resources::NONE || !would_do(most) || is_spent {
             return None;
         }

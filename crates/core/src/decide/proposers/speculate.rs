@@ -17,11 +17,8 @@ use crate::model::cluster::NodeState;
 use crate::model::id::{JobId, NodeId};
 use crate::model::job::Life;
 use crate::model::policy::Moving;
-use crate::model::units::{Duration, Instant};
+use crate::model::units::Instant;
 use crate::observe::progress::{CHECKED_EVERY, Category};
-
-/// Nodes are evened out so often.
-const REBALANCED_EVERY: Duration = Duration(2 * CHECKED_EVERY.0);
 
 /// Proposes one move after the other.
 #[derive(Default)]
@@ -43,7 +40,8 @@ impl<'a> Proposer<'a> for Speculate {
                 return Some(proposal);
             }
         }
-        if std::mem::replace(&mut self.has_rebalanced, true) || !is_time_to_look(view, REBALANCED_EVERY) {
+        let rebalance_interval = CHECKED_EVERY.times(view.snapshot.tuning.decide.rebalance_interval);
+        if std::mem::replace(&mut self.has_rebalanced, true) || !is_time_to_look(view, rebalance_interval) {
             return None;
         }
         let (id, to) = evened_out(view, &ledger.draft, &Crowds::of(&ledger.draft))?;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use crate::decide::draft::Draft;
 use crate::decide::elastic_gang::ElasticGang;
-use crate::decide::growth_cost::{MIN_RESIZE_GAIN, RESIZE_INTERVAL};
 use crate::decide::ledger::{Entry, Ledger, Proposal};
 use crate::decide::proposer::Proposer;
 use crate::decide::snapshot::Snapshot;
@@ -33,7 +32,7 @@ impl<'a> Proposer<'a> for UnusedMembers {
         for job in unbooked {
             let Some((gang, held)) = ElasticGang::of(job, &jobs[job]).zip(plan.get(job)) else { continue };
             let Some(smaller) = smaller(&ledger.draft, &gang, held) else { continue };
-            match gang.job.ripe(RESIZE_INTERVAL).filter(|rested| *rested > now) {
+            match gang.job.ripe(view.snapshot.tuning.decide.resize_interval).filter(|rested| *rested > now) {
                 Some(rested) => ledger.wake_at(rested),
                 None => entries.push(Entry::Resize { job, from: held.clone(), to: Arc::new(smaller) }),
             }
@@ -47,7 +46,8 @@ fn smaller<'a>(draft: &Draft<'a>, gang: &ElasticGang<'a>, held: &Arc<Assignment>
     let enough = gang.job.idle.enough()?.max(gang.least());
     let count = gang.members(held).saturating_sub(enough) / gang.unit();
     let left = gang.job.time_left(draft.snapshot.now);
-    let ends_soon = left.is_some_and(|left| left <= gang.cost().times(MIN_RESIZE_GAIN));
+    let ends_soon =
+        left.is_some_and(|left| left <= gang.cost().times(draft.snapshot.tuning.decide.min_resize_gain));
     let may = count > 0 && !ends_soon && gang.may_change(draft.snapshot, held);
     may.then(|| gang.without(draft.snapshot.cluster, held, count)).flatten()
 }

@@ -15,12 +15,6 @@ use crate::model::job::Job;
 use crate::model::plan::Assignment;
 use crate::model::report::Reason;
 
-/// Of so many domains, the roomiest, every pair is tried.
-const MOST_PAIRED: usize = 6;
-
-/// Of so many domains of a level, those that fit best, each is tried.
-const MOST_OF_A_LEVEL: usize = 32;
-
 impl Placer {
     /// Places for the whole gang, of which none is taken; the first is the one that `place` would take.
     pub(in crate::decide::placement) fn alternatives<'a>(
@@ -73,9 +67,12 @@ impl<'a> Search<'a> {
         let innermost = draft.snapshot.cluster.depth();
         match range {
             Range::Within(level) if level == innermost => Vec::new(),
-            Range::Within(level) => {
-                self.scopes_at(draft, level).into_iter().skip(1).take(MOST_OF_A_LEVEL).collect()
-            }
+            Range::Within(level) => self
+                .scopes_at(draft, level)
+                .into_iter()
+                .skip(1)
+                .take(draft.snapshot.tuning.decide.max_compared_domains)
+                .collect(),
             Range::Everywhere if innermost.0 == 0 => Vec::new(),
             Range::Everywhere => self.pairs(draft, Level(innermost.0 - 1)),
         }
@@ -89,7 +86,7 @@ impl<'a> Search<'a> {
         };
         let mut domains: Vec<DomainId> = draft.snapshot.cluster.domains_at(level).collect();
         domains.sort_by_cached_key(|domain| (Reverse(fit(domain)), *domain));
-        domains.truncate(MOST_PAIRED);
+        domains.truncate(draft.snapshot.tuning.decide.max_paired_domains);
         let pairs = domains
             .iter()
             .enumerate()

@@ -6,7 +6,7 @@
 //! each weighed by how many ask for it. The node with the least loss is taken, so that GPUs which can serve hardly
 //! anybody else are used first.
 //!
-//! Each node that takes the members costs two looks at up to `MOST_REQUESTS` requests and the shared devices of the
+//! Each node that takes the members costs two looks at up to `max_fragmentation_requests` requests and the shared devices of the
 //! node. Where nobody asks for a share of a GPU this is left out: there the tightest node does as well, for nothing.
 
 use std::cmp::Reverse;
@@ -21,9 +21,6 @@ use crate::model::policy::Placement;
 use crate::model::units::{Gpus, Resources};
 
 use super::Search;
-
-/// The commonest requests decide; the rare ones beyond would cost a look at every node and change hardly a choice.
-const MOST_REQUESTS: usize = 64;
 
 /// Thousandths of GPUs that become useless, added up over the requests: where nodes are compared, that is as good as
 /// their mean. Less than nothing where less is useless than before.
@@ -55,7 +52,7 @@ impl Requests {
             .map(|(shape, uses)| (uses, shape))
             .collect();
         asked.sort_unstable_by_key(|(uses, shape)| (Reverse(*uses), *shape));
-        asked.truncate(MOST_REQUESTS);
+        asked.truncate(draft.snapshot.tuning.decide.max_fragmentation_requests);
         let request = |(uses, shape): (u32, &Shape)| Request { each: shape.each, on: shape.on, uses };
         Some(Self { common: asked.into_iter().map(request).collect() })
     }

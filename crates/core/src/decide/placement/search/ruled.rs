@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::{MOST_TRIES_PER_LEVEL, Numbered, Scope, Score, Search};
+use super::{Numbered, Scope, Score, Search};
 use crate::decide::draft::Draft;
 use crate::model::groups::Domain;
 use crate::model::id::{DeviceId, NodeId, PartitionId};
@@ -77,7 +77,7 @@ impl<'a> Search<'a> {
         };
         let mut found: Vec<(u64, Domain)> = domains.into_iter().filter_map(slack).collect();
         found.sort_unstable();
-        found.truncate(MOST_TRIES_PER_LEVEL);
+        found.truncate(draft.snapshot.tuning.decide.max_scopes_per_level);
         found.into_iter().map(|(_, domain)| Scope::Part(partition, domain)).collect()
     }
 }

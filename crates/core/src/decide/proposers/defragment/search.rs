@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::movers::{Gathered, Mover};
 use crate::decide::draft::{Draft, Reach};
 use crate::decide::link_cost::{self, cost_at, is_not_worth_taking, priority_weight};
-use crate::decide::movable::{MIN_MOVE_GAIN, takes};
+use crate::decide::movable::takes;
 use crate::decide::placement;
 use crate::decide::reservations::reserve;
 use crate::decide::view::View;
@@ -20,18 +20,6 @@ use crate::model::id::{DomainId, JobId, NodeId};
 use crate::model::job::{Job, Role, Topology};
 use crate::model::plan::Assignment;
 use crate::model::units::{Duration, Instant, Resources};
-
-/// So many are moved for one who waits, at most.
-const MOST_MOVED: usize = 4;
-
-/// So many domains are tried, those first in which moving is expected to cost least.
-const MOST_TRIED: usize = 4;
-
-/// So many more steps are tried where it does not fit by more than amounts.
-const MOST_FURTHER_STEPS: usize = 3;
-
-/// On one node so many are counted, those who cost least.
-const MOST_ON_A_NODE: usize = 16;
 
 pub(super) struct Search<'s, 'a> {
     view: &'s View<'a>,
@@ -68,9 +56,11 @@ impl<'s, 'a> Search<'s, 'a> {
             return None;
         }
         let waits = self.fits_from()?.since(self.view.snapshot.now);
-        choices.retain(|(costs, _, _)| self.gains(waits) > MIN_MOVE_GAIN * costs);
+        choices.retain(|(costs, _, _)| {
+            self.gains(waits) > self.view.snapshot.tuning.decide.min_move_gain * costs
+        });
         choices.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
-        choices.truncate(MOST_TRIED);
+        choices.truncate(self.view.snapshot.tuning.decide.max_domains_defragmented);
         choices.iter().find_map(|(_, within, steps)| self.gather(*within, steps, waits))
     }
 
@@ -141,7 +131,7 @@ impl<'s, 'a> Search<'s, 'a> {
         let mut room = self.draft.free_on(node, Reach::Claimed);
         let mut fit = unit.count_in(room);
         let (mut steps, mut together, mut costs) = (Vec::new(), Vec::new(), 0.0);
-        for at in movers.iter().take(MOST_ON_A_NODE) {
+        for at in movers.iter().take(self.view.snapshot.tuning.decide.max_movers_on_node) {
             let mover = &self.movers[*at];
             let held = mover.held.takes().iter().find(|(held, _)| *held == node);
             room = room + held.map_or(Resources::NONE, |(_, held)| *held);
@@ -191,14 +181,20 @@ impl<'s, 'a> Search<'s, 'a> {
         let gone = self.widen(steps, enough)?;
         let (gone, place) = self.prune(gone)?;
         let ids: Vec<JobId> = gone.iter().map(|mover| mover.id).collect();
-        if gone.len() > MOST_MOVED || is_not_worth_taking(self.view, self.draft, self.id, &place, &ids) {
+        if gone.len() > self.view.snapshot.tuning.decide.max_moves_per_gang
+            || is_not_worth_taking(self.view, self.draft, self.id, &place, &ids)
+        {
             return None;
         }
         let (moves, costs) = self.settle_anew(&gone, &place)?;
         let starts = gone.iter().map(|mover| takes(mover.job)).max().unwrap_or(Duration::ZERO);
         let gains = self.gains(waits - starts);
         let saves = Duration(((gains - costs).max(0.0) * 1e9) as u64);
-        (gains > MIN_MOVE_GAIN * costs.max(0.0)).then_some(Gathered { place, moves, saves })
+        (gains > self.view.snapshot.tuning.decide.min_move_gain * costs.max(0.0)).then_some(Gathered {
+            place,
+            moves,
+            saves,
+        })
     }
 
     /// A draft in which what is kept for others is left alone.
@@ -213,7 +209,11 @@ impl<'s, 'a> Search<'s, 'a> {
     fn widen(&self, steps: &[Step], enough: usize) -> Option<Vec<Mover<'a>>> {
         let mut trial = self.trial();
         let mut gone: BTreeMap<JobId, Mover<'a>> = BTreeMap::new();
-        for (at, step) in steps.iter().take(enough + MOST_FURTHER_STEPS).enumerate() {
+        for (at, step) in steps
+            .iter()
+            .take(enough + self.view.snapshot.tuning.decide.further_defragmentation_steps)
+            .enumerate()
+        {
             for mover in step.movers.iter().map(|at| self.movers[*at]) {
                 if gone.insert(mover.id, mover).is_none() {
                     trial.release(mover.job, mover.held);

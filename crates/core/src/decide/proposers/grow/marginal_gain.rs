@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::decide::draft::{Draft, Reach};
 use crate::decide::elastic_gang::ElasticGang;
-use crate::decide::growth_cost::{MIN_RESIZE_GAIN, RESIZE_INTERVAL, is_weighed, pays};
+use crate::decide::growth_cost::{is_weighed, pays};
 use crate::decide::ledger::Ledger;
 use crate::decide::snapshot::Snapshot;
 use crate::decide::view::View;
@@ -30,12 +30,12 @@ use crate::observe::scaling::{Scaling, Speed};
 pub(super) fn share_out<'a>(view: &View<'a>, ledger: &mut Ledger<'a>) {
     let sharers: Vec<Sharer<'a>> = starting(ledger).into_iter().chain(rested(ledger)).collect();
     let draft = &mut ledger.draft;
-    let free = draft.total().gpus.0;
+    let (free, min_gain) = (draft.total().gpus.0, view.snapshot.tuning.decide.min_resize_gain);
     let mut wanted = wanted(&sharers, free);
-    let mut changes = worth_it(&sharers, &wanted, free);
+    let mut changes = worth_it(&sharers, &wanted, free, min_gain);
     while let Some(at) = too_dear_on_links(view, draft, &sharers, &changes) {
         wanted[at] = sharers[at].next_smaller(wanted[at]);
-        changes = worth_it(&sharers, &wanted, free);
+        changes = worth_it(&sharers, &wanted, free, min_gain);
     }
     for (sharer, members) in changes.iter().filter(|(sharer, members)| *members < sharer.members) {
         sharer.resize(view, draft, *members);
@@ -108,7 +108,8 @@ fn rested<'a>(ledger: &mut Ledger<'a>) -> Vec<Sharer<'a>> {
     if planned.iter().any(Sharer::is_on_its_way) {
         return Vec::new();
     }
-    let rests = |one: &Sharer<'a>| one.gang.job.ripe(RESIZE_INTERVAL).filter(|rested| *rested > now);
+    let interval = draft.snapshot.tuning.decide.resize_interval;
+    let rests = |one: &Sharer<'a>| one.gang.job.ripe(interval).filter(|rested| *rested > now);
     planned.iter().filter_map(rests).for_each(|at| ledger.wake_at(at));
     let snapshot = ledger.draft.snapshot;
     let may_change = |one: &Sharer<'a>| one.gang.may_change(snapshot, &one.held);
@@ -235,12 +236,16 @@ fn best(sharer: &Sharer<'_>, at: usize, members: u32, room: u64) -> Option<Offer
 
 /// Who is to have another size. Growth that saves little is left out, only as much is given back as is then used, and all
 /// of it has to save more than it costs.
-fn worth_it<'s, 'a>(sharers: &'s [Sharer<'a>], wanted: &[u32], free: u64) -> Vec<(&'s Sharer<'a>, u32)> {
+fn worth_it<'s, 'a>(
+    sharers: &'s [Sharer<'a>],
+    wanted: &[u32],
+    free: u64,
+    min_gain: u64,
+) -> Vec<(&'s Sharer<'a>, u32)> {
     let pairs = || sharers.iter().zip(wanted.iter().copied());
     let saves = |(sharer, members): &(&Sharer<'_>, u32)| sharer.time(sharer.members) - sharer.time(*members);
-    let grows = |pair: &(&Sharer<'_>, u32)| {
-        pair.1 > pair.0.members && saves(pair) > pair.0.cost.times(MIN_RESIZE_GAIN)
-    };
+    let grows =
+        |pair: &(&Sharer<'_>, u32)| pair.1 > pair.0.members && saves(pair) > pair.0.cost.times(min_gain);
     let mut changes: Vec<(&Sharer<'a>, u32)> = pairs().filter(grows).collect();
     let more: u64 = changes.iter().map(|(one, members)| one.gpus(*members) - one.gpus(one.members)).sum();
     let mut lacking = more.saturating_sub(free);

@@ -8,7 +8,8 @@
 use std::cmp::Reverse;
 
 use super::victim::Victim;
-use crate::decide::preemption_rules::{MIN_PREEMPTION_GAIN, Margin, is_below, margin, service};
+use crate::decide::preemption_rules::{Margin, is_below, margin, service};
+use crate::decide::snapshot::Snapshot;
 use crate::model::id::{Id, QueueId};
 use crate::model::job::{Job, Priority};
 use crate::model::units::{Instant, Resources, Share};
@@ -21,6 +22,8 @@ pub(super) struct VictimIndex<'a> {
     /// By queue, or one for all.
     parts: Vec<Part>,
     total: Resources,
+    /// The tuning entry `min_preemption_gain`.
+    min_gain: u128,
 }
 
 /// A place among all, and whose it is: most are told apart by that.
@@ -41,17 +44,18 @@ struct Part {
 }
 
 impl<'a> VictimIndex<'a> {
-    pub(super) fn of(mut running: Vec<Victim<'a>>, apart: bool, now: Instant) -> Self {
+    pub(super) fn of(snapshot: &Snapshot<'_>, mut running: Vec<Victim<'a>>, apart: bool) -> Self {
+        let (now, min_gain) = (snapshot.now, snapshot.tuning.decide.min_preemption_gain);
         running.sort_unstable_by_key(|victim| (victim.priority, victim.job.spec.user, Reverse(victim.id)));
         let mut parts: Vec<Part> = Vec::new();
         for (place, victim) in running.iter().enumerate() {
             let part = part_of(apart, victim.job.spec.queue);
             parts.resize_with(parts.len().max(part + 1), Part::default);
-            parts[part].add(place, victim, now);
+            parts[part].add(place, victim, now, min_gain);
         }
         parts.iter_mut().flat_map(|part| &mut part.gain).for_each(|(_, gain)| add_up(gain));
         let total = running.iter().map(|victim| victim.held).sum();
-        Self { running, apart, parts, total }
+        Self { running, apart, parts, total, min_gain }
     }
 
     pub(super) fn all(&self) -> &[Victim<'a>] {
@@ -70,7 +74,7 @@ impl<'a> VictimIndex<'a> {
     /// What those hold at most who make room for a job by priority or, where that counts, for gain, if there may be any.
     pub(super) fn most(&self, job: &Job, for_gain: bool, now: Instant) -> Option<Resources> {
         let part = self.part(job)?;
-        let gained = part.gains(job, now).filter(|_| for_gain).filter_map(<[_]>::last);
+        let gained = part.gains(job, now, self.min_gain).filter(|_| for_gain).filter_map(<[_]>::last);
         let gained = gained.map(|(_, _, held)| *held).reduce(|one, other| one + other);
         let lower = part.levels_below(job).map(|(_, _, _, total)| *total);
         lower.into_iter().chain(gained).reduce(|one, other| one + other)
@@ -91,7 +95,8 @@ impl<'a> VictimIndex<'a> {
         let below = |place: &Place| is_below(self.running[place.0].job, job);
         let own = |place: &Place| place.1 <= job.spec.user;
         let lower = part.no_higher(job).iter().copied().filter(|place| own(place) && below(place));
-        let gains = part.gains(job, now).filter(|_| for_gain).flatten().map(|(_, place, _)| *place);
+        let gains =
+            part.gains(job, now, self.min_gain).filter(|_| for_gain).flatten().map(|(_, place, _)| *place);
         let mut places: Vec<usize> = lower.chain(gains.filter(own)).map(|(place, _)| place).collect();
         places.sort_unstable();
         places.dedup();
@@ -104,7 +109,7 @@ fn part_of(apart: bool, queue: QueueId) -> usize {
 }
 
 impl Part {
-    fn add(&mut self, place: usize, victim: &Victim<'_>, now: Instant) {
+    fn add(&mut self, place: usize, victim: &Victim<'_>, now: Instant, min_gain: u128) {
         let (user, held) = (victim.job.spec.user, victim.held);
         let place = (place, user);
         self.members.push(place);
@@ -116,7 +121,7 @@ impl Part {
             self.lower.pop();
         }
         self.lower.push((victim.priority, self.members.len(), least, total));
-        let Some(margin) = margin(victim.job, now) else { return };
+        let Some(margin) = margin(victim.job, now, min_gain) else { return };
         match self.gain.last_mut().filter(|(priority, _)| *priority == victim.priority) {
             Some((_, gain)) => gain.push((margin, place, held)),
             None => self.gain.push((victim.priority, vec![(margin, place, held)])),
@@ -139,9 +144,8 @@ impl Part {
     }
 
     /// Of each priority that is no higher, those who have enough left to do.
-    fn gains(&self, job: &Job, now: Instant) -> impl Iterator<Item = &[Gain]> {
-        let cost =
-            job.remaining(now).map(|left| service(job, left) as Margin * MIN_PREEMPTION_GAIN as Margin);
+    fn gains(&self, job: &Job, now: Instant, min_gain: u128) -> impl Iterator<Item = &[Gain]> {
+        let cost = job.remaining(now).map(|left| service(job, left) as Margin * min_gain as Margin);
         let no_higher = self.gain.iter().take_while(|(priority, _)| *priority <= job.spec.priority);
         no_higher.filter_map(move |(_, gain)| {
             let end = cost.map_or(0, |cost| gain.partition_point(|(margin, ..)| *margin > cost));

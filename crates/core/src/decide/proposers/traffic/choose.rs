@@ -22,12 +22,6 @@ use crate::traffic::contention_graph::Flow;
 use crate::traffic::decision_inputs::{DecisionInputs, Reconfiguration, What};
 use crate::traffic::paced_offset::{Beating, paced};
 
-/// A change of its traffic policy takes a running job about so long until links are shaped anew: what all save is to be more.
-const COST: Duration = Duration::from_millis(100);
-
-/// A job whose traffic policy was changed keeps it at least so long, unless that does harm.
-const STAYS: Duration = Duration::from_secs(2);
-
 pub(super) fn traffic(ledger: &mut Ledger<'_>, basis: &mut Basis) -> BTreeMap<JobId, TrafficPolicy> {
     let last = Last::of(ledger.draft.snapshot.decision_inputs);
     let mut traffic = BTreeMap::new();
@@ -55,7 +49,10 @@ fn policies_of(
         basis.slowdowns.extend(jobs.iter().filter_map(known));
         return current;
     }
-    let stays = now.changed.map(|changed| changed + STAYS).filter(|until| *until > snapshot.now);
+    let stays = now
+        .changed
+        .map(|changed| changed + snapshot.tuning.decide.min_time_between_traffic_changes)
+        .filter(|until| *until > snapshot.now);
     let verdict = judge(&ledger.draft, jobs, &current);
     let chosen = match (&verdict.call, stays) {
         (Call::Keep, _) | (Call::Change, Some(_)) => &current,
@@ -170,7 +167,7 @@ fn judge(draft: &Draft<'_>, jobs: &[JobId], current: &[TrafficPolicy]) -> Verdic
         if is_harmed && current.iter().any(|traffic| !traffic.is_default()) { Call::Must } else { call };
     let changed = changed(snapshot, jobs, current, &traffic);
     let saves = saves(snapshot, jobs, &eased);
-    let pays = saves > COST.times(changed.len() as u64);
+    let pays = saves > snapshot.tuning.decide.traffic_change_cost.times(changed.len() as u64);
     let call = if call == Call::Change && !pays { Call::Keep } else { call };
     Verdict { call, traffic, changed, saves }
 }
@@ -208,7 +205,7 @@ fn changed(
 fn saves(snapshot: &Snapshot<'_>, jobs: &[JobId], eased: &[f64]) -> Duration {
     let saved = |(job, eased): (&JobId, &f64)| {
         let job = &snapshot.jobs[*job];
-        priority_weight(snapshot, job) * seconds_left(job, snapshot.now) * eased
+        priority_weight(snapshot, job) * seconds_left(snapshot, job) * eased
     };
     let seconds: f64 = jobs.iter().zip(eased).map(saved).sum();
     Duration((seconds.max(0.0) * 1e9) as u64)

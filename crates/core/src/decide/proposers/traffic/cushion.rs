@@ -57,7 +57,7 @@ fn among(
 fn traffic(draft: &Draft<'_>, job: JobId, flow: &Flow, offset: Duration) -> TrafficPolicy {
     let mut crossed = flow.route.links().iter();
     if crossed.any(|(link, _)| draft.contention.users(*link).iter().any(|user| *user != job)) {
-        return watched(flow.alone, offset);
+        return watched(draft, flow.alone, offset);
     }
     TrafficPolicy { turn: Some(Turn { period: flow.alone, offset, watch: None }), ..TrafficPolicy::default() }
 }

@@ -15,13 +15,6 @@ use crate::model::job::Shape;
 use crate::model::plan::Part;
 use crate::model::units::Resources;
 
-/// How many nodes are looked at, the roomiest: racks have fewer.
-const MOST_NODES: usize = 64;
-
-/// Nodes × ways to load one × numbers of members placed so far: below a millisecond. Where it would be more, fewer nodes
-/// are looked at.
-const MOST_STEPS: usize = 1 << 18;
-
 /// Members of each role on one node.
 struct Load {
     members: Vec<u32>,
@@ -54,7 +47,8 @@ impl<'a> Search<'a> {
         let most = |role: usize| nodes.iter().map(|(_, fits)| fits[role]).max().unwrap_or(0);
         let limits: Vec<u32> = (0..sizes.len()).map(most).collect();
         let (states, ways) = (count(&sizes)?, count(&limits)?);
-        let affordable = (MOST_STEPS / states.checked_mul(ways)?).min(MOST_NODES);
+        let tuning = &draft.snapshot.tuning.decide;
+        let affordable = (tuning.max_exact_steps / states.checked_mul(ways)?).min(tuning.max_exact_nodes);
         keep_roomiest(&mut nodes, affordable);
         let loads = self.loads(&sizes, &limits, all);
         let table = fill(draft, &nodes, &loads, &sizes, states)?;
