@@ -615,11 +615,7 @@ fn drawn_jobs_have_sound_numbers() {
             ":11:39: there is no power of two from 5 to 7",
             None,
         ),
-        (
-            field("gpus: {from: 5, to: 7, powersOfTwo: 1.6}"),
-            ":11:39: `1.6` is too large",
-            None,
-        ),
+        (field("gpus: {from: 5, to: 7, powersOfTwo: 1.6}"), ":11:39: `1.6` is too large", None),
         (
             field("gpus: {from: 5}"),
             ":11:9: drawn sizes lie between `from` and `to`",

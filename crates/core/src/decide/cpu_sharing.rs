@@ -13,6 +13,7 @@ use crate::model::job::Job;
 use crate::model::plan::Assignment;
 use crate::model::units::{Cpu, Duration, Instant, Share};
 use crate::observe::progress::Category;
+use crate::tuning::ObserveTuning;
 
 /// Whoever alone takes such a part of what all together take is not kept waiting…
 const CRITICAL: f64 = 0.9;
@@ -41,9 +42,9 @@ pub(super) struct Mate {
 }
 
 impl Mate {
-    fn of(id: JobId, job: &Job, now: Instant) -> Option<Self> {
+    fn of(id: JobId, job: &Job, now: Instant, tuning: &ObserveTuning) -> Option<Self> {
         let cores = cores(job.spec.work.cpu?);
-        let known = job.foreseen(now).filter(|_| !job.progress.is_doubted(now));
+        let known = job.foreseen(now).filter(|_| !job.progress.is_doubted(now, tuning));
         Some(Self {
             job: id,
             cores,
@@ -97,7 +98,7 @@ pub(super) struct Crowds {
 impl Crowds {
     /// As the draft has it: those of one node, each where it will be.
     pub(super) fn of(draft: &Draft<'_>) -> Self {
-        let Snapshot { plan, jobs, now, .. } = *draft.snapshot;
+        let Snapshot { plan, jobs, now, tuning, .. } = *draft.snapshot;
         let mut by_node: BTreeMap<NodeId, Vec<Mate>> = BTreeMap::new();
         let stays = plan.iter().filter(|(id, _)| !draft.is_changed(*id)).map(|(id, held)| (id, &**held));
         let comes = draft.starting().map(|(id, held)| (id, &**held));
@@ -105,7 +106,7 @@ impl Crowds {
             // Whoever seems to hang uses nothing, and nobody hurries for it.
             let counts = |job: &&Job| job.spec.work.cpu.is_some() && job.progress.silent_since(now).is_none();
             let Some(job) = jobs.get(id).filter(counts) else { continue };
-            if let (Some(node), Some(mate)) = (only_node(held), Mate::of(id, job, now)) {
+            if let (Some(node), Some(mate)) = (only_node(held), Mate::of(id, job, now, &tuning.observe)) {
                 by_node.entry(node).or_default().push(mate);
             }
         }

@@ -146,7 +146,7 @@ impl<'a> Making<'a> {
         let snapshot = self.books.snapshot;
         let past = snapshot.timetable.made.map_or(Duration::ZERO, |made| snapshot.now.since(made));
         match best_effort::lack_room(snapshot) {
-            true => self.table.note_lack(past),
+            true => self.table.note_lack(past, &snapshot.tuning.deadlines),
             false => self.table.note_plenty(past),
         }
         self.has_floor = best_effort::are_there(snapshot);
@@ -169,7 +169,8 @@ impl<'a> Making<'a> {
         let (mut found, mut again): (Vec<usize>, Vec<usize>) =
             unbooked.partition(|at| self.books.before(*at).is_none());
         for at in &found {
-            self.table.note_newcomer(self.costs[*at].unwrap_or(Cost::MAX));
+            let tuning = &self.books.snapshot.tuning.deadlines;
+            self.table.note_newcomer(self.costs[*at].unwrap_or(Cost::MAX), tuning);
         }
         again.sort_by_key(|at| (self.weighed(*at), *at));
         found.extend(again.into_iter().take(LOOKED_AT_AGAIN));
@@ -179,7 +180,7 @@ impl<'a> Making<'a> {
 
     /// What is kept for work without deadlines is kept from strict ones only if that has waited for long.
     fn take_on(&mut self, at: usize) {
-        let goes_below = self.is_strict(at) && !self.table.owes_others();
+        let goes_below = self.is_strict(at) && !self.table.owes_others(&self.books.snapshot.tuning.deadlines);
         if goes_below {
             self.floor(Floor::Open);
         }
@@ -228,7 +229,8 @@ impl<'a> Making<'a> {
 
     /// Who is strict, or takes no more than most who come, keeps its booking whoever comes.
     fn promise(&mut self, at: usize) {
-        let cheap = self.costs[at].is_some_and(|cost| cost <= self.table.dear());
+        let cheap =
+            self.costs[at].is_some_and(|cost| cost <= self.table.dear(&self.books.snapshot.tuning.deadlines));
         if self.is_strict(at) || cheap {
             self.promised.insert(at);
         }
