@@ -5,14 +5,20 @@ use super::fill::fill_without_a_gap;
 use super::{Booking, Grid, Need, Outlook, Segment, Size};
 use crate::model::units::{Duration, Instant};
 use crate::observe::progress::Pace;
+use crate::tuning::DeadlinesTuning;
 
 /// Booking of the smallest size with which a non-preemptible job meets its deadline, from the first time at which
 /// there is capacity until its end. A running job continues.
-pub(crate) fn book_in_one_piece(outlook: &Outlook, need: &Need, grid: &Grid) -> Option<Booking> {
+pub(crate) fn book_in_one_piece(
+    outlook: &Outlook,
+    need: &Need,
+    grid: &Grid,
+    tuning: &DeadlinesTuning,
+) -> Option<Booking> {
     match (need.size(need.has.members), &need.sizes[..]) {
         (Some(size), [_]) => single_segment(need, grid, size, need.now, need.has.pause),
         (None, [size]) => earliest_fit(outlook, need, grid, *size),
-        _ => fill_without_a_gap(outlook, need, grid),
+        _ => fill_without_a_gap(outlook, need, grid, tuning),
     }
 }
 

@@ -8,6 +8,7 @@ use super::{Booking, Cost};
 use crate::model::id::{JobId, NodeId};
 use crate::model::job::Eligibility;
 use crate::model::units::{Duration, Instant, Share};
+use crate::tuning::DeadlinesTuning;
 
 /// Capacity that jobs of one kind share. An allocation from a part is also an allocation from the whole if other jobs
 /// draw from the whole.
@@ -77,19 +78,6 @@ pub struct Timetable {
     pub(crate) owed: Duration,
 }
 
-/// Recent jobs whose minimum costs are kept.
-const MAX_RECENT_COSTS: usize = 500;
-
-/// Completed jobs whose prediction errors are kept.
-const MAX_PREDICTION_ERRORS: usize = 100;
-
-/// Time for which strict deadlines may use the share of work without deadlines before that work is served first; the
-/// debt is limited to twice this time.
-const MAX_SHORTAGE: Duration = Duration::HOUR.times(12);
-
-/// Samples that are needed before a job counts as expensive or a prediction error is estimated.
-const MIN_SAMPLES: usize = 20;
-
 impl Timetable {
     /// Whether the value is the default, which serde omits.
     pub fn is_empty(&self) -> bool {
@@ -121,11 +109,11 @@ impl Timetable {
     }
 
     /// Records the predicted and the real duration of a completed job.
-    pub(crate) fn note_error(&mut self, said: Duration, took: Duration) {
+    pub(crate) fn note_error(&mut self, said: Duration, took: Duration, tuning: &DeadlinesTuning) {
         let off =
             u128::from(said.0.abs_diff(took.0)) * u128::from(Share::WHOLE.0) / u128::from(said.0.max(1));
         self.errors.push_back(u32::try_from(off).unwrap_or(u32::MAX));
-        if self.errors.len() > MAX_PREDICTION_ERRORS {
+        while self.errors.len() > tuning.recent_prediction_errors {
             self.errors.pop_front();
         }
     }
@@ -136,8 +124,9 @@ impl Timetable {
     }
 
     /// Adds time for which work without deadlines had less than its share.
-    pub(crate) fn note_lack(&mut self, past: Duration) {
-        self.owed = (self.owed + past).min(MAX_SHORTAGE.times(2));
+    pub(crate) fn note_lack(&mut self, past: Duration, tuning: &DeadlinesTuning) {
+        let limit = tuning.max_shortage.times(tuning.max_shortage_factor);
+        self.owed = (self.owed + past).min(limit);
     }
 
     /// Adds time for which work without deadlines had its share, or all it could use.
@@ -146,16 +135,18 @@ impl Timetable {
     }
 
     /// Whether work without deadlines lacked its share for so long that strict deadlines leave it alone.
-    pub(crate) fn owes_others(&self) -> bool {
-        self.owed >= MAX_SHORTAGE
+    pub(crate) fn owes_others(&self, tuning: &DeadlinesTuning) -> bool {
+        self.owed >= tuning.max_shortage
     }
 
-    /// 90th percentile of recent prediction errors; zero before enough are known.
-    pub fn error(&self) -> Share {
+    /// High quantile of the recent prediction errors; zero before enough are known.
+    pub fn error(&self, tuning: &DeadlinesTuning) -> Share {
         let mut sorted: Vec<u32> = self.errors.iter().copied().collect();
         sorted.sort_unstable();
-        let ninth = sorted.len().checked_sub(1).map(|last| last * 9 / 10);
-        Share(ninth.filter(|_| sorted.len() >= MIN_SAMPLES).map_or(0, |ninth| sorted[ninth]))
+        if sorted.len() < tuning.min_samples {
+            return Share::NONE;
+        }
+        Share(at_rank(&sorted, tuning.prediction_error_rank).copied().unwrap_or(0))
     }
 
     /// Removes a job. Returns whether it had a booking.
@@ -170,22 +161,28 @@ impl Timetable {
     }
 
     /// Records the minimum cost of a new job.
-    pub(crate) fn note_newcomer(&mut self, cost: Cost) {
+    pub(crate) fn note_newcomer(&mut self, cost: Cost, tuning: &DeadlinesTuning) {
         self.recent.push_back(cost);
-        if self.recent.len() > MAX_RECENT_COSTS {
+        while self.recent.len() > tuning.recent_costs {
             self.recent.pop_front();
         }
     }
 
-    /// 80th percentile of recent minimum costs; a job above it is expensive.
-    pub(crate) fn dear(&self) -> Cost {
-        if self.recent.len() < MIN_SAMPLES {
+    /// High quantile of the recent minimum costs; a job above it is expensive.
+    pub(crate) fn dear(&self, tuning: &DeadlinesTuning) -> Cost {
+        if self.recent.len() < tuning.min_samples {
             return Cost::MAX;
         }
         let mut sorted: Vec<Cost> = self.recent.iter().copied().collect();
         sorted.sort_unstable();
-        sorted[(sorted.len() - 1) * 4 / 5]
+        at_rank(&sorted, tuning.promised_cost_rank).copied().unwrap_or(Cost::MAX)
     }
+}
+
+/// The value at a rank of sorted values: zero is the first, the whole the last.
+fn at_rank<T>(sorted: &[T], rank: Share) -> Option<&T> {
+    let last = sorted.len().checked_sub(1)? as u64;
+    sorted.get((last * u64::from(rank.0) / u64::from(Share::WHOLE.0)) as usize)
 }
 
 fn is_nothing(owed: &Duration) -> bool {

@@ -3,6 +3,7 @@
 use super::{Booking, Grid, Need, Outlook, Piece, Segment, Stops, Walk};
 use crate::model::units::{Duration, Instant};
 use crate::observe::progress::Pace;
+use crate::tuning::DeadlinesTuning;
 
 /// Booking with which a job meets its deadline at minimum capacity: the smallest size that suffices in the time
 /// before the deadline, counted backwards; before that time, the next smaller size. `None` if even its fastest size
@@ -23,22 +24,24 @@ pub(crate) fn fill(outlook: &Outlook, need: &Need, grid: &Grid) -> Option<Bookin
 }
 
 /// The same for a job that has members from its start to its end without a gap; a running job has started already.
-pub(super) fn fill_without_a_gap(outlook: &Outlook, need: &Need, grid: &Grid) -> Option<Booking> {
+pub(super) fn fill_without_a_gap(
+    outlook: &Outlook,
+    need: &Need,
+    grid: &Grid,
+    tuning: &DeadlinesTuning,
+) -> Option<Booking> {
     let target = need.target();
     if target <= need.now {
         return None;
     }
     let pieces = outlook.between(need.now, grid.up(target));
-    let starts = if need.has.members > 0 { 1 } else { pieces.len().min(MAX_START_TIMES) };
+    let starts = if need.has.members > 0 { 1 } else { pieces.len().min(tuning.max_start_times) };
     let stops = Stops::Never;
     (0..need.sizes.len()).find_map(|most| {
         (0..starts)
             .find_map(|start| FillSearch { need, grid, pieces: &pieces[start..], target, most, stops }.book())
     })
 }
-
-/// Start times that are tried for a job that never stops.
-const MAX_START_TIMES: usize = 16;
 
 /// Search for a booking with sizes up to `most`.
 struct FillSearch<'f> {

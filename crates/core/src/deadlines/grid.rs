@@ -1,6 +1,7 @@
 //! Times at which bookings may change.
 
 use crate::model::units::{Duration, Instant};
+use crate::tuning::DeadlinesTuning;
 
 /// Grid of times: multiples of a step. With many jobs, steps grow with the distance from now, where precision matters
 /// little; no step exceeds a fixed part of the distance.
@@ -11,6 +12,8 @@ pub(crate) struct Grid {
     origin: Instant,
     step: Duration,
     coarsening: Coarsening,
+    /// A coarse step is at most one over this of the distance from now.
+    min_steps_of_distance: u64,
 }
 
 /// Times of decisions: multiples of a time, or a minimum interval.
@@ -26,28 +29,25 @@ enum Coarsening {
     WithDistance,
 }
 
-/// Jobs from which on the grid coarsens with distance.
-const COARSENING_MIN_JOBS: usize = 400;
-
-/// With coarsening, a step is at most this part of the distance from now.
-const MIN_STEPS_OF_DISTANCE: u64 = 16;
-
-/// Smallest step.
-const MIN_STEP: Duration = Duration::from_secs(1);
-
 impl Grid {
     /// Grid for a number of jobs. With a minimum interval only, steps are counted from now.
-    pub(crate) fn of(now: Instant, rounds: Rounds, jobs: usize) -> Self {
+    pub(crate) fn of(now: Instant, rounds: Rounds, jobs: usize, tuning: &DeadlinesTuning) -> Self {
         let coarsening =
-            if jobs < COARSENING_MIN_JOBS { Coarsening::Never } else { Coarsening::WithDistance };
+            if jobs < tuning.coarsening_min_jobs { Coarsening::Never } else { Coarsening::WithDistance };
         let Rounds { multiples_of, apart } = rounds;
         let origin = if multiples_of.is_zero() && !apart.is_zero() { now } else { Instant::START };
-        Self { now, origin, step: multiples_of.max(apart).max(MIN_STEP), coarsening }
+        Self {
+            now,
+            origin,
+            step: multiples_of.max(apart).max(tuning.min_booking_step),
+            coarsening,
+            min_steps_of_distance: tuning.min_steps_of_distance,
+        }
     }
 
     /// First time of the grid at or after `at`.
     pub(crate) fn up(&self, at: Instant) -> Instant {
-        let cells = at.since(self.now).0 / (self.step.0 * MIN_STEPS_OF_DISTANCE);
+        let cells = at.since(self.now).0 / (self.step.0 * self.min_steps_of_distance);
         match self.coarsening {
             Coarsening::WithDistance if cells >= 2 => {
                 self.round_up_to(at, self.step.times(1 << cells.ilog2()))

@@ -4,6 +4,7 @@
 use super::*;
 use crate::model::units::Instant;
 use crate::observe::scaling::Speed;
+use crate::tuning::DeadlinesTuning;
 
 /// Deterministic pseudo-random numbers.
 struct PseudoRandom(u64);
@@ -23,7 +24,7 @@ fn at(seconds: u64) -> Instant {
 }
 
 fn grid() -> Grid {
-    Grid::of(Instant::START, Rounds::default(), 1)
+    Grid::of(Instant::START, Rounds::default(), 1, &DeadlinesTuning::DEFAULT)
 }
 
 fn outlook(drawn: &mut PseudoRandom) -> Outlook {
@@ -157,7 +158,9 @@ fn a_job_that_cannot_be_preempted_has_a_booking_without_a_gap() {
     for seed in 0..2000 {
         let drawn = &mut PseudoRandom(seed);
         let (outlook, need) = (outlook(drawn), need(drawn, Pauses::default()));
-        let Some(booking) = book_in_one_piece(&outlook, &need, &grid()) else { continue };
+        let Some(booking) = book_in_one_piece(&outlook, &need, &grid(), &DeadlinesTuning::DEFAULT) else {
+            continue;
+        };
         for segment in &booking.segments {
             let size = need.size(segment.members).unwrap();
             assert!(outlook.least(segment.from, segment.to) >= size.units, "seed {seed}");
@@ -224,6 +227,7 @@ fn distant_times_are_rounded_up_more_coarsely() {
         Instant::START,
         Rounds { multiples_of: Duration::from_secs(240), ..Rounds::default() },
         5000,
+        &DeadlinesTuning::DEFAULT,
     );
     for distance in [1, 240, 4000, 10_000, 100_000, 1_000_000] {
         let told = many.up(at(distance));

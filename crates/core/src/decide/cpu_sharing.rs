@@ -34,7 +34,7 @@ impl Mate {
     fn of(snapshot: &Snapshot<'_>, id: JobId, job: &Job) -> Option<Self> {
         let (now, tuning) = (snapshot.now, &snapshot.tuning.decide);
         let cores = cores(job.spec.work.cpu?);
-        let known = job.foreseen(now).filter(|_| !job.progress.is_doubted(now));
+        let known = job.foreseen(now).filter(|_| !job.progress.is_doubted(now, &snapshot.tuning.observe));
         Some(Self {
             job: id,
             cores,

@@ -27,7 +27,8 @@ impl Engine {
         let looks = self.state.policy.deadlines != Deadlines::Ignored;
         let counts = looks && self.index.timed.contains(&id) && how == Ending::Completed;
         if let Some(said) = job.spec.work.alone.filter(|_| counts && job.runs_since.is_some()) {
-            self.state.plan.timetable.note_error(said, job.progress.executed(now));
+            let tuning = &self.state.policy.tuning.deadlines;
+            self.state.plan.timetable.note_error(said, job.progress.executed(now), tuning);
         }
     }
 
@@ -92,7 +93,10 @@ impl Engine {
             verdict: entry.map(|entry| entry.verdict),
             ends: booked.or_else(|| sizes.last().and_then(|(_, speed)| ends(*speed))),
             enough: enough.map(|(members, _)| *members),
-            error: job.fit().map_or(Share::NONE, |fit| fit.error()).max(state.plan.timetable.error()),
+            error: job
+                .fit()
+                .map_or(Share::NONE, |fit| fit.error())
+                .max(state.plan.timetable.error(&state.policy.tuning.deadlines)),
             earliest: None,
             in_the_way: Vec::new(),
         })

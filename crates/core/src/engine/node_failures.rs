@@ -12,9 +12,11 @@ impl Engine {
         let nodes = self.state.cluster.nodes();
         let (Some(here), all) = (nodes.get(node), nodes.len()) else { return };
         let is_ready = here.state == NodeState::Ready;
-        let cleared = self.state.node_failures.note(self.state.now, node, of);
+        let tuning = &self.state.policy.tuning.observe;
+        let cleared = self.state.node_failures.note(self.state.now, node, of, tuning);
         cleared.into_iter().for_each(|node| self.is_used_again(node));
-        if is_ready && self.state.node_failures.avoids(self.state.now, node, all) {
+        let tuning = &self.state.policy.tuning.observe;
+        if is_ready && self.state.node_failures.avoids(self.state.now, node, all, tuning) {
             self.node_turned(node, NodeState::Avoided);
         }
     }

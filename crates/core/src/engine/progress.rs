@@ -11,18 +11,20 @@ use crate::observe::progress::{Bounds, CHECKED_EVERY, ReportContext, Sample};
 
 impl Engine {
     pub(super) fn reported(&mut self, id: JobId, sample: Sample) {
-        let (now, beside) = (self.state.now, self.beside(id));
+        let (now, (of, bounds)) = (self.state.now, self.beside(id));
+        let tuning = &self.state.policy.tuning;
+        let context = ReportContext { of, bounds, tuning: &tuning.observe };
         let Some(job) = self.state.jobs.get_mut(id) else { return };
         let (spec, before) = (job.spec.clone(), job.progress.latest);
         let (hung, expected) = (job.progress.silent_since(now).is_some(), job.progress.hangs_from());
-        job.progress.reported(now, sample, &spec, beside);
+        job.progress.reported(now, sample, &spec, context);
         self.index.fading.extend(job.progress.hangs_from().map(|hangs| (hangs, id)));
         if let Some(expected) = expected.filter(|expected| job.progress.hangs_from() != Some(*expected)) {
             self.index.fading.remove(&(expected, id));
         }
         self.state.dirty |= hung && job.progress.silent_since(now).is_none();
-        self.state.dirty |= job.note_use(before);
-        if job.note_speed(now, before) && self.index.timed.contains(&id) {
+        self.state.dirty |= job.note_use(before, &tuning.model);
+        if job.note_speed(now, before, &tuning.observe) && self.index.timed.contains(&id) {
             self.state.plan.timetable.no_longer_stands();
             self.state.dirty = true;
         }
@@ -56,8 +58,9 @@ impl Engine {
         running.filter_map(|(id, job)| Some((id, job.progress.silent_since(self.state.now)?)))
     }
 
-    /// What a report is looked at beside.
-    fn beside(&self, id: JobId) -> ReportContext {
+    /// CPU capacity of a job's nodes, and the bounds between learning categories.
+    fn beside(&self, id: JobId) -> (Cpu, Bounds) {
+        let tuning = &self.state.policy.tuning.observe;
         let held = self.state.jobs.get(id).map(|job| &job.life);
         let of: Cpu = match held {
             Some(Life::Running(held)) => {
@@ -66,11 +69,11 @@ impl Engine {
             _ => Cpu::ZERO,
         };
         let bounds = match (self.state.policy.moving, self.state.usual_learning) {
-            (Moving::Speculative, _) => Bounds::PUBLISHED,
-            (_, Some(usual)) => Bounds::beside(usual),
-            (_, None) => Bounds::beside(0.0),
+            (Moving::Speculative, _) => Bounds::published(tuning),
+            (_, Some(usual)) => Bounds::relative_to(usual, tuning),
+            (_, None) => Bounds::relative_to(0.0, tuning),
         };
-        ReportContext { of, bounds }
+        (of, bounds)
     }
 
     /// The CPU weight of a job beside others on its nodes, as of the last decision.
@@ -81,15 +84,15 @@ impl Engine {
     /// What a job has reported, and where that leads.
     pub(super) fn learned(&self, id: JobId) -> Option<Learned> {
         let (now, job) = (self.state.now, self.state.jobs.get(id)?);
-        let latest = job.progress.latest?;
+        let (latest, tuning) = (job.progress.latest?, &self.state.policy.tuning.observe);
         let in_an_hour = job.progress.iterations_in(Duration::HOUR)?;
-        let gains = job.progress.learning.still_gains(latest.iterations, in_an_hour);
+        let gains = job.progress.learning.still_gains(latest.iterations, in_an_hour, tuning);
         Some(Learned {
             category: job.progress.learning.category(),
             left: job.foreseen(now).filter(|_| job.progress.silent_since(now).is_none()),
             gains_in_an_hour: gains
                 .map(|part| Share((part.clamp(0.0, 1.0) * f64::from(Share::WHOLE.0)) as u32)),
-            is_believed: !job.progress.is_doubted(now),
+            is_believed: !job.progress.is_doubted(now, tuning),
             odd: job.progress.learning.odd(),
         })
     }

@@ -19,13 +19,17 @@ impl Engine {
             return;
         }
         let kind = |node: NodeId| nodes[node].gpu_type;
-        let verdict = job.progress.took(now, (role, node), iteration, |other| kind(other) == kind(node));
+        let tuning = &self.state.policy.tuning.observe;
+        let alike = |other| kind(other) == kind(node);
+        let verdict = job.progress.took(now, (role, node), iteration, alike, tuning);
         let (count, slow_nodes) = (nodes.len(), &mut self.state.slow_nodes);
         self.state.dirty |= match verdict {
             Verdict::Nothing => false,
-            Verdict::IsSlow { speed, beside } => slow_nodes.is_slow(now, (node, id), (speed, beside), count),
-            Verdict::KeepsUp => slow_nodes.keeps_up(node, id),
-            Verdict::IsSlowEverywhere => slow_nodes.takes_back(id),
+            Verdict::IsSlow { speed, beside } => {
+                slow_nodes.is_slow(now, (node, id), (speed, beside), count, tuning)
+            }
+            Verdict::KeepsUp => slow_nodes.keeps_up(node, id, tuning),
+            Verdict::IsSlowEverywhere => slow_nodes.takes_back(id, tuning),
         };
     }
 

@@ -9,21 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::cluster::Name;
 use crate::model::id::NodeId;
-use crate::model::units::{Duration, Instant};
+use crate::model::units::Instant;
+use crate::tuning::ObserveTuning;
 
-/// Age after which a failure no longer counts, and time for which a node is avoided.
-const FAILURE_WINDOW: Duration = Duration::HOUR;
-
-/// Jobs that must have failed on a node before it is avoided.
-const MIN_FAILED_JOBS: usize = 3;
-
-/// At most one node in ten is avoided at once…
-const NODES_PER_AVOIDED_NODE: usize = 10;
-
-/// …but one node where there are more than three.
-const MAX_NODES_WITHOUT_AVOIDANCE: usize = 3;
-
-/// Failures that are kept; the oldest are dropped first.
+/// Failures that are kept, a bound on memory; the oldest are dropped first.
 const MAX_FAILURES: usize = 10_000;
 
 /// Recent failures per node, and the nodes that are avoided because of them.
@@ -71,11 +60,17 @@ impl NodeFailures {
 
     /// Records that a member of job `of` failed on a node. Returns the nodes that are no longer avoided, because the
     /// job has now failed on another node too and is no evidence against them.
-    pub(crate) fn note(&mut self, now: Instant, node: NodeId, of: Name) -> Vec<NodeId> {
-        self.lately.retain(|old| old.at + FAILURE_WINDOW > now && !(old.node == node && old.of == of));
+    pub(crate) fn note(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        of: Name,
+        tuning: &ObserveTuning,
+    ) -> Vec<NodeId> {
+        self.lately.retain(|old| old.at + tuning.failure_window > now && !(old.node == node && old.of == of));
         let mut cleared = Vec::new();
         for (other, avoided) in self.avoided.iter_mut().filter(|(other, _)| **other != node) {
-            if avoided.failed.remove(&of) && avoided.failed.len() < MIN_FAILED_JOBS {
+            if avoided.failed.remove(&of) && avoided.failed.len() < tuning.min_failed_jobs {
                 cleared.push(*other);
             }
         }
@@ -89,13 +84,19 @@ impl NodeFailures {
 
     /// Avoids a node from now on if enough jobs failed on it alone and few nodes are avoided. Returns whether it
     /// does; `nodes` is the size of the cluster.
-    pub(crate) fn avoids(&mut self, now: Instant, node: NodeId, nodes: usize) -> bool {
+    pub(crate) fn avoids(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        nodes: usize,
+        tuning: &ObserveTuning,
+    ) -> bool {
         let failed = self.failed_only_on(node);
-        let avoids = failed.len() >= MIN_FAILED_JOBS
+        let avoids = failed.len() >= tuning.min_failed_jobs
             && !self.avoided.contains_key(&node)
-            && self.avoided.len() < most_of(nodes);
+            && self.avoided.len() < max_excluded_nodes(nodes, tuning);
         if avoids {
-            self.avoided.insert(node, Avoided { until: now + FAILURE_WINDOW, failed });
+            self.avoided.insert(node, Avoided { until: now + tuning.failure_window, failed });
         }
         avoids
     }
@@ -124,8 +125,8 @@ impl NodeFailures {
 }
 
 /// Largest number of nodes, of `nodes` in the cluster, that failures or slowness may exclude at once.
-pub(crate) fn most_of(nodes: usize) -> usize {
-    (nodes / NODES_PER_AVOIDED_NODE).max(usize::from(nodes > MAX_NODES_WITHOUT_AVOIDANCE))
+pub(crate) fn max_excluded_nodes(nodes: usize, tuning: &ObserveTuning) -> usize {
+    (nodes / tuning.nodes_per_excluded_node).max(usize::from(nodes > tuning.max_nodes_without_exclusion))
 }
 
 #[cfg(test)]
@@ -140,8 +141,8 @@ mod tests {
     }
 
     fn failed(node_failures: &mut NodeFailures, minutes: u64, node: NodeId, of: &str, nodes: usize) -> bool {
-        node_failures.note(at(minutes), node, Name::from(of));
-        node_failures.avoids(at(minutes), node, nodes)
+        node_failures.note(at(minutes), node, Name::from(of), &ObserveTuning::DEFAULT);
+        node_failures.avoids(at(minutes), node, nodes, &ObserveTuning::DEFAULT)
     }
 
     #[test]
@@ -167,7 +168,7 @@ mod tests {
         assert!(!failed(&mut node_failures, 3, BAD, "c", 10));
         assert!(failed(&mut node_failures, 4, BAD, "d", 10));
         // One of the three jobs fails on another node as well.
-        assert_eq!(node_failures.note(at(5), OTHER, Name::from("d")), [BAD]);
+        assert_eq!(node_failures.note(at(5), OTHER, Name::from("d"), &ObserveTuning::DEFAULT), [BAD]);
         assert!(node_failures.avoided().is_empty());
     }
 

@@ -14,6 +14,7 @@ use crate::model::job::JobSpec;
 use crate::model::plan::Assignment;
 use crate::model::units::{Cpu, Duration, GpuTime, Gpus, Instant, Iterations};
 use crate::observe::scaling::Speed;
+use crate::tuning::ObserveTuning;
 
 pub use category::Category;
 pub(crate) use category::{Bounds, CHECKED_EVERY};
@@ -36,9 +37,10 @@ pub struct Sample {
 
 /// Context for evaluating a report: CPU capacity of the job's nodes, and the bounds between learning categories.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ReportContext {
+pub(crate) struct ReportContext<'a> {
     pub(crate) of: Cpu,
     pub(crate) bounds: Bounds,
+    pub(crate) tuning: &'a ObserveTuning,
 }
 
 /// Speed of a gang as a fraction: it does `does` seconds of work in the time in which the requested size does `of`.
@@ -168,8 +170,9 @@ impl Progress {
         members: (u8, NodeId),
         iteration: Duration,
         alike: impl Fn(NodeId) -> bool,
+        tuning: &ObserveTuning,
     ) -> Verdict {
-        self.peers.record(now, members, iteration, alike)
+        self.peers.record(now, members, iteration, alike, tuning)
     }
 
     /// The slowest of the members on the given nodes and its speed relative to its peers: the whole gang has this
@@ -263,9 +266,15 @@ impl Progress {
 
     /// Evaluates a report. A report that is older than the newest, or whose loss is not a number, counts as odd; a
     /// report from the future counts as one of now.
-    pub(crate) fn reported(&mut self, now: Instant, sample: Sample, spec: &JobSpec, context: ReportContext) {
+    pub(crate) fn reported(
+        &mut self,
+        now: Instant,
+        sample: Sample,
+        spec: &JobSpec,
+        context: ReportContext<'_>,
+    ) {
         // Progress in iterations is a sign of life, whatever the job's own clock says.
-        self.pulse.record(now, sample.iterations);
+        self.pulse.record(now, sample.iterations, context.tuning);
         let sample = Sample { at: sample.at.min(now), ..sample };
         let newer =
             self.latest.is_none_or(|latest| sample.at >= latest.at && sample.iterations >= latest.iterations);
@@ -280,7 +289,7 @@ impl Progress {
         self.estimate_from_cpu_time(now, sample, before, spec);
         self.believed = self.executed(sample.at);
         if let Some(loss) = loss {
-            self.learning.add_metric(sample.iterations, loss, spec.work.target);
+            self.learning.add_metric(sample.iterations, loss, spec.work.target, context.tuning);
             self.learning.evaluate_category(
                 sample.at,
                 loss,
@@ -337,8 +346,8 @@ impl Progress {
     }
 
     /// Whether the job has long exceeded the smallest total that its learning curve predicted.
-    pub(crate) fn is_doubted(&self, now: Instant) -> bool {
-        self.learning.is_doubted(self.executed(now))
+    pub(crate) fn is_doubted(&self, now: Instant, tuning: &ObserveTuning) -> bool {
+        self.learning.is_doubted(self.executed(now), tuning)
     }
 }
 
@@ -444,7 +453,11 @@ mod tests {
         assert!(!hangs(Sample { loss: Some(f64::NAN), ..sample(180, 13) }), "its loss is no number");
     }
 
-    const CONTEXT: ReportContext = ReportContext { of: Cpu::cores(16), bounds: Bounds::PUBLISHED };
+    const CONTEXT: ReportContext<'static> = ReportContext {
+        of: Cpu::cores(16),
+        bounds: Bounds { little: 0.1, much: 0.1 },
+        tuning: &ObserveTuning::DEFAULT,
+    };
 
     fn spec(work: Work) -> JobSpec {
         let mut spec = JobSpec::workers("job", Gang::rigid(1).unwrap(), Resources::NONE);

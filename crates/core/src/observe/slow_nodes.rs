@@ -11,16 +11,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{JobId, NodeId};
-use crate::model::units::{Duration, Instant};
-use crate::observe::node_failures::most_of;
+use crate::model::units::Instant;
+use crate::observe::node_failures::max_excluded_nodes;
 use crate::observe::progress::PeerBasis;
 use crate::observe::scaling::Speed;
-
-/// Time for which evidence of slowness counts.
-const EVIDENCE_WINDOW: Duration = Duration::HOUR;
-
-/// Jobs that must be slow on a node if each can be compared with its own past only.
-const MIN_JOBS_BY_PAST: usize = 2;
+use crate::tuning::ObserveTuning;
 
 /// Evidence of slowness per node and job, and the nodes that count as slow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,39 +68,40 @@ impl SlowNodes {
         (node, job): (NodeId, JobId),
         (speed, beside): (Speed, PeerBasis),
         nodes: usize,
+        tuning: &ObserveTuning,
     ) -> bool {
         let here = self.said.entry(node).or_default();
-        here.retain(|_, said| said.at + EVIDENCE_WINDOW > now);
+        here.retain(|_, said| said.at + tuning.slowness_window > now);
         let is_new = here
             .insert(job, SlownessEvidence { at: now, speed, at_once: beside == PeerBasis::Concurrent })
             .is_none();
         let was_slow = self.slow.contains_key(&node);
-        let may_be = was_slow || self.slow.len() < most_of(nodes);
-        if !may_be || !is_sufficient(here) {
+        let may_be = was_slow || self.slow.len() < max_excluded_nodes(nodes, tuning);
+        if !may_be || !is_sufficient(here, tuning) {
             return false;
         }
         // The highest reported speed: an exaggerated report has no more effect than others.
         let speed = here.values().map(|said| said.speed).max().unwrap_or(speed);
-        self.slow.insert(node, Slow { until: now + EVIDENCE_WINDOW, speed });
+        self.slow.insert(node, Slow { until: now + tuning.slowness_window, speed });
         is_new || !was_slow
     }
 
     /// Records that a job keeps up with its peers on a node. Returns whether the node no longer counts as slow.
-    pub(crate) fn keeps_up(&mut self, node: NodeId, job: JobId) -> bool {
+    pub(crate) fn keeps_up(&mut self, node: NodeId, job: JobId, tuning: &ObserveTuning) -> bool {
         let was_said = self.said.get_mut(&node).is_some_and(|here| here.remove(&job).is_some());
-        was_said && self.remove_unless_sufficient(node)
+        was_said && self.remove_unless_sufficient(node, tuning)
     }
 
     /// Withdraws all evidence from a job that is slow on every node. Returns whether a node no longer counts as slow.
-    pub(crate) fn takes_back(&mut self, job: JobId) -> bool {
+    pub(crate) fn takes_back(&mut self, job: JobId, tuning: &ObserveTuning) -> bool {
         let nodes: Vec<NodeId> =
             self.said.iter().filter(|(_, here)| here.contains_key(&job)).map(|(node, _)| *node).collect();
-        nodes.into_iter().fold(false, |any, node| self.keeps_up(node, job) | any)
+        nodes.into_iter().fold(false, |any, node| self.keeps_up(node, job, tuning) | any)
     }
 
     /// Removes a node that counts as slow if the evidence no longer suffices; returns whether it did.
-    fn remove_unless_sufficient(&mut self, node: NodeId) -> bool {
-        let is_sufficient = self.said.get(&node).is_some_and(is_sufficient);
+    fn remove_unless_sufficient(&mut self, node: NodeId, tuning: &ObserveTuning) -> bool {
+        let is_sufficient = self.said.get(&node).is_some_and(|here| is_sufficient(here, tuning));
         self.said.retain(|_, here| !here.is_empty());
         !is_sufficient && self.slow.remove(&node).is_some()
     }
@@ -128,8 +124,8 @@ impl SlowNodes {
 }
 
 /// Whether the evidence suffices.
-fn is_sufficient(said: &BTreeMap<JobId, SlownessEvidence>) -> bool {
-    said.len() >= MIN_JOBS_BY_PAST || said.values().any(|said| said.at_once)
+fn is_sufficient(said: &BTreeMap<JobId, SlownessEvidence>, tuning: &ObserveTuning) -> bool {
+    said.len() >= tuning.min_jobs_by_past || said.values().any(|said| said.at_once)
 }
 
 #[cfg(test)]
@@ -144,7 +140,7 @@ mod tests {
     }
 
     fn says(slow_nodes: &mut SlowNodes, minutes: u64, node: NodeId, job: u32, beside: PeerBasis) -> bool {
-        slow_nodes.is_slow(at(minutes), (node, JobId(job)), (HALF, beside), 10)
+        slow_nodes.is_slow(at(minutes), (node, JobId(job)), (HALF, beside), 10, &ObserveTuning::DEFAULT)
     }
 
     #[test]
@@ -169,10 +165,10 @@ mod tests {
     fn a_job_that_keeps_up_or_is_slow_everywhere_withdraws_its_evidence() {
         let mut slow_nodes = SlowNodes::default();
         says(&mut slow_nodes, 0, NODE, 1, PeerBasis::Concurrent);
-        assert!(!slow_nodes.keeps_up(NODE, JobId(2)), "job 2 gave no evidence");
-        assert!(slow_nodes.keeps_up(NODE, JobId(1)));
+        assert!(!slow_nodes.keeps_up(NODE, JobId(2), &ObserveTuning::DEFAULT), "job 2 gave no evidence");
+        assert!(slow_nodes.keeps_up(NODE, JobId(1), &ObserveTuning::DEFAULT));
         says(&mut slow_nodes, 1, NODE, 1, PeerBasis::Concurrent);
-        assert!(slow_nodes.takes_back(JobId(1)));
+        assert!(slow_nodes.takes_back(JobId(1), &ObserveTuning::DEFAULT));
         assert!(slow_nodes.is_nothing());
     }
 
@@ -181,7 +177,13 @@ mod tests {
         let mut slow_nodes = SlowNodes::default();
         assert!(says(&mut slow_nodes, 0, NODE, 1, PeerBasis::Concurrent));
         assert!(!says(&mut slow_nodes, 0, NodeId(1), 1, PeerBasis::Concurrent), "one of ten already is");
-        slow_nodes.is_slow(at(1), (NODE, JobId(2)), (Speed(1), PeerBasis::Concurrent), 10);
+        slow_nodes.is_slow(
+            at(1),
+            (NODE, JobId(2)),
+            (Speed(1), PeerBasis::Concurrent),
+            10,
+            &ObserveTuning::DEFAULT,
+        );
         assert_eq!(slow_nodes.slow()[&NODE].speed, HALF);
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn advise(snapshot: &Snapshot<'_>, deadlines: Deadlines, id: JobId) -
 fn keep_the_floor(books: &mut Books<'_>, at: usize) {
     let deadline = books.jobs[at].job.spec.deadline;
     let strict = deadline.is_some_and(|deadline| deadline.binding == Binding::Strict);
-    let goes_below = strict && !books.snapshot.plan.timetable().owes_others();
+    let goes_below = strict && !books.snapshot.plan.timetable().owes_others(&books.snapshot.tuning.deadlines);
     if best_effort::are_there(books.snapshot) && !goes_below {
         books.pools.floor(Floor::Kept);
     }

@@ -82,7 +82,7 @@ impl<'a> Books<'a> {
     pub(super) fn fill_need(&self, outlook: &Outlook, need: &Need, stops: Stops) -> Option<Booking> {
         match stops {
             Stops::AtAnyTime => fill(outlook, need, &self.grid),
-            Stops::Never => book_in_one_piece(outlook, need, &self.grid),
+            Stops::Never => book_in_one_piece(outlook, need, &self.grid, &self.snapshot.tuning.deadlines),
         }
     }
 

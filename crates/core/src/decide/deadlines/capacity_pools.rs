@@ -60,7 +60,7 @@ impl Pools {
         };
         let family = Family::of(snapshot, jobs.iter().map(|timed| timed.kind), booked);
         let rounds = Rounds { multiples_of: snapshot.round, apart: snapshot.spacing };
-        let grid = Grid::of(snapshot.now, rounds, jobs.len());
+        let grid = Grid::of(snapshot.now, rounds, jobs.len(), &snapshot.tuning.deadlines);
         let mut capacity: BTreeMap<Pool, Units> = BTreeMap::new();
         let ready = snapshot.cluster.nodes().iter().filter(|(_, node)| node.state == NodeState::Ready);
         for (id, node) in ready {

@@ -146,7 +146,9 @@ fn with_margin(snapshot: &Snapshot<'_>, deadlines: Deadlines, job: &Job) -> Opti
     let left = job.foreseen(snapshot.now)?;
     let strict = job.spec.deadline.is_some_and(|deadline| deadline.binding == Binding::Strict);
     let margin = match deadlines {
-        Deadlines::Promised if strict => own_error(job).max(snapshot.plan.timetable().error()),
+        Deadlines::Promised if strict => {
+            own_error(job).max(snapshot.plan.timetable().error(&snapshot.tuning.deadlines))
+        }
         _ => Share::NONE,
     };
     let more = u128::from(left.0) * u128::from(margin.0) / u128::from(Share::WHOLE.0);

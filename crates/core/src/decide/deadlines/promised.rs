@@ -140,7 +140,7 @@ impl<'a> Making<'a> {
         let snapshot = self.books.snapshot;
         let past = snapshot.plan.timetable().made.map_or(Duration::ZERO, |made| snapshot.now.since(made));
         match best_effort::lack_room(snapshot) {
-            true => self.table.note_lack(past),
+            true => self.table.note_lack(past, &snapshot.tuning.deadlines),
             false => self.table.note_plenty(past),
         }
         self.has_floor = best_effort::are_there(snapshot);
@@ -163,7 +163,8 @@ impl<'a> Making<'a> {
         let (mut found, mut again): (Vec<usize>, Vec<usize>) =
             unbooked.partition(|at| self.books.before(*at).is_none());
         for at in &found {
-            self.table.note_newcomer(self.costs[*at].unwrap_or(Cost::MAX));
+            let tuning = &self.books.snapshot.tuning.deadlines;
+            self.table.note_newcomer(self.costs[*at].unwrap_or(Cost::MAX), tuning);
         }
         again.sort_by_key(|at| (self.weighed(*at), *at));
         found.extend(again.into_iter().take(self.books.snapshot.tuning.decide.max_bookings_retried));
@@ -173,7 +174,7 @@ impl<'a> Making<'a> {
 
     /// Books a job. A strict job may use the part of jobs without deadlines unless these have waited for long.
     fn take_on(&mut self, at: usize) {
-        let goes_below = self.is_strict(at) && !self.table.owes_others();
+        let goes_below = self.is_strict(at) && !self.table.owes_others(&self.books.snapshot.tuning.deadlines);
         if goes_below {
             self.floor(Floor::Open);
         }
@@ -222,7 +223,8 @@ impl<'a> Making<'a> {
 
     /// Promises a booking to a strict job, and to one that takes no more than most new jobs.
     fn promise(&mut self, at: usize) {
-        let cheap = self.costs[at].is_some_and(|cost| cost <= self.table.dear());
+        let cheap =
+            self.costs[at].is_some_and(|cost| cost <= self.table.dear(&self.books.snapshot.tuning.deadlines));
         if self.is_strict(at) || cheap {
             self.promised.insert(at);
         }

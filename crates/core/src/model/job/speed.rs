@@ -7,6 +7,7 @@ use crate::model::plan::{Assignment, Part};
 use crate::model::units::{Instant, Iterations};
 use crate::observe::progress::{Pace, Sample};
 use crate::observe::scaling::{Fit, Scaling, Speed};
+use crate::tuning::ObserveTuning;
 
 impl Job {
     /// Scaling fitted to the measurements; `None` without measurements.
@@ -40,14 +41,19 @@ impl Job {
 
     /// Records the speed between two reports and corrects the progress estimate. Returns whether the fitted speed
     /// changed noticeably.
-    pub(crate) fn note_speed(&mut self, now: Instant, before: Option<Sample>) -> bool {
+    pub(crate) fn note_speed(
+        &mut self,
+        now: Instant,
+        before: Option<Sample>,
+        tuning: &ObserveTuning,
+    ) -> bool {
         let Some((members, before, latest)) = self.interval_at_constant_size(before) else { return false };
         let done = Iterations(latest.iterations.0 - before.iterations.0);
-        self.measured.note(members, done, latest.at.since(before.at));
+        self.measured.note(members, done, latest.at.since(before.at), tuning);
         let spec = self.spec.clone();
         let Some(fit) = Fit::of(&spec, &self.measured) else { return false };
         self.progress.counted(now, fit.work(latest.iterations), Pace::at(fit.speed(members)));
-        self.measured.is_news(fit.thousand_iterations())
+        self.measured.is_news(fit.thousand_iterations(), tuning)
     }
 
     /// Members and reports of an interval with a constant size; `None` otherwise, and for jobs that share cores,

@@ -1,26 +1,15 @@
 //! Cores that a job has and does not use.
 //!
-//! A job that uses less than 80 % of its cores for two minutes needs its peak usage in that time plus a margin: the
-//! needed cores are 90 % used. This holds until the job uses more than 95 % of its cores. The gap between both
-//! thresholds is hysteresis.
+//! A job that uses less than [`ModelTuning::idle_cores_below`] of its cores for [`ModelTuning::min_idle_time`] needs its
+//! peak usage in that time plus a margin ([`ModelTuning::needed_cores_usage`]). This holds until the job uses
+//! [`ModelTuning::busy_cores_from`] of its cores. The gap between both thresholds is hysteresis.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Job, Life};
-use crate::model::units::{Cpu, Duration, Instant, Share};
+use crate::model::units::{Cpu, Instant, Share};
 use crate::observe::progress::Sample;
-
-/// Usage below which cores count as idle.
-const IDLE_BELOW: Share = Share(800_000);
-
-/// Usage above which the job may need more cores.
-const BUSY_ABOVE: Share = Share(950_000);
-
-/// Usage of the needed cores.
-const TARGET_USAGE: Share = Share(900_000);
-
-/// Time below the idle threshold before the estimate counts.
-const MIN_IDLE_TIME: Duration = Duration(2 * Duration::MINUTE.0);
+use crate::tuning::ModelTuning;
 
 /// Estimate of the cores that a job needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,18 +44,18 @@ impl Idle {
     }
 
     /// Updates the estimate.
-    fn record(&mut self, usage: CoreUsage) {
-        if usage.used >= IDLE_BELOW {
+    fn record(&mut self, usage: CoreUsage, tuning: &ModelTuning) {
+        if usage.used >= tuning.idle_cores_below {
             self.lull = None;
-            self.enough = self.enough.filter(|_| usage.used < BUSY_ABOVE);
+            self.enough = self.enough.filter(|_| usage.used < tuning.busy_cores_from);
             return;
         }
         let (since, most) = self.lull.unwrap_or((usage.from, Share::NONE));
         let most = most.max(usage.used);
         self.lull = Some((since, most));
-        if usage.to.since(since) >= MIN_IDLE_TIME {
+        if usage.to.since(since) >= tuning.min_idle_time {
             let members = u64::from(usage.members) * u64::from(most.0);
-            let enough = members.div_ceil(u64::from(TARGET_USAGE.0)).max(1);
+            let enough = members.div_ceil(u64::from(tuning.needed_cores_usage.0)).max(1);
             self.enough = u32::try_from(enough).ok();
         }
     }
@@ -74,10 +63,10 @@ impl Idle {
 
 impl Job {
     /// Records the usage since the report before. Returns whether the number of needed members changed.
-    pub(crate) fn note_use(&mut self, before: Option<Sample>) -> bool {
+    pub(crate) fn note_use(&mut self, before: Option<Sample>, tuning: &ModelTuning) -> bool {
         let Some(usage) = self.core_usage(before) else { return false };
         let enough = self.idle.enough;
-        self.idle.record(usage);
+        self.idle.record(usage, tuning);
         enough != self.idle.enough
     }
 
@@ -115,19 +104,19 @@ mod tests {
     #[test]
     fn a_job_that_uses_half_its_cores_for_two_minutes_needs_little_more() {
         let mut idle = Idle::default();
-        idle.record(minute(0, 8, 400_000));
+        idle.record(minute(0, 8, 400_000), &ModelTuning::DEFAULT);
         assert_eq!(idle.enough(), None);
-        idle.record(minute(1, 8, 450_000));
+        idle.record(minute(1, 8, 450_000), &ModelTuning::DEFAULT);
         assert_eq!(idle.enough(), Some(4));
         // Nine tenths of four members: no change.
-        idle.record(minute(2, 4, 900_000));
+        idle.record(minute(2, 4, 900_000), &ModelTuning::DEFAULT);
         assert_eq!(idle.enough(), Some(4));
     }
 
     #[test]
     fn a_job_that_uses_nearly_all_its_cores_may_need_more() {
         let mut idle = Idle { lull: None, enough: Some(4) };
-        idle.record(minute(0, 4, 960_000));
+        idle.record(minute(0, 4, 960_000), &ModelTuning::DEFAULT);
         assert_eq!(idle.enough(), None);
     }
 
@@ -135,7 +124,7 @@ mod tests {
     fn a_short_idle_interval_does_not_count() {
         let mut idle = Idle::default();
         for (from, used) in [(0, 100_000), (1, 850_000), (2, 100_000)] {
-            idle.record(minute(from, 8, used));
+            idle.record(minute(from, 8, used), &ModelTuning::DEFAULT);
         }
         assert_eq!(idle.enough(), None);
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::units::{Duration, Instant};
+use crate::tuning::ObserveTuning;
 
 /// Interval between two evaluations of a job's category.
 pub(crate) const CHECKED_EVERY: Duration = Duration::from_secs(10);
@@ -55,11 +56,13 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     /// The bound that SpeCon publishes, without hysteresis.
-    pub(crate) const PUBLISHED: Self = Self { little: 0.1, much: 0.1 };
+    pub(crate) fn published(tuning: &ObserveTuning) -> Self {
+        Self { little: tuning.specon_learning_bound, much: tuning.specon_learning_bound }
+    }
 
     /// Bounds relative to the median improvement of all jobs.
-    pub(crate) fn beside(median: f64) -> Self {
-        Self { little: 0.25 * median, much: 0.5 * median }
+    pub(crate) fn relative_to(median: f64, tuning: &ObserveTuning) -> Self {
+        Self { little: tuning.low_learning * median, much: tuning.high_learning * median }
     }
 }
 
@@ -80,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_category_changes_by_one_step_per_evaluation() {
-        let bounds = Bounds::beside(1.0);
+        let bounds = Bounds::relative_to(1.0, &ObserveTuning::DEFAULT);
         let after = |looks: &[f64]| {
             looks.iter().fold(Category::default(), |category, learns| category.after(*learns, bounds))
         };

@@ -6,21 +6,7 @@
 //! an outlier and left out.
 
 use super::history::CurvePoint;
-
-/// Asymptotes that the fit tries, each nearer to the lowest point than the one before.
-const ASYMPTOTE_COUNT: i32 = 12;
-
-/// Ratio of the distances of consecutive asymptotes from the lowest point.
-const ASYMPTOTE_RATIO: f64 = 0.6;
-
-/// Points that a fit needs.
-const MIN_POINTS: usize = 5;
-
-/// A point is an outlier if its distance from both neighbours exceeds this multiple of the median step.
-const OUTLIER_STEPS: f64 = 8.0;
-
-/// A residual above this multiple of the root mean square is not noise.
-const NOISE_RMS_FACTOR: f64 = 4.0;
+use crate::tuning::ObserveTuning;
 
 /// A fitted curve of a falling metric; the caller negates a rising one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,9 +21,9 @@ pub(crate) struct Curve {
 
 impl Curve {
     /// Fits a curve; `None` if there are too few points or they do not fall.
-    pub(crate) fn fit(points: &[CurvePoint]) -> Option<Self> {
-        let points = without_outliers(points);
-        if points.len() < MIN_POINTS {
+    pub(crate) fn fit(points: &[CurvePoint], tuning: &ObserveTuning) -> Option<Self> {
+        let points = without_outliers(points, tuning);
+        if points.len() < tuning.min_curve_points {
             return None;
         }
         let (lowest, highest) = bounds(&points);
@@ -45,8 +31,9 @@ impl Curve {
         if range <= 0.0 {
             return None;
         }
-        let asymptotes =
-            (0..ASYMPTOTE_COUNT).map(|nearer| lowest - range * 0.6 * ASYMPTOTE_RATIO.powi(nearer));
+        let ratio = tuning.asymptote_ratio;
+        let asymptote = |nearer: u32| lowest - range * ratio * ratio.powi(nearer as i32);
+        let asymptotes = (0..tuning.curve_asymptotes).map(asymptote);
         let fitted = asymptotes.filter_map(|c| Self::fit_with_asymptote(&points, c));
         fitted.min_by(|one, other| one.rms_residual.total_cmp(&other.rms_residual))
     }
@@ -86,19 +73,24 @@ impl Curve {
         (above > 0.0 && iterations.is_finite()).then(|| iterations.max(0.0))
     }
 
-    /// Confidence from 0 to 1: the fall of the metric relative to the residuals, less with fewer than 16 points.
-    pub(crate) fn confidence(&self, points: &[CurvePoint]) -> f64 {
+    /// Confidence from 0 to 1: the fall of the metric relative to the residuals, less with few points.
+    pub(crate) fn confidence(&self, points: &[CurvePoint], tuning: &ObserveTuning) -> f64 {
         let (lowest, highest) = bounds(points);
-        let seen = (self.points as f64 / 16.0).min(1.0);
+        let seen = (self.points as f64 / tuning.full_confidence_points).min(1.0);
         let fallen = (highest - lowest).max(0.0);
-        if fallen > 0.0 { seen * fallen / (fallen + 8.0 * self.rms_residual) } else { 0.0 }
+        if fallen > 0.0 {
+            seen * fallen / (fallen + tuning.confidence_residuals * self.rms_residual)
+        } else {
+            0.0
+        }
     }
 
     /// Whether the last two points lie below the curve by more than noise explains, as after a learning-rate step.
-    pub(crate) fn is_left_by(&self, points: &[CurvePoint]) -> bool {
-        let far = NOISE_RMS_FACTOR * self.rms_residual.max(1e-12);
+    pub(crate) fn is_left_by(&self, points: &[CurvePoint], tuning: &ObserveTuning) -> bool {
+        let far = tuning.noise_residuals * self.rms_residual.max(1e-12);
         let last = points.iter().rev().take(2);
-        points.len() > MIN_POINTS && last.clone().all(|point| self.at(point.at) - point.value > far)
+        points.len() > tuning.min_curve_points
+            && last.clone().all(|point| self.at(point.at) - point.value > far)
     }
 }
 
@@ -115,10 +107,10 @@ fn bounds(points: &[CurvePoint]) -> (f64, f64) {
 }
 
 /// Points without outliers: those far above or below both neighbours, relative to the median step.
-fn without_outliers(points: &[CurvePoint]) -> Vec<CurvePoint> {
+fn without_outliers(points: &[CurvePoint], tuning: &ObserveTuning) -> Vec<CurvePoint> {
     let mut steps: Vec<f64> = points.windows(2).map(|pair| (pair[1].value - pair[0].value).abs()).collect();
     steps.sort_unstable_by(f64::total_cmp);
-    let far = OUTLIER_STEPS * steps.get(steps.len() / 2).copied().unwrap_or_default();
+    let far = tuning.outlier_median_steps * steps.get(steps.len() / 2).copied().unwrap_or_default();
     let is_outlier = |place: usize| {
         let inner = place > 0 && place + 1 < points.len();
         inner && distance_outside(points[place].value, points[place - 1].value, points[place + 1].value) > far
@@ -165,6 +157,8 @@ impl RegressionSums {
 mod tests {
     use super::*;
 
+    const TUNING: ObserveTuning = ObserveTuning::DEFAULT;
+
     fn points(count: u32, value: impl Fn(f64) -> f64) -> Vec<CurvePoint> {
         let at = |place: u32| f64::from(place) * 100.0;
         (1..=count).map(|place| CurvePoint { at: at(place), value: value(at(place)), reports: 1 }).collect()
@@ -181,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_fit_recovers_a_curve_of_its_own_form() {
-        let curve = Curve::fit(&points(20, typical)).unwrap();
+        let curve = Curve::fit(&points(20, typical), &TUNING).unwrap();
         let reached = curve.iterations_to(typical(6000.0)).unwrap();
         assert!((reached / 6000.0 - 1.0).abs() < 0.1, "{reached}");
         assert!(curve.iterations_to(0.1).is_none());
@@ -189,7 +183,7 @@ mod tests {
 
     #[test]
     fn noise_changes_a_prediction_little() {
-        let curve = Curve::fit(&points(30, |at| typical(at) * (1.0 + 0.01 * noise(at)))).unwrap();
+        let curve = Curve::fit(&points(30, |at| typical(at) * (1.0 + 0.01 * noise(at))), &TUNING).unwrap();
         let reached = curve.iterations_to(typical(6000.0)).unwrap();
         assert!((reached / 6000.0 - 1.0).abs() < 0.4, "{reached}");
     }
@@ -198,25 +192,26 @@ mod tests {
     fn an_outlier_changes_a_prediction_little() {
         let mut spiked = points(24, typical);
         spiked[15].value = 9.0;
-        let (with, without) = (Curve::fit(&spiked).unwrap(), Curve::fit(&points(24, typical)).unwrap());
+        let (with, without) =
+            (Curve::fit(&spiked, &TUNING).unwrap(), Curve::fit(&points(24, typical), &TUNING).unwrap());
         assert!((with.at(6000.0) - without.at(6000.0)).abs() < 0.02, "{with:?} {without:?}");
     }
 
     #[test]
     fn a_metric_that_rises_or_stands_still_has_no_curve() {
-        assert_eq!(Curve::fit(&points(20, |at| at)), None);
-        assert_eq!(Curve::fit(&points(20, |_| 1.0)), None);
-        assert_eq!(Curve::fit(&points(3, typical)), None);
+        assert_eq!(Curve::fit(&points(20, |at| at), &TUNING), None);
+        assert_eq!(Curve::fit(&points(20, |_| 1.0), &TUNING), None);
+        assert_eq!(Curve::fit(&points(3, typical), &TUNING), None);
     }
 
     #[test]
     fn a_drop_below_the_curve_is_detected() {
         let mut lowered = points(20, typical);
-        let curve = Curve::fit(&lowered).unwrap();
-        assert!(!curve.is_left_by(&lowered));
+        let curve = Curve::fit(&lowered, &TUNING).unwrap();
+        assert!(!curve.is_left_by(&lowered, &TUNING));
         for point in &mut lowered[18..] {
             point.value -= 0.1;
         }
-        assert!(curve.is_left_by(&lowered));
+        assert!(curve.is_left_by(&lowered, &TUNING));
     }
 }

@@ -2,14 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Above this number, neighbouring points are merged in pairs.
-const MAX_POINTS: usize = 32;
-
-/// A value is an outlier if its step exceeds this multiple of the widest recent step…
-const OUTLIER_STEPS: f64 = 8.0;
-
-/// …unless this many follow each other: then the metric has jumped.
-const OUTLIERS_OF_A_JUMP: u8 = 3;
+use crate::tuning::ObserveTuning;
 
 /// Mean of consecutive reports.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,7 +14,7 @@ pub(crate) struct CurvePoint {
     pub(crate) reports: u32,
 }
 
-/// Points of a learning curve, at most [`MAX_POINTS`].
+/// Points of a learning curve, at most as many as [`ObserveTuning::max_curve_points`] says.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct MetricHistory {
@@ -38,26 +31,26 @@ impl MetricHistory {
     }
 
     /// Adds a value unless it is an outlier.
-    pub(crate) fn add(&mut self, at: f64, value: f64) {
-        if self.is_outlier(value) {
+    pub(crate) fn add(&mut self, at: f64, value: f64, tuning: &ObserveTuning) {
+        if self.is_outlier(value, tuning) {
             self.spikes += 1;
-            if self.spikes < OUTLIERS_OF_A_JUMP {
+            if self.spikes < tuning.outliers_of_a_jump {
                 return;
             }
             // The metric stays at its new value: earlier points do not predict later ones.
             self.points.clear();
         }
         self.spikes = 0;
-        self.append(at, value);
+        self.append(at, value, tuning);
     }
 
-    fn append(&mut self, at: f64, value: f64) {
+    fn append(&mut self, at: f64, value: f64, tuning: &ObserveTuning) {
         let each = self.each.max(1);
         match self.points.last_mut().filter(|last| last.reports < each) {
             Some(last) => *last = last.with(at, value),
             None => self.points.push(CurvePoint { at, value, reports: 1 }),
         }
-        if self.points.len() > MAX_POINTS {
+        if self.points.len() > tuning.max_curve_points {
             self.points = self.points.chunks(2).map(mean).collect();
             self.each = each.saturating_mul(2);
         }
@@ -71,12 +64,12 @@ impl MetricHistory {
     }
 
     /// Whether the step from the last point is an outlier among the last eight.
-    fn is_outlier(&self, value: f64) -> bool {
+    fn is_outlier(&self, value: f64, tuning: &ObserveTuning) -> bool {
         let recent = &self.points[self.points.len().saturating_sub(8)..];
         let Some(last) = recent.last().filter(|_| recent.len() >= 4) else { return false };
         let steps = recent.windows(2).map(|pair| (pair[1].value - pair[0].value).abs());
         let widest = steps.fold(0.0, f64::max).max(last.value.abs() * 1e-3);
-        (value - last.value).abs() > OUTLIER_STEPS * widest
+        (value - last.value).abs() > tuning.outlier_widest_steps * widest
     }
 }
 
@@ -103,11 +96,13 @@ fn mean(pair: &[CurvePoint]) -> CurvePoint {
 mod tests {
     use super::*;
 
+    const TUNING: ObserveTuning = ObserveTuning::DEFAULT;
+
     #[test]
     fn many_reports_become_a_bounded_number_of_points() {
         let mut history = MetricHistory::default();
-        (0..100_000).for_each(|at| history.add(f64::from(at), 1.0 / f64::from(at + 1)));
-        assert!(history.points().len() <= MAX_POINTS);
+        (0..100_000).for_each(|at| history.add(f64::from(at), 1.0 / f64::from(at + 1), &TUNING));
+        assert!(history.points().len() <= TUNING.max_curve_points);
         let sorted = history.points().windows(2).all(|pair| pair[0].at < pair[1].at);
         assert!(sorted);
     }
@@ -115,10 +110,10 @@ mod tests {
     #[test]
     fn an_outlier_is_left_out_and_a_jump_is_kept() {
         let mut history = MetricHistory::default();
-        (0..10).for_each(|at| history.add(f64::from(at), 1.0 - 0.01 * f64::from(at)));
-        history.add(10.0, 50.0);
+        (0..10).for_each(|at| history.add(f64::from(at), 1.0 - 0.01 * f64::from(at), &TUNING));
+        history.add(10.0, 50.0, &TUNING);
         assert_eq!(history.points().len(), 10);
-        [11.0, 12.0, 13.0].into_iter().for_each(|at| history.add(at, 50.0));
+        [11.0, 12.0, 13.0].into_iter().for_each(|at| history.add(at, 50.0, &TUNING));
         assert_eq!(history.points().last().map(|point| point.value), Some(50.0));
     }
 }

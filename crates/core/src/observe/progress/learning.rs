@@ -7,9 +7,7 @@ use super::curve::Curve;
 use super::history::MetricHistory;
 use crate::model::job::Target;
 use crate::model::units::{Cpu, Duration, Instant, Iterations, Share};
-
-/// A prediction is doubted once the job has executed this multiple of the smallest predicted total.
-const DOUBT_FACTOR: u64 = 2;
+use crate::tuning::ObserveTuning;
 
 /// Evaluated reports of a job's metric, in bounded memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -70,19 +68,25 @@ impl Learning {
     }
 
     /// Adds a value of the metric, negated if the target is a lower bound, and updates the prediction.
-    pub(super) fn add_metric(&mut self, done: Iterations, metric: f64, target: Option<Target>) {
+    pub(super) fn add_metric(
+        &mut self,
+        done: Iterations,
+        metric: f64,
+        target: Option<Target>,
+        tuning: &ObserveTuning,
+    ) {
         // Beyond any real metric, and far below the largest `f64`.
         let metric = metric.clamp(-1e100, 1e100);
         let value = if matches!(target, Some(Target::AtLeast(_))) { -metric } else { metric };
         self.largest = self.largest.max(metric.abs());
-        self.history.add(done.0 as f64, value);
-        let left =
-            Curve::fit(self.history.points()).is_some_and(|curve| curve.is_left_by(self.history.points()));
+        self.history.add(done.0 as f64, value, tuning);
+        let points = self.history.points();
+        let left = Curve::fit(points, tuning).is_some_and(|curve| curve.is_left_by(points, tuning));
         if left {
             self.history.keep_last_points();
             self.category = Category::Progressing;
         }
-        self.predicted = target.and_then(|target| self.predict(target));
+        self.predicted = target.and_then(|target| self.predict(target, tuning));
     }
 
     /// Evaluates the improvement since the last evaluation if [`CHECKED_EVERY`] has passed; `of` is the CPU
@@ -122,22 +126,22 @@ impl Learning {
         self.predicted
     }
 
-    fn predict(&self, target: Target) -> Option<Predicted> {
+    fn predict(&self, target: Target, tuning: &ObserveTuning) -> Option<Predicted> {
         let points = self.history.points();
-        let curve = Curve::fit(points)?;
+        let curve = Curve::fit(points, tuning)?;
         let value = match target {
             Target::AtMost(value) => value,
             Target::AtLeast(value) => -value,
         };
         let iterations = curve.iterations_to(value)?;
-        let confidence = Share((curve.confidence(points) * f64::from(Share::WHOLE.0)) as u32);
+        let confidence = Share((curve.confidence(points, tuning) * f64::from(Share::WHOLE.0)) as u32);
         (iterations < 1e15)
             .then(|| Predicted { iterations: Iterations(iterations.ceil() as u64), confidence })
     }
 
     /// Improvement that the curve predicts for `more` iterations, in parts of the largest metric.
-    pub fn still_gains(&self, done: Iterations, more: Iterations) -> Option<f64> {
-        let curve = Curve::fit(self.history.points())?;
+    pub fn still_gains(&self, done: Iterations, more: Iterations, tuning: &ObserveTuning) -> Option<f64> {
+        let curve = Curve::fit(self.history.points(), tuning)?;
         let (now, then) = (curve.at(done.0 as f64), curve.at(done.0.saturating_add(more.0) as f64));
         (self.largest > 0.0).then(|| (now - then) / self.largest)
     }
@@ -149,8 +153,8 @@ impl Learning {
 
     /// Whether the job has executed far more than its smallest predicted total: its prediction then raises its
     /// priority no longer.
-    pub(super) fn is_doubted(&self, executed: Duration) -> bool {
-        let least = self.least.map(|least| least.times(DOUBT_FACTOR) + Duration::MINUTE);
+    pub(super) fn is_doubted(&self, executed: Duration, tuning: &ObserveTuning) -> bool {
+        let least = self.least.map(|least| least.times(tuning.doubt_factor) + tuning.doubt_margin);
         least.is_some_and(|least| executed > least)
     }
 }
@@ -159,9 +163,12 @@ impl Learning {
 mod tests {
     use super::*;
 
+    const TUNING: ObserveTuning = ObserveTuning::DEFAULT;
+
     fn learned(reports: u64, metric: impl Fn(u64) -> f64, target: Target) -> Learning {
         let mut learning = Learning::default();
-        (1..=reports).for_each(|k| learning.add_metric(Iterations(k * 100), metric(k * 100), Some(target)));
+        (1..=reports)
+            .for_each(|k| learning.add_metric(Iterations(k * 100), metric(k * 100), Some(target), &TUNING));
         learning
     }
 
@@ -194,7 +201,7 @@ mod tests {
         let mut learning = Learning { largest: 1.0, ..Learning::default() };
         let mut look = |at: u64, metric: f64| {
             let (at, used) = (Instant::from_secs(at), Duration::from_secs(at));
-            learning.evaluate_category(at, metric, used, Cpu::cores(4), Bounds::PUBLISHED);
+            learning.evaluate_category(at, metric, used, Cpu::cores(4), Bounds::published(&TUNING));
             learning.category()
         };
         // A quarter of the node: 0.5 in ten seconds is 0.2 per second for the whole node.
@@ -209,7 +216,7 @@ mod tests {
     fn a_job_that_far_exceeds_its_prediction_is_doubted() {
         let mut learning = Learning::default();
         learning.record_prediction(Duration::from_secs(100));
-        assert!(!learning.is_doubted(Duration::from_secs(200)));
-        assert!(learning.is_doubted(Duration::from_secs(300)));
+        assert!(!learning.is_doubted(Duration::from_secs(200), &TUNING));
+        assert!(learning.is_doubted(Duration::from_secs(300), &TUNING));
     }
 }

@@ -6,18 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::units::{Duration, Instant, Iterations};
-
-/// Iterations without a sign of life after which a job is stalled…
-const STALL_ITERATIONS: u64 = 10;
-
-/// …and multiple of the usual gap between reports…
-const STALL_REPORT_GAPS: u64 = 3;
-
-/// …and shortest silence, because reports may be late…
-const MIN_STALL: Duration = Duration::MINUTE;
-
-/// …after this many signs of life since the start.
-const MIN_SIGNS_OF_LIFE: u32 = 3;
+use crate::tuning::ObserveTuning;
 
 /// Signs of life of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +20,9 @@ pub(super) struct ReportRhythm {
     /// Decaying maxima of the time per iteration and of the gap between reports.
     iteration: Duration,
     gap: Duration,
+    /// Time from which the job counts as stalled, unless it shows a sign of life before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stalled_from: Option<Instant>,
 }
 
 impl ReportRhythm {
@@ -40,26 +32,29 @@ impl ReportRhythm {
     }
 
     /// Records a report of `done` iterations.
-    pub(super) fn record(&mut self, now: Instant, done: Iterations) {
-        let Some(before) = self.heard else {
-            (self.heard, self.times, self.done) = (Some(now), 1, done);
-            return;
-        };
-        if done <= self.done {
-            return;
+    pub(super) fn record(&mut self, now: Instant, done: Iterations, tuning: &ObserveTuning) {
+        match self.heard {
+            None => self.times = 1,
+            Some(_) if done <= self.done => return,
+            Some(before) => self.update_rhythm(now.since(before), done.0 - self.done.0, tuning),
         }
-        let (gap, gained) = (now.since(before), done.0 - self.done.0);
+        (self.heard, self.done) = (Some(now), done);
+        let is_regular = self.times >= tuning.min_signs_of_life;
+        self.stalled_from = is_regular.then(|| now + self.stall_timeout(tuning));
+    }
+
+    /// Updates the decaying maxima after a gap in which the job gained iterations.
+    fn update_rhythm(&mut self, gap: Duration, gained: u64, tuning: &ObserveTuning) {
         let iteration = Duration(gap.0 / gained);
-        let stall_timeout = self.stall_timeout();
+        let stall_timeout = self.stall_timeout(tuning);
         if self.iteration.is_zero() {
             self.iteration = iteration;
         } else {
-            self.iteration = decaying_max(self.iteration, iteration.min(self.iteration.times(2)));
+            self.iteration = decaying_max(self.iteration, iteration.min(self.iteration.times(2)), tuning);
         }
         // A stall does not lengthen the next timeout; a lasting slowdown does.
-        let gap = if self.times < MIN_SIGNS_OF_LIFE { gap } else { gap.min(stall_timeout) };
-        self.gap = decaying_max(self.gap, gap);
-        (self.heard, self.done) = (Some(now), done);
+        let gap = if self.times < tuning.min_signs_of_life { gap } else { gap.min(stall_timeout) };
+        self.gap = decaying_max(self.gap, gap, tuning);
         self.times = self.times.saturating_add(1);
     }
 
@@ -71,24 +66,24 @@ impl ReportRhythm {
 
     /// Time from which the job counts as stalled unless it shows a sign of life before.
     pub(super) fn hangs_from(&self) -> Option<Instant> {
-        let heard = self.heard.filter(|_| self.times >= MIN_SIGNS_OF_LIFE)?;
-        Some(heard + self.stall_timeout())
+        self.stalled_from
     }
 
     /// Time of the last sign of life of a stalled job.
     pub(super) fn silent_since(&self, now: Instant) -> Option<Instant> {
-        self.heard.filter(|_| self.hangs_from().is_some_and(|from| from <= now))
+        self.heard.filter(|_| self.stalled_from.is_some_and(|from| from <= now))
     }
 
     /// Timeout: the longest of the three bounds.
-    fn stall_timeout(&self) -> Duration {
-        self.iteration.times(STALL_ITERATIONS).max(self.gap.times(STALL_REPORT_GAPS)).max(MIN_STALL)
+    fn stall_timeout(&self, tuning: &ObserveTuning) -> Duration {
+        let by_iterations = self.iteration.times(tuning.stall_iterations);
+        by_iterations.max(self.gap.times(tuning.stall_report_gaps)).max(tuning.min_stall_silence)
     }
 }
 
-/// Maximum that decays by an eighth with each shorter value.
-fn decaying_max(before: Duration, now: Duration) -> Duration {
-    now.max(Duration(before.0 - before.0 / 8))
+/// Maximum that decays by a fixed part with each shorter value.
+fn decaying_max(before: Duration, now: Duration, tuning: &ObserveTuning) -> Duration {
+    now.max(Duration(before.0 - before.0 / tuning.rhythm_decay))
 }
 
 #[cfg(test)]
@@ -98,7 +93,9 @@ mod tests {
     /// Reports every `every` seconds, each of `more` iterations more.
     fn rhythm(every: u64, more: u64, times: u64) -> ReportRhythm {
         let mut rhythm = ReportRhythm::default();
-        (1..=times).for_each(|k| rhythm.record(Instant::from_secs(k * every), Iterations(k * more)));
+        (1..=times).for_each(|k| {
+            rhythm.record(Instant::from_secs(k * every), Iterations(k * more), &ObserveTuning::DEFAULT)
+        });
         rhythm
     }
 
@@ -132,19 +129,21 @@ mod tests {
     fn a_repeated_report_is_no_sign_of_life() {
         let mut rhythm = rhythm(10, 1, 5);
         let (before, later) = (rhythm, Instant::from_secs(1000));
-        rhythm.record(later, Iterations(5));
-        rhythm.record(later, Iterations(2));
+        rhythm.record(later, Iterations(5), &ObserveTuning::DEFAULT);
+        rhythm.record(later, Iterations(2), &ObserveTuning::DEFAULT);
         assert_eq!(rhythm, before);
-        rhythm.record(later, Iterations(6));
+        rhythm.record(later, Iterations(6), &ObserveTuning::DEFAULT);
         assert_eq!(rhythm.silent_since(later), None);
     }
 
     #[test]
     fn a_stall_does_not_lengthen_the_next_timeout() {
         let mut rhythm = rhythm(10, 1, 5);
-        rhythm.record(Instant::from_secs(86_400), Iterations(6));
+        rhythm.record(Instant::from_secs(86_400), Iterations(6), &ObserveTuning::DEFAULT);
         assert!(hangs_after(&rhythm).unwrap() <= 300, "{rhythm:?}");
-        (1..60).for_each(|k| rhythm.record(Instant::from_secs(86_400 + k * 10), Iterations(6 + k)));
+        (1..60).for_each(|k| {
+            rhythm.record(Instant::from_secs(86_400 + k * 10), Iterations(6 + k), &ObserveTuning::DEFAULT)
+        });
         assert_eq!(hangs_after(&rhythm), Some(100));
     }
 
@@ -155,7 +154,7 @@ mod tests {
         for k in 1..=20 {
             let now = Instant::from_secs(50 + k * 200);
             hung += u32::from(rhythm.silent_since(now).is_some());
-            rhythm.record(now, Iterations(50 + k));
+            rhythm.record(now, Iterations(50 + k), &ObserveTuning::DEFAULT);
         }
         assert!(hung <= 3, "{hung}");
     }

@@ -8,26 +8,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::NodeId;
-use crate::model::units::{Duration, Instant};
+use crate::model::units::{Duration, Instant, Share};
 use crate::observe::scaling::Speed;
+use crate::tuning::ObserveTuning;
 
-/// Consecutive reports with the same result before a member is judged…
-const MIN_REPORTS: u32 = 5;
-
-/// …and the time that they must span.
-const MIN_DURATION: Duration = Duration::MINUTE;
-
-/// Reports of which the median counts.
-const MEDIAN_REPORTS: usize = 5;
-
-/// Reports of a node before it serves as a peer.
-const MIN_PEER_REPORTS: usize = 3;
-
-/// Former nodes that are remembered for comparison.
+/// Former nodes that are remembered for comparison: a bound on memory.
 const MAX_FORMER_NODES: usize = 8;
-
-/// A job that is slow on its new node within this time after leaving a slow one is slow for a reason of its own.
-const SLOW_JOB_WINDOW: Duration = Duration::HOUR;
 
 /// Result of straggler detection for the members on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +65,9 @@ struct MemberTime {
     /// Time since which, and reports for which, the members have been on that side.
     since: Instant,
     times: u32,
+    /// Time from which the members are judged, once there are enough reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    judged_from: Option<Instant>,
     /// Whether the members run there now.
     is_there: bool,
 }
@@ -93,12 +82,14 @@ enum Side {
 }
 
 impl Side {
-    /// Slow from 6/5 of the peers' time, well up to 11/10; the gap is hysteresis.
-    fn of(takes: Duration, peers: Duration) -> Self {
-        let (takes, peers) = (u128::from(takes.0), u128::from(peers.0));
+    /// Side of a time relative to the peers'; the gap between both bounds is hysteresis.
+    fn of(takes: Duration, peers: Duration, tuning: &ObserveTuning) -> Self {
+        let whole = u128::from(Share::WHOLE.0);
+        let takes = u128::from(takes.0) * whole;
+        let with_excess = |excess: Share| u128::from(peers.0) * (whole + u128::from(excess.0));
         match () {
-            () if takes * 5 >= peers * 6 => Self::Slow,
-            () if takes * 10 <= peers * 11 => Self::Well,
+            () if takes >= with_excess(tuning.straggler_excess) => Self::Slow,
+            () if takes <= with_excess(tuning.keeps_up_excess) => Self::Well,
             () => Self::Between,
         }
     }
@@ -115,27 +106,30 @@ impl MemberTime {
             side: Side::Between,
             since: now,
             times: 0,
+            judged_from: None,
             is_there: true,
         }
     }
 
-    fn record(&mut self, took: Duration) {
-        if self.lately.len() == MEDIAN_REPORTS {
+    fn record(&mut self, took: Duration, tuning: &ObserveTuning) {
+        while self.lately.len() >= tuning.straggler_median_reports {
             self.lately.remove(0);
         }
         self.lately.push(took);
         self.takes = lower_median(self.lately.clone()).unwrap_or(took);
     }
 
-    fn set_side(&mut self, now: Instant, side: Side) {
+    fn set_side(&mut self, now: Instant, side: Side, tuning: &ObserveTuning) {
         if self.side != side {
             (self.side, self.since, self.times) = (side, now, 0);
         }
         self.times = self.times.saturating_add(1);
+        let is_sustained = self.times >= tuning.straggler_reports;
+        self.judged_from = is_sustained.then(|| self.since + tuning.straggler_duration);
     }
 
     fn is_judged(&self, now: Instant) -> bool {
-        self.times >= MIN_REPORTS && now.since(self.since) >= MIN_DURATION
+        self.judged_from.is_some_and(|from| from <= now)
     }
 }
 
@@ -153,18 +147,19 @@ impl MemberTimes {
         (role, node): (u8, NodeId),
         took: Duration,
         alike: impl Fn(NodeId) -> bool,
+        tuning: &ObserveTuning,
     ) -> Verdict {
         if took.is_zero() {
             return Verdict::Nothing;
         }
-        let at = self.record_time(now, role, node, took);
-        let Some((peers, beside)) = self.peer_median(at, alike) else { return Verdict::Nothing };
+        let at = self.record_time(now, (role, node), took, tuning);
+        let Some((peers, beside)) = self.peer_median(at, alike, tuning) else { return Verdict::Nothing };
         let member = &mut self.members[at];
         member.peers = peers;
-        member.set_side(now, Side::of(member.takes, peers));
+        member.set_side(now, Side::of(member.takes, peers, tuning), tuning);
         match member.side {
             _ if !member.is_judged(now) => Verdict::Nothing,
-            Side::Slow if self.left_slow.is_some_and(|left| now.since(left) < SLOW_JOB_WINDOW) => {
+            Side::Slow if self.left_slow.is_some_and(|left| now.since(left) < tuning.slow_job_window) => {
                 Verdict::IsSlowEverywhere
             }
             Side::Slow => Verdict::IsSlow { speed: speed(member.takes, peers), beside },
@@ -174,10 +169,16 @@ impl MemberTimes {
     }
 
     /// Adds a report to the member's entry; returns its index.
-    fn record_time(&mut self, now: Instant, role: u8, node: NodeId, took: Duration) -> usize {
+    fn record_time(
+        &mut self,
+        now: Instant,
+        (role, node): (u8, NodeId),
+        took: Duration,
+        tuning: &ObserveTuning,
+    ) -> usize {
         match self.members.binary_search_by_key(&(role, node), |member| (member.role, member.node)) {
             Ok(at) => {
-                self.members[at].record(took);
+                self.members[at].record(took, tuning);
                 self.members[at].is_there = true;
                 at
             }
@@ -189,11 +190,17 @@ impl MemberTimes {
     }
 
     /// Median time of the member's peers, and which peers they are.
-    fn peer_median(&self, at: usize, alike: impl Fn(NodeId) -> bool) -> Option<(Duration, PeerBasis)> {
+    fn peer_median(
+        &self,
+        at: usize,
+        alike: impl Fn(NodeId) -> bool,
+        tuning: &ObserveTuning,
+    ) -> Option<(Duration, PeerBasis)> {
         let me = &self.members[at];
         let others = self.members.iter().filter(|other| other.role == me.role && other.node != me.node);
-        let known: Vec<&MemberTime> =
-            others.filter(|other| other.lately.len() >= MIN_PEER_REPORTS && alike(other.node)).collect();
+        let known: Vec<&MemberTime> = others
+            .filter(|other| other.lately.len() >= tuning.min_peer_reports && alike(other.node))
+            .collect();
         let takes = |is_there: bool| {
             let such = known.iter().filter(|other| other.is_there == is_there);
             lower_median(such.map(|other| other.takes).collect())
@@ -221,8 +228,8 @@ impl MemberTimes {
             self.left_slow = Some(now);
         }
         for member in &mut self.members {
-            (member.is_there, member.side, member.since, member.times) =
-                (is_there(member.node), Side::Between, now, 0);
+            (member.is_there, member.side, member.since) = (is_there(member.node), Side::Between, now);
+            (member.times, member.judged_from) = (0, None);
         }
         let mut left = self.members.iter().filter(|member| !member.is_there).count();
         self.members.retain(|member| {
@@ -257,7 +264,8 @@ mod tests {
             let now = Instant::from_secs(from + k * 10);
             for node in 0..4 {
                 let takes = if NodeId(node) == SLOW { last_takes(k) } else { 100 };
-                verdict = peers.record(now, (0, NodeId(node)), Duration(takes), |_| true);
+                verdict =
+                    peers.record(now, (0, NodeId(node)), Duration(takes), |_| true, &ObserveTuning::DEFAULT);
             }
         }
         verdict
@@ -301,7 +309,7 @@ mod tests {
         reports(&mut peers, 0, 3, |_| 100);
         for _ in 0..1000 {
             let now = Instant::from_secs(30);
-            let verdict = peers.record(now, (0, SLOW), Duration(1000), |_| true);
+            let verdict = peers.record(now, (0, SLOW), Duration(1000), |_| true, &ObserveTuning::DEFAULT);
             assert_eq!(verdict, Verdict::Nothing);
         }
     }
@@ -311,9 +319,15 @@ mod tests {
         let mut peers = MemberTimes::default();
         for k in 0..20 {
             let now = Instant::from_secs(k * 10);
-            peers.record(now, (0, NodeId(0)), Duration(100), |_| true);
-            assert_eq!(peers.record(now, (1, SLOW), Duration(900), |_| true), Verdict::Nothing);
-            assert_eq!(peers.record(now, (0, SLOW), Duration(900), |_| false), Verdict::Nothing);
+            peers.record(now, (0, NodeId(0)), Duration(100), |_| true, &ObserveTuning::DEFAULT);
+            assert_eq!(
+                peers.record(now, (1, SLOW), Duration(900), |_| true, &ObserveTuning::DEFAULT),
+                Verdict::Nothing
+            );
+            assert_eq!(
+                peers.record(now, (0, SLOW), Duration(900), |_| false, &ObserveTuning::DEFAULT),
+                Verdict::Nothing
+            );
         }
     }
 
@@ -323,7 +337,13 @@ mod tests {
         assert_eq!(reports(&mut peers, 0, 10, |_| 200), slow(500_000));
         peers.restart(Instant::from_secs(100), |node| node.0 > 10);
         let mut next = |k: u64, node: u32, takes: u64| {
-            peers.record(Instant::from_secs(100 + k * 10), (0, NodeId(node)), Duration(takes), |_| true)
+            peers.record(
+                Instant::from_secs(100 + k * 10),
+                (0, NodeId(node)),
+                Duration(takes),
+                |_| true,
+                &ObserveTuning::DEFAULT,
+            )
         };
         let last = (0..12).map(|k| (next(k, 11, 100), next(k, 12, 200)).1).last();
         assert_eq!(last, Some(Verdict::IsSlowEverywhere));
@@ -338,7 +358,11 @@ mod tests {
         let mut on = |from: u64, node: u32, takes: u64| {
             peers.restart(Instant::from_secs(from), |there| there == NodeId(node));
             let reports = (0..12).map(|k| Instant::from_secs(from + k * 10));
-            reports.map(|now| peers.record(now, (0, NodeId(node)), Duration(takes), |_| true)).last()
+            reports
+                .map(|now| {
+                    peers.record(now, (0, NodeId(node)), Duration(takes), |_| true, &ObserveTuning::DEFAULT)
+                })
+                .last()
         };
         assert_eq!(on(0, 1, 100), Some(Verdict::Nothing));
         let beside = PeerBasis::OwnPast;

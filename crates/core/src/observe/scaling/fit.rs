@@ -27,6 +27,8 @@ use crate::model::units::{Duration, Iterations, Share};
 use crate::observe::scaling::measured::{Measured, SizeMeasurement};
 use least_squares::LeastSquares;
 
+/// Parameters of the estimator stay constants: `Job::fit` computes the fit wherever a job is read, without a policy.
+///
 /// Regularisation: weight of `b = 0`, in seconds of measurement at the size with the largest effect of `b`.
 const RIDGE_SECONDS: f64 = 3.0;
 

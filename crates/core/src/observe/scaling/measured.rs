@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::units::{Duration, Iterations, Share};
+use crate::tuning::ObserveTuning;
 
 /// Measurements per size in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,14 +27,8 @@ pub(super) struct SizeMeasurement {
     off: Share,
 }
 
-/// Sizes that are remembered.
+/// Sizes that are remembered: a bound on memory.
 const MAX_SIZES: usize = 16;
-
-/// Measured time above which old measurements are halved, because a job's speed changes.
-const HALVING_TIME: Duration = Duration::HOUR;
-
-/// Relative change of a fit, in millionths, below which decisions keep the earlier one.
-const MIN_CHANGE_MILLIONTHS: u64 = 30_000;
 
 impl Measured {
     /// Whether the value is the default, which serde omits.
@@ -42,13 +37,19 @@ impl Measured {
     }
 
     /// Adds `iterations` that were completed in `time` with `members` members.
-    pub(crate) fn note(&mut self, members: u32, iterations: Iterations, time: Duration) {
+    pub(crate) fn note(
+        &mut self,
+        members: u32,
+        iterations: Iterations,
+        time: Duration,
+        tuning: &ObserveTuning,
+    ) {
         let found = self.sizes.binary_search_by_key(&members, |size| size.members);
         let at = found.unwrap_or_else(|at| {
             self.sizes.insert(at, SizeMeasurement::empty(members));
             at
         });
-        self.sizes[at].note(iterations, time);
+        self.sizes[at].note(iterations, time, tuning);
         if self.sizes.len() > MAX_SIZES {
             self.forget_shortest_measurement(members);
         }
@@ -67,11 +68,11 @@ impl Measured {
     }
 
     /// Whether the fit differs from the one used last; if so, remembers it as used.
-    pub(crate) fn is_news(&mut self, takes: (Duration, Duration)) -> bool {
+    pub(crate) fn is_news(&mut self, takes: (Duration, Duration), tuning: &ObserveTuning) -> bool {
         let differs = |told: Duration, takes: Duration| {
             let (off, most) = (
                 u128::from(told.0.abs_diff(takes.0)),
-                u128::from(told.0) * u128::from(MIN_CHANGE_MILLIONTHS),
+                u128::from(told.0) * u128::from(tuning.min_scaling_change.0),
             );
             off * u128::from(Share::WHOLE.0) > most
         };
@@ -88,7 +89,7 @@ impl SizeMeasurement {
         Self { members, iterations: Iterations(0), time: Duration::ZERO, looks: 0, off: Share::NONE }
     }
 
-    fn note(&mut self, iterations: Iterations, time: Duration) {
+    fn note(&mut self, iterations: Iterations, time: Duration, tuning: &ObserveTuning) {
         if let Some(off) = self.relative_deviation(iterations, time) {
             let (before, now) = (u128::from(self.time.0), u128::from(time.0));
             let off = u128::from(self.off.0) * before + u128::from(off.0) * now;
@@ -97,7 +98,7 @@ impl SizeMeasurement {
         self.looks = self.looks.saturating_add(1);
         self.iterations = Iterations(self.iterations.0.saturating_add(iterations.0));
         self.time += time;
-        if self.time > HALVING_TIME {
+        if self.time > tuning.measurement_halving_time {
             self.iterations = Iterations(self.iterations.0.div_ceil(2));
             self.time = Duration(self.time.0 / 2);
         }

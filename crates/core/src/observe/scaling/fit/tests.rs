@@ -3,6 +3,7 @@ use std::sync::Arc;
 use super::*;
 use crate::model::job::{Gang, Role, Shape};
 use crate::model::units::Resources;
+use crate::tuning::ObserveTuning;
 
 /// A job of one to 32 members with this declared serial part.
 fn declared_with(serial: u32) -> JobSpec {
@@ -20,7 +21,7 @@ fn seen(serial: f64, sizes: &[(u32, u64)], noise: f64) -> Measured {
         for (look, time) in (0..*seconds).step_by(10).enumerate() {
             let off = if (look + time as usize / 10) % 4 < 2 { 1.0 + noise } else { 1.0 - noise };
             let done = (10.0 / each * 1000.0 * off) as u64;
-            measured.note(*members, Iterations(done), Duration::from_secs(10));
+            measured.note(*members, Iterations(done), Duration::from_secs(10), &ObserveTuning::DEFAULT);
         }
     }
     measured
@@ -37,7 +38,7 @@ fn misjudged(spec: &JobSpec, measured: &Measured, serial: f64, members: u32) -> 
 fn a_job_without_measurements_has_no_fit() {
     assert!(Fit::of(&declared_with(0), &Measured::default()).is_none());
     let mut still = Measured::default();
-    still.note(4, Iterations(0), Duration::HOUR);
+    still.note(4, Iterations(0), Duration::HOUR, &ObserveTuning::DEFAULT);
     assert!(Fit::of(&declared_with(0), &still).is_none());
 }
 
@@ -89,7 +90,7 @@ fn noise_is_averaged_and_raises_the_error() {
 fn sizes_close_together_hardly_bend_the_declaration() {
     let spec = declared_with(0);
     let mut measured = seen(0.0, &[(12, 60)], 0.0);
-    measured.note(16, Iterations(130_000), Duration::from_secs(10));
+    measured.note(16, Iterations(130_000), Duration::from_secs(10), &ObserveTuning::DEFAULT);
     assert!(misjudged(&spec, &measured, 0.0, 32) < 0.35);
 }
 
@@ -98,8 +99,8 @@ fn fitted_speeds_stay_within_bounds_for_any_report() {
     let spec = declared_with(20_000);
     for (few, many) in [(1, 1_000_000_000_000), (1_000_000_000_000, 1), (1, 1), (u64::MAX, u64::MAX)] {
         let mut measured = Measured::default();
-        measured.note(1, Iterations(few), Duration::from_secs(100));
-        measured.note(32, Iterations(many), Duration::from_secs(100));
+        measured.note(1, Iterations(few), Duration::from_secs(100), &ObserveTuning::DEFAULT);
+        measured.note(32, Iterations(many), Duration::from_secs(100), &ObserveTuning::DEFAULT);
         let fit = Fit::of(&spec, &measured).unwrap();
         let sizes = fit.speeds_for(spec_sizes(&spec));
         assert_eq!(sizes[0].1, Speed::PLAIN);
@@ -114,9 +115,9 @@ fn a_small_change_of_a_fit_is_no_news() {
     let spec = declared_with(0);
     let mut measured = seen(0.0, &[(4, 300)], 0.0);
     let takes = Fit::of(&spec, &measured).unwrap().thousand_iterations();
-    assert!(measured.is_news(takes));
-    assert!(!measured.is_news((takes.0 + Duration(takes.0.0 / 50), takes.1)));
-    assert!(measured.is_news((takes.0, takes.1.times(2))));
+    assert!(measured.is_news(takes, &ObserveTuning::DEFAULT));
+    assert!(!measured.is_news((takes.0 + Duration(takes.0.0 / 50), takes.1), &ObserveTuning::DEFAULT));
+    assert!(measured.is_news((takes.0, takes.1.times(2)), &ObserveTuning::DEFAULT));
 }
 
 /// Cost coefficients of an iteration with workers and servers.
@@ -158,7 +159,7 @@ fn seen_to_take(sizes: &[u32], noise: f64, takes: impl Fn(u32) -> f64) -> Measur
         for look in 0..30 {
             let off = if look % 4 < 2 { 1.0 + noise } else { 1.0 - noise };
             let done = (10.0 / takes(*members) * 1000.0 * off) as u64;
-            measured.note(*members, Iterations(done), Duration::from_secs(10));
+            measured.note(*members, Iterations(done), Duration::from_secs(10), &ObserveTuning::DEFAULT);
         }
     }
     measured
@@ -241,7 +242,7 @@ fn fitted_speeds_with_servers_stay_within_bounds_for_any_report() {
         let [few, some, many] = [at / 16, at / 4, at].map(|at| reports[at % 4]);
         let mut measured = Measured::default();
         for (members, done) in [(1, few), (8, some), (32, many)] {
-            measured.note(members, Iterations(done), Duration::from_secs(100));
+            measured.note(members, Iterations(done), Duration::from_secs(100), &ObserveTuning::DEFAULT);
         }
         let fit = Fit::of(&spec, &measured).unwrap();
         assert_eq!(fit.speed(1), Speed::PLAIN);
