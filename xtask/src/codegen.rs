@@ -18,6 +18,7 @@ pub(crate) struct Options {
 const PAGES: &[(&str, &str)] = &[
     ("cli", "docs/reference/cli.md"),
     ("policies", "docs/reference/policies.md"),
+    ("tuning", "docs/reference/tuning.md"),
     ("queue", "deploy/crds/queue.yaml"),
     ("fabric", "deploy/crds/fabric.yaml"),
     ("training-job", "deploy/crds/trainingjob.yaml"),

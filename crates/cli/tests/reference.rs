@@ -11,6 +11,7 @@ fn the_generated_pages_are_up_to_date() {
     let pages = [
         ("cli", "docs/reference/cli.md"),
         ("policies", "docs/reference/policies.md"),
+        ("tuning", "docs/reference/tuning.md"),
         ("queue", "deploy/crds/queue.yaml"),
         ("fabric", "deploy/crds/fabric.yaml"),
         ("training-job", "deploy/crds/trainingjob.yaml"),

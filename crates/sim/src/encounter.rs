@@ -89,22 +89,21 @@ pub(crate) struct Links<'a> {
     pub(crate) named: usize,
     pub(crate) rates: &'a IdVec<LinkId, Bandwidth>,
     pub(crate) name: &'a dyn Fn(LinkId) -> String,
+    /// The numbers by which a run ahead is made.
+    pub(crate) tuning: &'a TrafficTuning,
 }
 
 /// Looks at the link of which most is asked; none where nobody shares one.
 pub(crate) fn look(moment: &Moment, links: &Links) -> Option<Encounter> {
     let link = pick::busiest(moment, links)?;
     let crossings = pick::crossings(moment, link, links.rates);
-    let circle = pick::circle(&crossings);
+    let circle = pick::circle(&crossings, links.tuning);
     let span = pick::span(circle, &crossings);
     let lens = Lens { circle: circle.time(), span, rate: links.rates[link], crossings: &crossings };
     let run = |lane: &dyn Fn(TrafficPolicy) -> TrafficPolicy| {
         let flows: Vec<(&Flow, TrafficPolicy)> =
             moment.jobs.iter().map(|(_, flow, own)| (flow, lane(*own))).collect();
-        Course::of(
-            &rehearse(&TrafficTuning::DEFAULT, &flows, |link| links.rates[link], Watched { link, span }),
-            &lens,
-        )
+        Course::of(&rehearse(links.tuning, &flows, |link| links.rates[link], Watched { link, span }), &lens)
     };
     let decides = moment.jobs.iter().any(|(_, _, lane)| !lane.is_default());
     Some(Encounter {

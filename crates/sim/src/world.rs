@@ -199,7 +199,7 @@ impl<'a> World<'a> {
         };
         let policy = options.policy.name.clone();
         let split = options.policy.gangs == Gangs::MemberByMember;
-        let wires = Wires::of(scenario, options.policy.links, options.keep);
+        let wires = Wires::of(scenario, &options.policy, options.keep);
         let mut engine =
             Engine::new(scenario.cluster.clone(), scenario.queues.clone(), options.policy, settings);
         if let Some(journal) = options.journal {

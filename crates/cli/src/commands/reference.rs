@@ -1,6 +1,8 @@
 //! `metronome reference`, hidden: pages of `docs/reference/`, the definitions in `deploy/crds/` and the chart, made from
 //! the types themselves, so that they cannot disagree. `cargo xtask codegen` writes them.
 
+mod tuning;
+
 use std::fmt::Write;
 
 use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
@@ -27,6 +29,7 @@ pub(crate) struct Reference {
 enum Page {
     Cli,
     Policies,
+    Tuning,
     #[cfg(feature = "kubernetes")]
     Queue,
     #[cfg(feature = "kubernetes")]
@@ -43,6 +46,7 @@ pub(crate) fn run(args: &Reference) -> Result<Reply, Failure> {
     Ok(Reply::text(match args.page {
         Page::Cli => cli_page(),
         Page::Policies => policies_page(),
+        Page::Tuning => tuning::page(),
         #[cfg(feature = "kubernetes")]
         Page::Queue => metronome_kubernetes::objects::definition(),
         #[cfg(feature = "kubernetes")]

@@ -13,7 +13,7 @@ room! {
         task_weight: Share = Share(230_000), in Share::NONE..=Share::WHOLE, unit "of the combined priority", from Decision(8);
         /// Weight of the waiting time in the combined priority.
         wait_weight: Share = Share(60_000), in Share::NONE..=Share(500_000), unit "of the combined priority", from Decision(8);
-        /// Weight of the number of members in the combined priority.
+        /// Weight of the size of the job in the combined priority.
         width_weight: Share = Share(30_000), in Share::NONE..=Share::WHOLE, unit "of the combined priority", from Decision(8);
         /// Weight of a short estimated duration in the combined priority.
         brevity_weight: Share = Share(380_000), in Share::NONE..=Share::WHOLE, unit "of the combined priority", from Decision(8);

@@ -46,7 +46,7 @@ pub(super) fn crossings(moment: &Moment, link: LinkId, rates: &IdVec<LinkId, Ban
 /// A circle on which the longest goes around more often than this has no room for the shortest.
 const MOST_ROUNDS: u64 = 3;
 
-pub(super) fn circle(crossings: &[Crossing]) -> Circle {
+pub(super) fn circle(crossings: &[Crossing], tuning: &TrafficTuning) -> Circle {
     let rhythm = |crossing: &Crossing| Rhythm {
         period: crossing.sharer.period,
         noise: Duration::ZERO,
@@ -54,8 +54,7 @@ pub(super) fn circle(crossings: &[Crossing]) -> Circle {
         loss: Share::WHOLE,
     };
     let rhythms: Vec<Rhythm> = crossings.iter().map(rhythm).collect();
-    let common =
-        harmonise(&rhythms, &Terms::of(&TrafficTuning::DEFAULT)).ok().map(|harmony| shortest(&harmony));
+    let common = harmonise(&rhythms, &Terms::of(tuning)).ok().map(|harmony| shortest(&harmony));
     let longest = longest(crossings);
     let near = common.filter(|common| common.0 / longest.0.max(1) <= MOST_ROUNDS);
     near.map_or(Circle::Longest(longest), Circle::Common)

@@ -26,7 +26,8 @@ fn flow(computes: u64, sends: u64) -> Flow {
 fn met(flows: Vec<Flow>, lane: TrafficPolicy) -> Option<Encounter> {
     let jobs = flows.into_iter().enumerate().map(|(job, flow)| (job, flow, lane)).collect();
     let moment = Moment { at: Instant::from_secs(60), jobs };
-    look(&moment, &Links { named: 2, rates: &rates(), name: &|link| format!("link {}", link.0) })
+    let tuning = &TrafficTuning::DEFAULT;
+    look(&moment, &Links { named: 2, rates: &rates(), name: &|link| format!("link {}", link.0), tuning })
 }
 
 const CLASSES: TrafficPolicy = TrafficPolicy {

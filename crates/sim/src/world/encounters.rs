@@ -3,18 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use metronome_core::model::cluster::Keeping;
 use metronome_core::model::id::{IdVec, LinkId};
 use metronome_core::model::units::{Bandwidth, Instant};
 use metronome_core::traffic::TrafficPolicy;
 use metronome_core::traffic::contention_graph::Flow;
 use metronome_core::traffic::slowdown_model::{Care, SlowdownModel};
+use metronome_core::tuning::TrafficTuning;
 
 use crate::encounter::Moment;
 
 /// Where more jobs than these concern each other, predictions would take longer than the run.
 const MOST_JOBS: usize = 256;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Encounters {
     /// The trainings that run now.
     flows: BTreeMap<usize, Flow>,
@@ -32,6 +34,12 @@ struct Worth {
 }
 
 impl Encounters {
+    /// Slowdowns are predicted with the numbers of the policy.
+    pub(super) fn new(tuning: &TrafficTuning) -> Self {
+        let foresight = SlowdownModel::of(Keeping::Exactly, tuning);
+        Self { flows: BTreeMap::new(), fresh: BTreeSet::new(), foresight, best: None }
+    }
+
     pub(super) fn begins(&mut self, key: usize, flow: Flow) {
         self.flows.insert(key, flow);
         self.fresh.insert(key);

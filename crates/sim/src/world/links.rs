@@ -6,12 +6,13 @@ use std::sync::Arc;
 use metronome_core::model::cluster::{Cluster, Level, Link, Vertex};
 use metronome_core::model::id::LinkId;
 use metronome_core::model::job::{JobSpec, RoleKind};
-use metronome_core::model::policy::Links;
+use metronome_core::model::policy::{Links, Policy};
 use metronome_core::model::units::{Bandwidth, Duration, Instant};
 use metronome_core::network::routing::{PlacedMembers, Routing};
 use metronome_core::network::{self, Completion, Contention, Network, Route, Sharing};
 use metronome_core::traffic::TrafficPolicy;
 use metronome_core::traffic::contention_graph::Flow;
+use metronome_core::tuning::TrafficTuning;
 
 use super::Keep;
 use super::encounters::Encounters;
@@ -32,15 +33,16 @@ pub(super) struct Wires {
     lane_changes: u64,
     /// For pictures only, and only where jobs can be in each other's way.
     encounters: Option<Encounters>,
+    tuning: TrafficTuning,
     finished: Option<Completion>,
     /// The completion that is being heard of.
     heard: Option<Completion>,
 }
 
 impl Wires {
-    pub(super) fn of(scenario: &Scenario, links: Links, keep: Keep) -> Self {
+    pub(super) fn of(scenario: &Scenario, policy: &Policy, keep: Keep) -> Self {
         let wiring = Routing::of(&scenario.cluster, scenario.within_node);
-        let contention = match links {
+        let contention = match policy.links {
             Links::Ideal => Contention::None,
             Links::Shared
             | Links::Shift
@@ -58,13 +60,14 @@ impl Wires {
             network.record_loads(FIRST_BIN);
         }
         let pictured = keep == Keep::Pictures && contention == Contention::Shared;
-        let encounters = pictured.then(Encounters::default);
+        let encounters = pictured.then(|| Encounters::new(&policy.tuning.traffic));
         Self {
             network,
             wiring,
             lanes: BTreeMap::new(),
             lane_changes: 0,
             encounters,
+            tuning: policy.tuning.traffic.clone(),
             finished: None,
             heard: None,
         }
@@ -169,7 +172,12 @@ impl Wires {
         let fabric = self.wiring.fabric();
         let heights = fabric.elevations();
         let name = |link: LinkId| link_name(cluster, &heights, &fabric.links()[link]);
-        let links = encounter::Links { named: fabric.links().len(), rates: self.wiring.rates(), name: &name };
+        let links = encounter::Links {
+            named: fabric.links().len(),
+            rates: self.wiring.rates(),
+            name: &name,
+            tuning: &self.tuning,
+        };
         encounter::look(self.encounters.as_ref()?.best()?, &links)
     }
 
