@@ -1,20 +1,25 @@
 //! `cargo xtask bench`: measurements on this machine.
 
+mod against;
+mod clean_build;
+mod ratios;
+
 use anyhow::Result;
+use clap::Parser;
 
 use crate::shell;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
     what: What,
-    /// Options of the benchmark itself; `cluster --help` tells
+    /// Options of the benchmark itself: `core -- --help` and `cluster --help` list them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     options: Vec<String>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum What {
-    /// Decisions: nodes × running × queued
+    /// Decisions: nodes × running × queued; `--against COMMIT` compares this tree with a commit
     Core,
     /// Simulation: events a second, whole traces
     Sim,
@@ -24,13 +29,29 @@ enum What {
     Cluster,
 }
 
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask bench core --",
+    about = "Measure decisions, and how long the core takes to build"
+)]
+struct CoreOptions {
+    /// Run the benchmarks of this tree and of that commit by turns, and compare them
+    #[arg(long, value_name = "COMMIT")]
+    against: Option<String>,
+    /// How often each benchmark runs on each side
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(i64::from(ratios::MIN_ROUNDS)..))]
+    rounds: u32,
+    /// Names of benchmarks, as in `metronome-10000x5000-links` [default: all; a few of each kind with `--against`]
+    benchmarks: Vec<String>,
+}
+
 pub(crate) fn run(options: &Options) -> Result<()> {
     let benches: &[(&str, &str)] = match options.what {
-        What::Core => &[("metronome-testkit", "core")],
+        What::Core => return measure_core(&options.options),
         What::Sim => &[("metronome-testkit", "network"), ("metronome-testkit", "sim")],
         What::Local => return measure_local(&options.options),
         What::Cluster => {
-            // It measures the binary, which it finds beside itself.
+            // The benchmark measures the binary, which it finds beside itself.
             let program = ["--package", "metronome-cli", "--features", "kubernetes"];
             shell::run(&[&["cargo", "build", "--quiet", "--release"], &program[..]].concat())?;
             &[("metronome-testcluster", "cluster")]
@@ -39,7 +60,18 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     benches.iter().try_for_each(|(package, bench)| measure(package, bench, &options.options))
 }
 
-/// A pair of jobs and the mix of twelve, as in `experiments/real-tcp`, without a word written there.
+fn measure_core(options: &[String]) -> Result<()> {
+    let given = options.iter().map(String::as_str).filter(|option| *option != "--");
+    let CoreOptions { against, rounds, benchmarks } =
+        CoreOptions::parse_from(["cargo xtask bench core --"].into_iter().chain(given));
+    clean_build::measure()?;
+    match against {
+        Some(commit) => against::compare(&commit, rounds, &benchmarks),
+        None => measure("metronome-testkit", "core", &benchmarks),
+    }
+}
+
+/// A pair of jobs and the mix of twelve, as in `experiments/real-tcp`, without writing results there.
 fn measure_local(options: &[String]) -> Result<()> {
     let program = ["cargo", "run", "--quiet", "--release", "--package", "metronome-cli", "--"];
     let run = ["local", "run", "--policies", "fair,shift,classes,chosen", "--file"];

@@ -143,12 +143,17 @@ pub fn engine(cluster: Cluster, policy: Policy) -> Engine {
 
 /// The same racks with links: nodes at one rate, racks at another.
 pub fn linked_racks(count: u32, per_rack: u32, gpus: u64, node: Bandwidth, rack: Bandwidth) -> Cluster {
-    let mut cluster = racks(count, per_rack, gpus);
+    racks_with_uplinks(per_rack, gpus, node, &vec![rack; count as usize])
+}
+
+/// Racks of `per_rack` nodes with a link of rate `node` each, one rack for each rate of an uplink.
+pub fn racks_with_uplinks(per_rack: u32, gpus: u64, node: Bandwidth, uplinks: &[Bandwidth]) -> Cluster {
+    let mut cluster = racks(uplinks.len() as u32, per_rack, gpus);
     let name = |vertex| format!("{vertex:?}");
     let root = cluster.fabric.add_switch("root");
-    for rack_number in 0..count {
+    for (rack_number, uplink) in (0..).zip(uplinks) {
         let switch = cluster.fabric.add_switch(&format!("rack-{rack_number}"));
-        cluster.fabric.connect(switch, root, rack, name).expect("a new cable");
+        cluster.fabric.connect(switch, root, *uplink, name).expect("a new cable");
         for node_number in rack_number * per_rack..(rack_number + 1) * per_rack {
             let below = Vertex::Node(NodeId(node_number));
             cluster.fabric.connect(below, switch, node, name).expect("a new cable");

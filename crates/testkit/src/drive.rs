@@ -7,14 +7,15 @@ use std::sync::Arc;
 use metronome_core::engine::{Ending, Engine, Event, Settings};
 use metronome_core::model::cluster::{Cluster, Name, NodeSpec};
 use metronome_core::model::id::{
-    BudgetId, DeviceId, GroupId, IdVec, JobId, NodeId, NodeSetId, PartitionId, QueueId,
+    BudgetId, DeviceId, GroupId, IdVec, JobId, LinkId, NodeId, NodeSetId, PartitionId, QueueId,
 };
 use metronome_core::model::job::{JobSpec, Life};
 use metronome_core::model::plan::{Part, Step, StepId};
 use metronome_core::model::policy::Policy;
+use metronome_core::model::profile::Profile;
 use metronome_core::model::queue::Queue;
 use metronome_core::model::report::Failure;
-use metronome_core::model::units::{Duration, Instant, Iterations};
+use metronome_core::model::units::{Bandwidth, Duration, Instant, Iterations, Share};
 use metronome_core::observe::progress::Sample;
 
 use crate::build;
@@ -68,6 +69,15 @@ pub enum Op {
         millis: u64,
         over: u64,
     },
+    /// A link carries this rate from now on; nothing if the rate is zero.
+    LinkChanges(usize, Bandwidth),
+    /// The world measures what a job does in each iteration.
+    LoopIsMeasured(usize, Box<Profile>),
+    /// A job is measured to be slower by this share than under fair sharing.
+    SlowerThanFair(usize, Share),
+    PolicyChanges(Box<Policy>),
+    /// Every step that the engine asks for succeeds, until it asks for no more.
+    AllStepsSucceed,
 }
 
 /// What members take is told so often in one operation.
@@ -176,6 +186,22 @@ impl Driver {
             Op::QueueChanges(queue, described) => {
                 Some(Event::Queue { queue: QueueId(*queue), described: (**described).clone() })
             }
+            Op::LinkChanges(which, rate) => {
+                self.link(*which).map(|link| Event::LinkChanged { link, rate: *rate })
+            }
+            Op::LoopIsMeasured(which, profile) => {
+                let profile = Arc::new((**profile).clone());
+                self.job(*which, |_| true).map(|job| Event::LoopMeasured { job, profile })
+            }
+            Op::SlowerThanFair(which, by) => {
+                let job = self.job(*which, |life| matches!(life, Life::Running(_)));
+                job.map(|job| Event::SlowerThanFair { job, by: *by })
+            }
+            Op::PolicyChanges(policy) => Some(Event::PolicyChanged((**policy).clone())),
+            Op::AllStepsSucceed => {
+                self.settle();
+                None
+            }
         };
         if let Some(event) = event {
             self.engine.observe(self.now, event);
@@ -267,6 +293,11 @@ impl Driver {
         let count = self.under_way.len();
         let step = *self.under_way.keys().nth(which.checked_rem(count)?)?;
         self.under_way.remove_entry(&step)
+    }
+
+    fn link(&self, which: usize) -> Option<LinkId> {
+        let count = self.engine.state().cluster.fabric.links().len();
+        Some(LinkId(which.checked_rem(count)? as u32))
     }
 
     fn node(&self, which: usize) -> NodeId {

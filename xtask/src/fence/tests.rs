@@ -80,3 +80,104 @@ fn the_dependencies_are_exactly_the_allowed_ones() {
     let gone = allowed.replace("indexmap.workspace = true\n", "");
     assert_eq!(dependency_breaches(&gone).len(), 1);
 }
+
+/// What the fence says of made-up files.
+fn cycles_in(files: &[(&str, &str)]) -> Vec<String> {
+    let sources: Vec<Source> = files.iter().map(|(path, text)| Source { path, text }).collect();
+    cycles(&sources, &[])
+}
+
+#[test]
+fn a_cycle_names_its_files_and_lines() {
+    let found = cycles_in(&[
+        ("lib.rs", "pub mod decide;\n"),
+        ("decide.rs", "mod admit;\nmod place;\nmod size;\nuse admit::admit;\n"),
+        ("decide/admit.rs", "//! Admits.\n\nuse super::size::Sizes;\nuse crate::decide::place;\n"),
+        ("decide/place.rs", "pub fn place() {}\n"),
+        ("decide/size.rs", "fn f() {\n    super::admit::admit();\n}\n"),
+    ]);
+    let expected = "import cycle in `decide`: admit → size → admit
+    src/decide/admit.rs:3: `admit` uses `super::size::Sizes` of `size`
+    src/decide/size.rs:2: `size` uses `super::admit::admit` of `admit`";
+    assert_eq!(found, [expected]);
+}
+
+#[test]
+fn a_cycle_between_rooms_is_found_wherever_in_them_its_imports_stand() {
+    let found = cycles_in(&[
+        ("lib.rs", "mod model;\nmod traffic;\nmod network;\n"),
+        ("model.rs", "mod plan;\n"),
+        ("model/plan.rs", "use crate::{\n    model,\n    traffic::{\n        circle::Circle,\n    },\n};\n"),
+        ("network.rs", "pub(super) fn f(at: crate::model::plan::At) {}\n"),
+        ("traffic.rs", "mod circle;\n"),
+        ("traffic/circle.rs", "use super::super::network as net;\n"),
+    ]);
+    let expected = "import cycle: model → traffic → network → model
+    src/model/plan.rs:4: `model` uses `crate::traffic::circle::Circle` of `traffic`
+    src/network.rs:1: `network` uses `crate::model::plan::At` of `model`
+    src/traffic/circle.rs:1: `traffic` uses `super::super::network` of `network`";
+    let mut lines: Vec<&str> = found.iter().flat_map(|text| text.lines()).collect();
+    lines[1..].sort_unstable();
+    assert_eq!(lines.join("\n"), expected);
+}
+
+#[test]
+fn a_name_that_a_parent_passes_on_leads_to_where_it_comes_from() {
+    let parent = "mod one;\nmod other;\nuse other::{Other, self as second};\nstruct Own;\n";
+    let other = "use crate::one::One;\npub struct Other;\n";
+    for (import, is_a_cycle) in [
+        ("super::Other", true),
+        ("crate::second::Other", true),
+        ("super::Own", false),
+        ("std::fmt::Other", false),
+    ] {
+        let one = format!("use {import};\npub struct One;\n");
+        let found = cycles_in(&[("lib.rs", parent), ("one.rs", &one), ("other.rs", other)]);
+        assert_eq!(!found.is_empty(), is_a_cycle, "{import}: {found:?}");
+    }
+}
+
+#[test]
+fn a_parent_and_its_children_are_no_cycle() {
+    let found = cycles_in(&[
+        ("lib.rs", "mod draft;\n"),
+        ("draft.rs", "mod trial;\nuse trial::Trial;\npub use self::trial::run;\npub struct Draft;\n"),
+        (
+            "draft/trial.rs",
+            "use super::Draft;\nuse crate::draft;\nfn f() -> crate::draft::Draft { self::g() }\n",
+        ),
+    ]);
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn comments_visibilities_and_tests_import_nothing() {
+    let other = ("other.rs", "use crate::one::One;\n");
+    for one in [
+        "// use crate::other::Other;\n",
+        "const TEXT: &str = \"use crate::other::Other;\";\n",
+        "pub(in crate::other) struct One;\n",
+        "#[cfg(test)]\nmod tests {\n    use crate::other::{Other};\n    fn f() { crate::other::g() }\n}\n",
+        "fn f() -> impl Iterator<Item = u8> + use<'_> {}\n",
+    ] {
+        assert_eq!(cycles_in(&[("lib.rs", ""), ("one.rs", one), other]), Vec::<String>::new(), "{one}");
+    }
+    let tests = ("one/tests.rs", "use crate::other::Other;\n");
+    assert_eq!(cycles_in(&[("lib.rs", ""), ("one.rs", ""), tests, other]), Vec::<String>::new());
+    let after_tests = "mod tests {\n    fn f() {}\n}\nuse crate::other::Other;\n";
+    assert_eq!(cycles_in(&[("lib.rs", ""), ("one.rs", after_tests), other]).len(), 1);
+}
+
+#[test]
+fn a_known_import_is_let_through_until_it_is_gone() {
+    let sources = [
+        Source { path: "lib.rs", text: "" },
+        Source { path: "one.rs", text: "use crate::other::{a, b};\n" },
+        Source { path: "other.rs", text: "use crate::one::One;\n" },
+    ];
+    let known = [Known { from: "other", to: "one", why: "records hold states" }];
+    assert_eq!(cycles(&sources, &known), Vec::<String>::new());
+    let gone = cycles(&sources[..2], &known);
+    assert_eq!(gone.len(), 1);
+    assert!(gone[0].contains("`other` no longer imports from `one` (records hold states)"), "{gone:?}");
+}

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use metronome_core::decide::{Decision, decide};
 use metronome_core::engine::{Engine, State};
 use metronome_core::model::id::JobId;
-use metronome_core::model::job::Standing;
+use metronome_core::model::job::{Life, Standing};
 use metronome_core::model::report::{Reason, Report};
 
 /// Everything that an engine would decide now but for the reasons of waiting jobs.
@@ -33,11 +33,14 @@ pub(crate) fn reasons(engine: &Engine) -> BTreeMap<JobId, Reason> {
 pub(crate) fn changes(engine: &Engine) -> Vec<String> {
     let decision = decide(&engine.snapshot(), engine.policy());
     let report = &decision.report;
+    // Jobs that have nodes stay, whatever is found out about their deadlines: a refusal of them has no effect.
+    let waits = |job: JobId| engine.life(job).is_some_and(Life::is_waiting);
+    let refused = decision.refused.iter().filter(|(job, _)| waits(*job));
     [
         lines("assignment", decision.amendment.changes.iter()),
         lines("traffic policy", &decision.traffic),
         lines("CPU weight", &decision.weights),
-        lines("refusal", &decision.refused),
+        lines("refusal", refused),
         lines("displaced", &report.displaced),
         lines("reconfigured", &report.reconfigured),
     ]
