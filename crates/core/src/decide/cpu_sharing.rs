@@ -27,6 +27,8 @@ pub(super) struct Mate {
     used: f64,
     pub(super) confidence: Share,
     pub(super) category: Category,
+    /// Weight of its gains and losses when migrations are compared.
+    pub(super) category_weight: f64,
     submitted: Instant,
 }
 
@@ -46,6 +48,7 @@ impl Mate {
                 tuning.confidence_without_evidence
             },
             category: job.progress.learning.category(),
+            category_weight: job.progress.learning.category().weight(&snapshot.tuning.observe),
             submitted: job.submitted,
         })
     }
@@ -214,7 +217,9 @@ mod tests {
     fn mate(job: u32, cores: f64, left: f64) -> Mate {
         let (confidence, submitted) = (Share::WHOLE, Instant::START);
         let category = Category::Progressing;
-        Mate { job: JobId(job), cores, left: Some(left), used: 0.0, confidence, category, submitted }
+        let category_weight = category.weight(&crate::tuning::ObserveTuning::DEFAULT);
+        let left = Some(left);
+        Mate { job: JobId(job), cores, left, used: 0.0, confidence, category, category_weight, submitted }
     }
 
     #[test]

@@ -12,7 +12,6 @@ use crate::model::id::{JobId, NodeId};
 use crate::model::job::{Job, Life};
 use crate::model::plan::{Assignment, Part};
 use crate::model::units::{Duration, Instant};
-use crate::observe::progress::CHECKED_EVERY;
 use crate::traffic::decision_inputs::{Reconfiguration, What, Why};
 
 /// True once in each interval: reports come that often, and so few moves are made in a minute.
@@ -23,7 +22,7 @@ pub(super) fn is_time_to_look(view: &View<'_>, every: Duration) -> bool {
 
 /// Asks for a decision at the next look: a job that cannot be moved yet may be movable then.
 pub(super) fn look_again_soon(view: &View<'_>, ledger: &mut Ledger<'_>) {
-    let next = (view.snapshot.now + Duration(1)).rounded_up(CHECKED_EVERY);
+    let next = (view.snapshot.now + Duration(1)).rounded_up(view.snapshot.tuning.observe.evaluation_interval);
     ledger.wake_at(next);
 }
 

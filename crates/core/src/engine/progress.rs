@@ -7,7 +7,7 @@ use crate::model::job::Life;
 use crate::model::policy::Moving;
 use crate::model::report::Learned;
 use crate::model::units::{Cpu, Duration, Instant, Share};
-use crate::observe::progress::{Bounds, CHECKED_EVERY, ReportContext, Sample};
+use crate::observe::progress::{Bounds, ReportContext, Sample};
 
 impl Engine {
     pub(super) fn reported(&mut self, id: JobId, sample: Sample) {
@@ -99,7 +99,8 @@ impl Engine {
 
     /// What the job in the middle learns, of those that say so: what is little and what is much is judged by it.
     pub(super) fn note_usual_learning(&mut self) {
-        let looks = |at: Instant| at.0 / CHECKED_EVERY.0;
+        let interval = self.state.policy.tuning.observe.evaluation_interval;
+        let looks = |at: Instant| at.0 / interval.0;
         if self.state.last_pass.map(looks) == Some(looks(self.state.now)) {
             return;
         }

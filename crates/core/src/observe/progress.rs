@@ -16,8 +16,8 @@ use crate::model::units::{Cpu, Duration, GpuTime, Gpus, Instant, Iterations};
 use crate::observe::scaling::Speed;
 use crate::tuning::ObserveTuning;
 
+pub(crate) use category::Bounds;
 pub use category::Category;
-pub(crate) use category::{Bounds, CHECKED_EVERY};
 pub use learning::{Learning, Predicted};
 use stall_detector::ReportRhythm;
 use stragglers::MemberTimes;
@@ -290,13 +290,8 @@ impl Progress {
         self.believed = self.executed(sample.at);
         if let Some(loss) = loss {
             self.learning.add_metric(sample.iterations, loss, spec.work.target, context.tuning);
-            self.learning.evaluate_category(
-                sample.at,
-                loss,
-                sample.used.unwrap_or_default(),
-                context.of,
-                context.bounds,
-            );
+            let used = sample.used.unwrap_or_default();
+            self.learning.evaluate_category(sample.at, loss, used, context);
         }
         if let Some(all) = self.all_work(spec) {
             self.learning.record_prediction(all);

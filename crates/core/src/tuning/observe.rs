@@ -20,6 +20,15 @@ room! {
         max_nodes_without_exclusion: usize = 3, in 0..=1_000_000, unit "nodes",
             from Judgement("without one node of three, a third of the capacity would be missing");
 
+        /// Interval at which learning categories, CPU weights and migrations of running jobs are evaluated.
+        evaluation_interval: Duration = Duration::from_secs(10), in Duration::from_millis(100)..=Duration::HOUR, unit "time",
+            from Decision(14);
+        /// Weight of a progressing job when the gains of migrations are added up; a converged job has weight one.
+        progressing_weight: f64 = 2.0, in 1.0..=100.0, unit "times",
+            from Judgement("the gain of a job that still learns counts twice (decision 0014)");
+        /// Weight of a watched job when the gains of migrations are added up.
+        watching_weight: f64 = 1.5, in 1.0..=100.0, unit "times",
+            from Judgement("half-way between a progressing and a converged job");
         /// A job whose improvement per second lies below this part of the median moves one category down.
         low_learning: f64 = 0.25, in 0.0..=1.0, unit "of the median improvement",
             from Judgement("together with the upper bound a hysteresis; categories only weigh the gains of migrations (decision 0014)");

@@ -14,7 +14,6 @@ use crate::model::cpu_weight::CpuWeight;
 use crate::model::id::JobId;
 use crate::model::policy::{Moving, Throttling};
 use crate::model::units::Duration;
-use crate::observe::progress::CHECKED_EVERY;
 
 #[derive(Default)]
 pub(in crate::decide) struct CpuWeights;
@@ -38,7 +37,10 @@ impl<'a> Proposer<'a> for CpuWeights {
         }
         if crowds.iter().next().is_some() {
             // Reports that come meanwhile may change the order, or make a move worth it.
-            ledger.wake_at((view.snapshot.now + Duration(1)).rounded_up(CHECKED_EVERY));
+            ledger.wake_at(
+                (view.snapshot.now + Duration(1))
+                    .rounded_up(view.snapshot.tuning.observe.evaluation_interval),
+            );
         }
         let changes = changes(view.snapshot.plan.weights(), &weights);
         (!changes.is_empty()).then(|| Proposal::of(vec![Entry::CpuWeights(changes)]))

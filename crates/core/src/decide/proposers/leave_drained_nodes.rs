@@ -18,7 +18,6 @@ use crate::model::job::Job;
 use crate::model::plan::Assignment;
 use crate::model::policy::Moving;
 use crate::model::units::{Duration, Instant};
-use crate::observe::progress::CHECKED_EVERY;
 use crate::traffic::decision_inputs::Why;
 
 /// A job, and the first of its nodes to go, with the time.
@@ -37,7 +36,8 @@ impl<'a> Proposer<'a> for LeaveDrainedNodes {
             return None;
         }
         look_again_soon(view, ledger);
-        if ledger.report.cut_short || !is_time_to_look(view, CHECKED_EVERY) {
+        if ledger.report.cut_short || !is_time_to_look(view, view.snapshot.tuning.observe.evaluation_interval)
+        {
             return None;
         }
         let worth_it = leaving.into_iter().filter(|leaving| is_worth_it(view, leaving));

@@ -16,7 +16,6 @@ use crate::model::id::{JobId, NodeId};
 use crate::model::plan::Assignment;
 use crate::model::policy::Moving;
 use crate::model::units::Duration;
-use crate::observe::progress::CHECKED_EVERY;
 use crate::observe::scaling::Speed;
 use crate::traffic::decision_inputs::Why;
 
@@ -39,7 +38,8 @@ impl<'a> Proposer<'a> for LeaveSlowNodes {
             return None;
         }
         look_again_soon(view, ledger);
-        if ledger.report.cut_short || !is_time_to_look(view, CHECKED_EVERY) {
+        if ledger.report.cut_short || !is_time_to_look(view, view.snapshot.tuning.observe.evaluation_interval)
+        {
             return None;
         }
         let mut worth_it: Vec<WorthIt> =

@@ -16,7 +16,6 @@ use crate::model::id::{JobId, NodeId};
 use crate::model::plan::Assignment;
 use crate::model::policy::Moving;
 use crate::model::units::Duration;
-use crate::observe::progress::CHECKED_EVERY;
 use crate::traffic::decision_inputs::Why;
 
 /// Somebody who would go elsewhere, and the seconds that all save by it.
@@ -32,7 +31,7 @@ pub(in crate::decide) struct MoveForCores;
 impl<'a> Proposer<'a> for MoveForCores {
     fn propose(&mut self, view: &View<'a>, ledger: &mut Ledger<'a>) -> Option<Proposal> {
         let looks = view.policy.moving == Moving::ForGain && !ledger.report.cut_short;
-        if !looks || !is_time_to_look(view, CHECKED_EVERY) {
+        if !looks || !is_time_to_look(view, view.snapshot.tuning.observe.evaluation_interval) {
             return None;
         }
         let best = beside_reservations(ledger, |ledger| best_move(view, ledger));
@@ -141,11 +140,11 @@ fn gain(
         return None;
     }
     let all = left.iter().chain(there).chain([mate]);
-    let saves: f64 = all.map(|other| other.category.counts() * (was(other.job) - is(other))).sum();
+    let saves: f64 = all.map(|other| other.category_weight * (was(other.job) - is(other))).sum();
     let last = |ends: &BTreeMap<JobId, f64>| ends.values().copied().fold(0.0, f64::max);
     let sooner = last(stay).max(last(&before)) - last(&after_here).max(last(&after_there));
     let saves = saves + sooner;
-    (saves > view.snapshot.tuning.decide.min_move_gain * mate.category.counts() * cost).then_some(Gain {
+    (saves > view.snapshot.tuning.decide.min_move_gain * mate.category_weight * cost).then_some(Gain {
         job: mate.job,
         to,
         saves,

@@ -18,7 +18,7 @@ use crate::model::id::{JobId, NodeId};
 use crate::model::job::Life;
 use crate::model::policy::Moving;
 use crate::model::units::Instant;
-use crate::observe::progress::{CHECKED_EVERY, Category};
+use crate::observe::progress::Category;
 
 /// Proposes one move after the other.
 #[derive(Default)]
@@ -30,7 +30,9 @@ pub(in crate::decide) struct Speculate {
 
 impl<'a> Proposer<'a> for Speculate {
     fn propose(&mut self, view: &View<'a>, ledger: &mut Ledger<'a>) -> Option<Proposal> {
-        if view.policy.moving != Moving::Speculative || !is_time_to_look(view, CHECKED_EVERY) {
+        if view.policy.moving != Moving::Speculative
+            || !is_time_to_look(view, view.snapshot.tuning.observe.evaluation_interval)
+        {
             return None;
         }
         let converged = self.converged.get_or_insert_with(|| newly_converged(view, &ledger.draft));
@@ -40,7 +42,8 @@ impl<'a> Proposer<'a> for Speculate {
                 return Some(proposal);
             }
         }
-        let rebalance_interval = CHECKED_EVERY.times(view.snapshot.tuning.decide.rebalance_interval);
+        let tuning = view.snapshot.tuning;
+        let rebalance_interval = tuning.observe.evaluation_interval.times(tuning.decide.rebalance_interval);
         if std::mem::replace(&mut self.has_rebalanced, true) || !is_time_to_look(view, rebalance_interval) {
             return None;
         }
@@ -51,8 +54,9 @@ impl<'a> Proposer<'a> for Speculate {
 
 /// Those who have converged since the last look: each is asked once.
 fn newly_converged(view: &View<'_>, draft: &Draft<'_>) -> VecDeque<JobId> {
-    let looks = view.snapshot.now.0 / CHECKED_EVERY.0;
-    let since = Instant(looks.saturating_sub(1) * CHECKED_EVERY.0);
+    let interval = view.snapshot.tuning.observe.evaluation_interval;
+    let looks = view.snapshot.now.0 / interval.0;
+    let since = Instant(looks.saturating_sub(1) * interval.0);
     let crowds = Crowds::of(draft);
     let mates = crowds.iter().flat_map(|(_, mates)| mates.iter());
     let converged = mates.filter(|mate| mate.category == Category::Converged).filter(|mate| {
@@ -85,7 +89,7 @@ fn least_in_the_way(draft: &Draft<'_>, crowds: &Crowds, id: JobId) -> Option<Nod
 
 fn burden(crowds: &Crowds, node: NodeId) -> (f64, f64) {
     let mates = crowds.on(node);
-    (mates.len() as f64, mates.iter().map(|mate| mate.category.counts()).sum())
+    (mates.len() as f64, mates.iter().map(|mate| mate.category_weight).sum())
 }
 
 /// Somebody who learns least on the fullest node, to the emptiest, if they are above and below the mean and are not just

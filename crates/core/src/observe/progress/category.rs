@@ -5,9 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::model::units::{Duration, Instant};
 use crate::tuning::ObserveTuning;
 
-/// Interval between two evaluations of a job's category.
-pub(crate) const CHECKED_EVERY: Duration = Duration::from_secs(10);
-
 /// How fast a job's metric improves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -38,10 +35,10 @@ impl Category {
     }
 
     /// Weight of a job of this category when a migration's gains and losses are added up.
-    pub(crate) const fn counts(self) -> f64 {
+    pub(crate) fn weight(self, tuning: &ObserveTuning) -> f64 {
         match self {
-            Self::Progressing => 2.0,
-            Self::Watching => 1.5,
+            Self::Progressing => tuning.progressing_weight,
+            Self::Watching => tuning.watching_weight,
             Self::Converged => 1.0,
         }
     }

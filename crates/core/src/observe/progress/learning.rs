@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::category::{Bounds, CHECKED_EVERY, Category, CategoryEvaluation};
+use super::ReportContext;
+use super::category::{Category, CategoryEvaluation};
 use super::curve::Curve;
 use super::history::MetricHistory;
 use crate::model::job::Target;
@@ -89,16 +90,16 @@ impl Learning {
         self.predicted = target.and_then(|target| self.predict(target, tuning));
     }
 
-    /// Evaluates the improvement since the last evaluation if [`CHECKED_EVERY`] has passed; `of` is the CPU
+    /// Evaluates the improvement since the last evaluation if [`ObserveTuning::evaluation_interval`] has passed; the CPU
     /// capacity of the job's node.
     pub(super) fn evaluate_category(
         &mut self,
         at: Instant,
         metric: f64,
         used: Duration,
-        of: Cpu,
-        bounds: Bounds,
+        context: ReportContext<'_>,
     ) {
+        let ReportContext { of, bounds, tuning } = context;
         let value = if self.largest > 0.0 { metric / self.largest } else { 0.0 };
         let new = CategoryEvaluation { at, value, used };
         let Some(before) = self.look else {
@@ -106,7 +107,7 @@ impl Learning {
             return;
         };
         let time = at.since(before.at);
-        if time < CHECKED_EVERY {
+        if time < tuning.evaluation_interval {
             return;
         }
         self.look = Some(new);
@@ -162,6 +163,7 @@ impl Learning {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::progress::Bounds;
 
     const TUNING: ObserveTuning = ObserveTuning::DEFAULT;
 
@@ -201,7 +203,9 @@ mod tests {
         let mut learning = Learning { largest: 1.0, ..Learning::default() };
         let mut look = |at: u64, metric: f64| {
             let (at, used) = (Instant::from_secs(at), Duration::from_secs(at));
-            learning.evaluate_category(at, metric, used, Cpu::cores(4), Bounds::published(&TUNING));
+            let bounds = Bounds::published(&TUNING);
+            let context = ReportContext { of: Cpu::cores(4), bounds, tuning: &TUNING };
+            learning.evaluate_category(at, metric, used, context);
             learning.category()
         };
         // A quarter of the node: 0.5 in ten seconds is 0.2 per second for the whole node.
