@@ -63,7 +63,7 @@ fn rank_in_class(view: &View<'_>, job: JobId) -> Option<Rank> {
     Some(view.ranker.rank_of(job, view.snapshot.waiting.class(class)?))
 }
 
-/// Whether a job of higher rank, once started, would make room for this one again: then waiting for it helps nobody.
+/// Whether a job of higher rank, once started, would make room for this one again: then there is no point in waiting for it.
 fn would_make_room(view: &View<'_>, ahead: JobId, job: JobId) -> bool {
     let Snapshot { jobs, now, .. } = view.snapshot;
     view.policy.preemption == Preemption::ByGain

@@ -189,7 +189,7 @@ impl<'a> Draft<'a> {
         self.capacity.fits[shape].saturating_sub(lost.sum())
     }
 
-    /// Notes that a search over all nodes found capacity for so many members and no more.
+    /// Notes that a search over all nodes found capacity for this number of members and no more.
     pub(super) fn limit_fits(&mut self, shape: ShapeId, fit: u64) {
         self.capacity.fits[shape] = self.capacity.fits[shape].min(fit);
     }
@@ -246,20 +246,20 @@ impl<'a> Draft<'a> {
         !shape.rules.is_empty() || self.guards(shape).next().is_some()
     }
 
-    /// Where members of the job that is being placed are who must be apart from a group of this shape.
+    /// Members of the job that is being placed, with their nodes, that must be apart from a group of this shape.
     fn guards(&self, shape: &Shape) -> impl Iterator<Item = (NodeId, GroupId)> {
         let placed = self.log.iter().filter(|_| !shape.groups.is_empty());
         let rules =
             placed.flat_map(|(part, other)| other.rules.iter().map(move |rule| (part.node, other, rule)));
         rules.filter_map(|(node, other, rule)| match rule {
-            // Who has the same rule finds those by their count who are counted.
+            // A shape with the same rule finds counted members by their count.
             Rule::Apart(group) if other.groups.contains(group) && shape.rules.contains(rule) => None,
             Rule::Apart(group) if shape.groups.contains(group) => Some((node, *group)),
             _ => None,
         })
     }
 
-    /// Where members of the job that is being placed are by now.
+    /// Parts of the job that is being placed.
     pub(super) fn placed(&self) -> impl Iterator<Item = Part> {
         self.log.iter().map(|(part, _)| *part)
     }

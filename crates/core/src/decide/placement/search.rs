@@ -1,11 +1,12 @@
-//! On which nodes.
+//! The search for the nodes of a gang.
 //!
 //! A gang is placed whole or not at all: role by role inside one scope (a domain or the whole cluster), and rolled
 //! back if any role does not fit. `spread` and `pack` choose node by node for each member, as the schedulers they
 //! stand for do, and so does `nearest`, by distance; `buckets` packs parameter servers with their workers; `topology`
 //! takes the smallest scope that holds the gang and fills its fewest nodes, with servers and workers where the least
-//! crosses links, and where GPUs are shared the node whose rest is of most use to others. Roles with rules are placed
-//! one member at a time. On a node, shares of GPUs go to the fullest device that has room, whatever the policy.
+//! crosses links, and where GPUs are shared the node whose remaining GPUs are of most use to other jobs. Roles with
+//! rules are placed one member at a time. On a node, shares of GPUs go to the fullest device that has capacity,
+//! whatever the policy.
 
 mod alternatives;
 mod buckets;
@@ -69,7 +70,7 @@ impl Placer {
         Self { rule }
     }
 
-    /// Takes room for the whole gang, or says why there is none.
+    /// Takes capacity for the whole gang, or says why there is none.
     pub(super) fn place<'a>(
         self,
         draft: &mut Draft<'a>,
@@ -108,7 +109,7 @@ fn whole(job: &Job, parts: Vec<Part>) -> Assignment {
     Assignment::whole(&job.spec, parts).expect("every role was given its size")
 }
 
-/// The quick answer, by counts that are kept: it is exact for gangs of one role.
+/// The reason why a gang does not fit, by counts that are kept: exact for gangs of one role.
 pub(super) fn shortage(draft: &Draft<'_>, job: &Job, sizes: GangSize) -> Option<Reason> {
     let fits = |role: &Role, shape: ShapeId| {
         draft.fits(shape).min(u64::from(role.shape.each.count_in(draft.total())))
@@ -144,13 +145,13 @@ struct Search<'a> {
     job: &'a Job,
     sizes: GangSize,
     reach: Reach,
-    /// Whom to leave room for, where that is looked at.
+    /// The requests of other jobs that the place should leave capacity for, where the policy looks at them.
     requests: Option<Requests>,
-    /// Whom it would share cores with, where that is looked at.
+    /// The jobs with which it would share cores, where the policy looks at them.
     crowds: Option<Crowds>,
 }
 
-/// Who shares the cores of nodes, for somebody who would as well.
+/// The jobs that share the cores of nodes, for a job that would as well.
 fn crowds(draft: &Draft<'_>, job: &Job, rule: Placement) -> Option<Crowds> {
     (rule == Placement::Topology && job.spec.work.cpu.is_some()).then(|| Crowds::of(draft))
 }
@@ -186,8 +187,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The scopes of one level that have room for each role by itself, the tightest first (for `spread`, the
-    /// roomiest); of nodes, those first on which the gang costs others least.
+    /// The scopes of one level that have capacity for each role by itself, the tightest first (for `spread`, the
+    /// roomiest); of nodes, those first on which the gang costs other jobs least.
     fn scopes_at(&self, draft: &Draft<'_>, level: Level) -> Vec<Scope> {
         let cluster = draft.snapshot.cluster;
         let mut found: Vec<(Loss, u64, Scope)> = if level == cluster.depth() {
@@ -210,7 +211,8 @@ impl<'a> Search<'a> {
         found.into_iter().map(|(_, _, scope)| scope).collect()
     }
 
-    /// What others lose if the gang is on that node; for who shares cores, how many milliseconds it has to do already.
+    /// What other jobs lose if the gang is on that node; for a job that shares cores, the milliseconds until the jobs
+    /// there have ended.
     fn costs(&self, draft: &Draft<'_>, node: NodeId) -> Loss {
         match &self.crowds {
             Some(crowds) => {
@@ -256,7 +258,8 @@ impl<'a> Search<'a> {
         draft.fit_on(node, shape, self.reach)
     }
 
-    /// In the first scope that has room; where servers and workers exchange, in the one where least crosses links.
+    /// Places the gang in the first scope that has capacity; where servers and workers exchange, in the one where
+    /// least crosses links.
     fn place_in(&self, draft: &mut Draft<'a>, range: Range) -> Option<Vec<Part>> {
         let scopes = self.scopes(draft, range);
         let exchange = self.exchange(draft);
@@ -294,7 +297,7 @@ impl<'a> Search<'a> {
         Some(parts)
     }
 
-    /// Takes room for all members of a role, or says how many found a place where that can be told.
+    /// Takes capacity for all members of a role, or says how many found a place where that can be told.
     fn place_role(
         &self,
         draft: &mut Draft<'a>,
@@ -390,7 +393,7 @@ impl<'a> Search<'a> {
         (Reverse(self.disturbance(draft, node)), Reverse(loss), score)
     }
 
-    /// What choosing this node would take from others: the least disruptive place wins.
+    /// What a place on this node takes from jobs of lower rank: the least disruptive place wins.
     fn disturbance(&self, draft: &Draft<'_>, node: NodeId) -> Resources {
         match self.reach {
             Reach::Unclaimed => Resources::NONE,

@@ -1,8 +1,8 @@
-//! How much of its node's CPU each job has, where jobs can use more than there is.
+//! CPU weights of jobs that can use more cores than their node has.
 //!
-//! Those who are served first have as much more weight than the others as it is sure what they have left; the others keep
-//! the usual one, so nobody stops. Of whom nothing is known yet is let in a little, so that it can show what it does.
-//! A weight follows from what is known now: deciding again gives the same.
+//! The jobs that are served first have more weight than the others, the more certain their remaining work is; the
+//! others keep the default, so no job stops. A job of which nothing is known yet gets a little more than the default,
+//! so that it shows what it does. Weights follow from what is known now: deciding again gives the same.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ impl<'a> Proposer<'a> for CpuWeights {
     }
 }
 
-/// Those who can use all there is together, in the order in which they are served.
+/// The jobs that together can use all cores, in the order in which they are served.
 fn ahead(order: &[Mate], capacity: f64) -> BTreeMap<JobId, CpuWeight> {
     let mut free = capacity;
     let mut weights = BTreeMap::new();

@@ -109,13 +109,13 @@ fn running<'a>(ledger: &Ledger<'a>) -> Vec<ElasticGang<'a>> {
     small.map(|(gang, _)| gang).filter(|gang| ledger.bookings.allow_extra_members(gang.job)).collect()
 }
 
-/// The first of a class who is not given a place in this draft.
+/// The first job of a class without a place in this draft.
 fn first_waiting(ledger: &Ledger<'_>, class: &Class) -> Option<JobId> {
     let waiting = class.line.iter().map(|place| place.job).filter(|job| !ledger.bookings.govern(*job));
     waiting.into_iter().find(|job| ledger.draft.assigned(*job).is_none())
 }
 
-/// Whether nobody waits who would be helped by room, now or when extras are given back.
+/// Whether no job waits that more capacity would help, now or when extra members are given back.
 fn is_capacity_spare(view: &View<'_>, ledger: &Ledger<'_>) -> bool {
     let Snapshot { jobs, cluster, room, keeps_hopeless, .. } = *view.snapshot;
     let held = held_at_least(ledger);
@@ -128,7 +128,7 @@ fn is_capacity_spare(view: &View<'_>, ledger: &Ledger<'_>) -> bool {
     !waiting.any(|id| may_run(&id))
 }
 
-/// What queues and users hold, without what can be given back.
+/// What queues and users hold without the members that can be given back.
 fn held_at_least(ledger: &Ledger<'_>) -> Holdings {
     let draft = &ledger.draft;
     let Snapshot { jobs, plan, elastic, queues, .. } = *draft.snapshot;
@@ -174,7 +174,8 @@ fn grow_running_gangs<'a>(view: &View<'a>, ledger: &mut Ledger<'a>, mut gangs: V
     }
 }
 
-/// Least goes first: who gains most, and where nobody knows how long it takes, who has grown least.
+/// The order in which gangs grow: the gang that gains most first, and of gangs of unknown length the one that has
+/// grown least.
 type Gain = (bool, Reverse<u128>, u64, JobId);
 
 fn gain(gang: &ElasticGang<'_>, draft: &Draft<'_>, now: Instant) -> Gain {
@@ -185,7 +186,8 @@ fn gain(gang: &ElasticGang<'_>, draft: &Draft<'_>, now: Instant) -> Gain {
     (left.is_none(), Reverse(saved), u64::from(members) * 1000 / least, gang.id)
 }
 
-/// What one more member, or group, saves of what is left, in thousandths: as measured, else in proportion to members.
+/// What one more member, or team, saves of the remaining time, in thousandths: as measured, else in proportion to
+/// members.
 fn saved(gang: &ElasticGang<'_>, members: u32, left: Duration) -> u128 {
     if let Some(fit) = gang.job.fit() {
         let time = |members: u32| Pace::at(fit.speed(members)).time(left);
@@ -201,7 +203,8 @@ fn size_in(draft: &Draft<'_>, gang: &ElasticGang<'_>) -> u32 {
     held.map_or(0, |held| gang.members(held))
 }
 
-/// One more member, if there is room for it, its queue and user may hold it, and it is not known to be slower with it.
+/// Adds one member or team, if it fits, its queue and user may hold it, and the gang is not known to be slower with
+/// it.
 fn grow_by_one<'a>(view: &View<'a>, draft: &mut Draft<'a>, gang: &ElasticGang<'a>) -> bool {
     let held = draft.assigned(gang.id).or_else(|| draft.snapshot.plan.get(gang.id)).cloned();
     let may_have_more = |held: &Arc<Assignment>| gang.may_have_more(held) && !is_slower_with_more(gang, held);
@@ -231,7 +234,7 @@ fn grow_if_worth_it<'a>(view: &View<'a>, ledger: &mut Ledger<'a>, gang: &Elastic
     }
 }
 
-/// As many members as there is room for, or as many of these as are worth what they cost all on links.
+/// Adds as many members as fit, or as many of these as are worth what they cost on links.
 fn grow_as_far_as_links_allow<'a>(
     view: &View<'a>,
     ledger: &mut Ledger<'a>,
@@ -245,7 +248,7 @@ fn grow_as_far_as_links_allow<'a>(
     keep_what_pays_on_links(view, ledger, gang, sizes, gang.cost());
 }
 
-/// Of the sizes that a gang went through, from the one it had before, the largest that is worth what it costs all on links.
+/// Keeps the largest of the sizes that a gang went through that is worth what it costs all jobs on links.
 fn keep_what_pays_on_links<'a>(
     view: &View<'a>,
     ledger: &mut Ledger<'a>,
@@ -277,7 +280,7 @@ fn last_on_the_same_nodes(sizes: Vec<Arc<Assignment>>) -> Vec<Arc<Assignment>> {
     last
 }
 
-/// Half of what is left is tried next, and the smallest last.
+/// The largest size that pays; after one that does not, half of the smaller sizes are left out.
 fn largest_that_pays(
     mut sizes: Vec<Arc<Assignment>>,
     pays: impl Fn(&Assignment) -> bool,
@@ -291,7 +294,7 @@ fn largest_that_pays(
     None
 }
 
-/// What is left of a job. Who does not say how long it takes is expected to go on for as long as it has.
+/// The remaining time of a job; one of unknown length is expected to run as long again as it has.
 fn expected_left(gang: &ElasticGang<'_>, now: Instant) -> Duration {
     gang.job.foreseen(now).unwrap_or_else(|| gang.job.progress.executed(now))
 }
@@ -306,7 +309,7 @@ struct Worth<'g, 'a> {
 }
 
 impl Worth<'_, '_> {
-    /// How much earlier it ends that has so much left.
+    /// How much earlier a job with this time left ends.
     fn saving(&self, left: Duration) -> Duration {
         self.pace(self.before).time(left) - self.pace(self.after).time(left)
     }
@@ -315,7 +318,7 @@ impl Worth<'_, '_> {
         self.gang.job.pace_on(held)
     }
 
-    /// When a gang of unknown length has gone on for so long that it is worth it.
+    /// When a gang of unknown length has run so long that the size is worth it.
     fn worth_it_at(&self, now: Instant) -> Option<Instant> {
         let in_an_hour = self.saving(Duration::HOUR);
         if self.gang.job.foreseen(now).is_some() || in_an_hour.is_zero() {

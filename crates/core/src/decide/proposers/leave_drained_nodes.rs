@@ -50,7 +50,7 @@ impl<'a> Proposer<'a> for LeaveDrainedNodes {
     }
 }
 
-/// What it has done since it last saved its work, at most: that would be lost with its node.
+/// The work since its last checkpoint, at most: that would be lost with its node.
 fn at_stake(job: &Job, now: Instant) -> Duration {
     let done = job.progress.counted_on(now);
     job.spec.checkpointing.and_then(|costs| costs.every).map_or(done, |every| done.min(every))
@@ -61,7 +61,7 @@ fn elsewhere<'a>(view: &View<'a>, ledger: &mut Ledger<'a>, id: JobId) -> Option<
     placement::options(view, &mut ledger.draft, job).ok()?.into_iter().next()
 }
 
-/// Those whose node goes, while there is time to save what they did, the most urgent first.
+/// Jobs whose node goes while there is time to save their work, the most urgent first.
 fn to_leave(view: &View<'_>, ledger: &Ledger<'_>) -> Vec<Leaving> {
     let is_draining = |state: NodeState| matches!(state, NodeState::Draining { .. });
     if !view.snapshot.cluster.nodes().values().any(|node| is_draining(node.state)) {
@@ -80,7 +80,7 @@ fn to_leave(view: &View<'_>, ledger: &Ledger<'_>) -> Vec<Leaving> {
     leaving
 }
 
-/// Whether it would be in time all the same: who is booked for the size that it asks for, and has time to spare.
+/// Whether a job would be in time after the move: it is booked for the size that it asks for, and has time to spare.
 fn keeps_its_promise(view: &View<'_>, ledger: &Ledger<'_>, id: JobId) -> bool {
     if !ledger.bookings.govern(id) {
         return true;
@@ -96,7 +96,7 @@ fn keeps_its_promise(view: &View<'_>, ledger: &Ledger<'_>, id: JobId) -> bool {
     is_as_asked && booking.ends + takes(job) <= deadline.at
 }
 
-/// The first node under somebody that goes, and when; late, where that is not said; none where all stay.
+/// The first of the nodes of an assignment to go, and when; late, where that is not stated; none where all stay.
 fn goes_first(view: &View<'_>, held: &Assignment) -> Option<(Instant, NodeId)> {
     let goes = held.nodes().filter_map(|node| match view.snapshot.cluster.node(node).state {
         NodeState::Draining { until } => Some((until.unwrap_or(Instant(u64::MAX)), node)),
@@ -109,7 +109,7 @@ fn has_time_to_save(job: &Job, now: Instant, goes: Instant) -> bool {
     now + job.spec.checkpointing.map_or(Duration::ZERO, |costs| costs.takes) < goes
 }
 
-/// Whether it can go now, and would not be done by then anyhow.
+/// Whether a job can be moved now, and would not have ended by then anyway.
 fn is_worth_it(view: &View<'_>, (goes, id, _): &Leaving) -> bool {
     let (job, now) = (&view.snapshot.jobs[*id], view.snapshot.now);
     let cost = Duration((view.snapshot.tuning.decide.min_move_gain * takes(job).0 as f64) as u64);

@@ -77,7 +77,7 @@ fn held_up(view: &View<'_>, ledger: &Ledger<'_>) -> Vec<HeldUp> {
     held_up.collect()
 }
 
-/// What is left takes as much longer as the slowest member does: that is what it would save, less what the move takes.
+/// The time that a job saves elsewhere: what is left takes as much longer as its slowest member does.
 fn worth_it(view: &View<'_>, (id, node, speed): HeldUp) -> Option<WorthIt> {
     let job = &view.snapshot.jobs[id];
     let left = job.foreseen(view.snapshot.now).filter(|_| is_movable(view, id))?;

@@ -18,7 +18,7 @@ use crate::model::policy::Moving;
 use crate::model::units::Duration;
 use crate::traffic::decision_inputs::Why;
 
-/// Somebody who would go elsewhere, and the seconds that all save by it.
+/// A job that would be moved, and the seconds that all jobs save by it.
 struct Gain {
     job: JobId,
     to: NodeId,
@@ -56,7 +56,7 @@ fn has(draft: &Draft<'_>, node: NodeId) -> f64 {
     cores(draft.snapshot.cluster.node(node).capacity.cpu)
 }
 
-/// Crowded nodes, the one that is done last first.
+/// Crowded nodes, the one whose jobs end last first.
 fn done_last(draft: &Draft<'_>, crowds: &Crowds) -> Vec<NodeId> {
     let crowded = crowds.iter().filter(|(node, mates)| {
         is_crowded(mates, has(draft, *node))
@@ -69,7 +69,7 @@ fn done_last(draft: &Draft<'_>, crowds: &Crowds) -> Vec<NodeId> {
     nodes.into_iter().map(|(_, node)| node).collect()
 }
 
-/// Nodes to which somebody could go, the one that is done first first.
+/// Nodes to which a job could be moved, the one whose jobs end first first.
 fn done_first(draft: &Draft<'_>, crowds: &Crowds) -> Vec<(f64, NodeId)> {
     let nodes = draft.snapshot.cluster.nodes().iter();
     let is_well = |node: NodeId, state| state == NodeState::Ready && !draft.is_slow(node);
@@ -110,7 +110,7 @@ fn is_settled_and_known(view: &View<'_>, ledger: &Ledger<'_>, mate: &Mate) -> bo
     mate.is_known() && !ledger.draft.is_changed(mate.job) && is_movable(view, mate.job)
 }
 
-/// What all on both nodes save if one goes from the one to the other; nothing where somebody would be done much later.
+/// What all jobs on both nodes save by the move of one; none where a job would end much later.
 fn gain(
     view: &View<'_>,
     ledger: &Ledger<'_>,

@@ -1,16 +1,17 @@
-//! Whose place a job may take.
+//! Running jobs are evicted for a waiting job that fits then.
 //!
 //! Victims are running jobs that allow it, whole gangs only:
-//! - of the same queue, where queues have shares, and of a lower user or task priority while neither is higher. The aged
-//!   score does not count: what waited long goes first, but stops nobody;
-//! - of the same queue and no higher priority, if they lose nothing but time and have far more left to do than the job
-//!   and the disturbance cost (where the policy looks for such gain);
-//! - of a queue that holds more than its own, for one that holds less than its own and will not exceed it.
 //!
-//! Those of the lowest priority are thought away first, level by level, until the job fits; of those on whose nodes it
-//! then lies, each is given back whom it can do without, whoever would lose most first. What is left is as few as will
-//! do: with any one of them back, the job would not fit. None of the three relations has a circle, so two jobs never
-//! take each other's place in turn.
+//! - of the same queue, where queues have shares, and of a lower user or task priority while neither is higher. The
+//!   aged score does not count: a job that has waited long goes first, but evicts none for that;
+//! - of the same queue and no higher priority, if they lose nothing but time and have far more left to do than the job
+//!   and the disturbance cost (`Preemption::ByGain`);
+//! - of a queue that holds more than its own, for a job of one that holds less than its own and will not exceed it.
+//!
+//! Victims of the lowest priority are released first, level by level in a trial, until the job fits. Of those on whose
+//! nodes it then lies, each is given back if the job fits without its eviction, the one that would lose most first.
+//! What is left is minimal: with any one of them back, the job would not fit. None of the three relations has a cycle,
+//! so two jobs never evict each other in turn.
 
 mod search;
 mod victim;
@@ -166,7 +167,7 @@ struct Victims<'a> {
     left: IdVec<BudgetId, u32>,
     /// A trial without these jobs: what does not fit there needs no closer look.
     without_all: Option<(Vec<JobId>, Draft<'a>)>,
-    /// Jobs that fit whichever jobs leave.
+    /// Jobs that do not fit whichever jobs leave.
     failures: Vec<Failure>,
 }
 
@@ -292,8 +293,8 @@ impl<'a> Victims<'a> {
         None
     }
 
-    /// Where very many would make room by priority or give back, the first of them who hold many times what the job needs:
-    /// thinking all away would cost more than a somewhat better choice is worth.
+    /// The first candidates, where very many jobs yield by priority or share and these hold many times what the job
+    /// needs: releasing all would cost more than a somewhat better choice is worth.
     fn few_of_many(&self, grounds: &Grounds<'_, 'a>, job: &Job) -> Option<Vec<Victim<'a>>> {
         let tuning = &grounds.view.snapshot.tuning.decide;
         let (ranker, now) = (grounds.view.ranker, grounds.view.snapshot.now);
@@ -318,14 +319,14 @@ impl<'a> Victims<'a> {
         None
     }
 
-    /// Whether nothing was decided about a victim yet, and no budget protects it.
+    /// Whether a victim was not changed in this decision, and no budget protects it.
     fn may_leave(&self, ledger: &Ledger<'_>, victim: &Victim<'_>) -> bool {
         let members = victim.assignment.members();
         let budgets_allow = victim.job.spec.budgets.iter().all(|budget| members <= self.left(*budget));
         budgets_allow && !ledger.draft.is_changed(victim.id) && !ledger.bookings.govern(victim.id)
     }
 
-    /// Whether the job would fit if all these left. Jobs with the same candidates share the answer's costly part.
+    /// Whether the job would fit if all these left. Jobs with the same candidates share the costly part of the answer.
     fn would_all_do(&mut self, grounds: &Grounds<'_, 'a>, job: &'a Job, all: &[Victim<'a>]) -> bool {
         let Grounds { view, ledger, .. } = *grounds;
         let draft = &ledger.draft;
@@ -351,7 +352,7 @@ impl<'a> Victims<'a> {
         fits
     }
 
-    /// Those whose place the job may take and whom no budget protects.
+    /// The jobs that may be evicted for the job and that no budget protects.
     fn candidates(&self, grounds: &Grounds<'_, 'a>, job: &Job) -> Vec<Victim<'a>> {
         let Grounds { view, ledger, starting } = grounds;
         let Snapshot { jobs, now, .. } = *view.snapshot;
@@ -376,8 +377,8 @@ impl<'a> Victims<'a> {
                 yielding.push(Victim { for_gain: !lower, ..victim.clone() });
             }
         }
-        // Those first who lose nothing yet, then by priority; whoever has most left to do is the first of those who make
-        // room for gain.
+        // Jobs that lose nothing yet come first, then jobs by priority; of those that yield for gain, the one with
+        // most left to do.
         let left = |victim: &Victim<'_>| victim.job.remaining(now);
         yielding.sort_by_key(|victim| (victim.for_gain, victim.for_gain.then(|| Reverse(left(victim)))));
         yielding
@@ -387,7 +388,7 @@ impl<'a> Victims<'a> {
         self.left.get(budget).copied().unwrap_or(0)
     }
 
-    /// Somebody among the victims who is one too many for a budget they share; the last of them.
+    /// The first victim that is one too many for a budget it shares with others.
     fn past_budget(&self, victims: &[Victim<'_>]) -> Option<JobId> {
         let mut left = self.left.clone();
         victims.iter().find_map(|victim| {

@@ -1,9 +1,9 @@
-//! SpeCon, as published: a job that learns little is asked once to go where it is in the way least, and now and then one is
-//! taken from a node with more jobs than usual to one with fewer.
+//! SpeCon, as published: a job that learns little is moved once to where it is in the way least, and now and then a
+//! job is moved from a node with more jobs than usual to one with fewer.
 //!
-//! A node's score is `n w`, with `n` its jobs and `w` twice those that progress, one and a half times those that are
-//! watched, and those that have converged; for a job that would come, `(n + 1) (w + 1)`. The least wins, and of equals
-//! where the job is. What a move costs does not count.
+//! The score of a node is `n w`, with `n` its jobs and `w` twice those that progress, one and a half times those that
+//! are watched, and those that have converged; for a job that would come, `(n + 1) (w + 1)`. The least score wins, and
+//! among equals the node of the job. What a move costs does not count.
 
 use std::collections::VecDeque;
 
@@ -52,7 +52,7 @@ impl<'a> Proposer<'a> for Speculate {
     }
 }
 
-/// Those who have converged since the last look: each is asked once.
+/// Jobs that have converged since the last look: each is moved once.
 fn newly_converged(view: &View<'_>, draft: &Draft<'_>) -> VecDeque<JobId> {
     let interval = view.snapshot.tuning.observe.evaluation_interval;
     let looks = view.snapshot.now.0 / interval.0;
@@ -92,8 +92,8 @@ fn burden(crowds: &Crowds, node: NodeId) -> (f64, f64) {
     (mates.len() as f64, mates.iter().map(|mate| mate.category_weight).sum())
 }
 
-/// Somebody who learns least on the fullest node, to the emptiest, if they are above and below the mean and are not just
-/// to change places.
+/// A job that learns least on the fullest node, to the emptiest, if they are above and below the mean and would not
+/// just change places.
 fn evened_out(view: &View<'_>, draft: &Draft<'_>, crowds: &Crowds) -> Option<(JobId, NodeId)> {
     let nodes = draft.snapshot.cluster.nodes().iter();
     let ready: Vec<NodeId> =

@@ -1,7 +1,7 @@
-//! What each job may do on the links that it shares.
+//! Traffic policies: what each job may do on the links that it shares.
 //!
-//! Traffic policies follow from who is where in the plan, from the traffic policies they have and from what those were decided on: deciding
-//! again gives the same.
+//! They follow from the places of jobs in the plan, from the policies that jobs have and from what those were decided
+//! on: deciding again gives the same.
 
 mod choose;
 mod cushion;

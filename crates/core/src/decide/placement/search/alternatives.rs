@@ -1,8 +1,8 @@
-//! Places for a gang that differ in the links they cross, for those who look at what goes over them.
+//! Places for a gang that differ in the links they cross.
 //!
-//! A gang on one node crosses none, and there is nothing to choose. Otherwise every domain that holds it is a candidate,
-//! and beyond the innermost level pairs of domains and whatever placement takes by itself: the tightest place is not
-//! always the quietest.
+//! A gang on one node crosses none, and there is nothing to choose. Otherwise every domain that holds the gang is a
+//! candidate, and beyond the innermost level pairs of domains and the place that the policy takes by itself: the
+//! tightest place is not always the quietest.
 
 use std::cmp::Reverse;
 

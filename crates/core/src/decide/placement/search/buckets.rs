@@ -28,7 +28,7 @@ struct Bucket {
     asks: u64,
 }
 
-/// Who of a job is where so far.
+/// The members of a job that have a place so far.
 #[derive(Default)]
 struct Placed {
     /// One for each member.
@@ -39,7 +39,7 @@ struct Placed {
 }
 
 impl<'a> Search<'a> {
-    /// Takes room for the whole gang, bucket by bucket.
+    /// Takes capacity for the whole gang, bucket by bucket.
     pub(super) fn bucket_by_bucket(&self, draft: &mut Draft<'a>, scope: Scope) -> Option<Vec<Part>> {
         let buckets = self.buckets();
         let largest = buckets.iter().map(|bucket| bucket.members.len()).max()? as u64;

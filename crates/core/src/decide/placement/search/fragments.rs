@@ -1,13 +1,14 @@
-//! What a placement leaves of a node for others.
+//! Fragmentation: what a placement leaves of a node for other jobs.
 //!
-//! A free GPU may be of no use: to members that need more of one device than is left of it, that need more CPU or memory
-//! than is left beside it, or that ask for another type. The loss of a placement is how many GPUs
-//! more are of no use after it than before, as a mean over the requests there are: those of all jobs that wait or run,
-//! each weighed by how many ask for it. The node with the least loss is taken, so that GPUs which can serve hardly
-//! anybody else are used first.
+//! A free GPU may be of no use: to members that need more of one device than is left of it, that need more CPU or
+//! memory than is left beside it, or that ask for another type. The loss of a placement is how many GPUs more are of
+//! no use after it than before, as a mean over the requests of all jobs that wait or run, each weighted by how many
+//! members ask for it. The node with the least loss is taken, so that GPUs which can serve hardly any other request
+//! are used first.
 //!
-//! Each node that takes the members costs two looks at up to `max_fragmentation_requests` requests and the shared devices of the
-//! node. Where nobody asks for a share of a GPU this is left out: there the tightest node does as well, for nothing.
+//! Each node that takes the members costs two looks at up to `max_fragmentation_requests` requests and the shared
+//! devices of the node. Where no job asks for a share of a GPU this is left out: there the tightest node does as well,
+//! for nothing.
 
 use std::cmp::Reverse;
 
@@ -82,7 +83,7 @@ impl<'d> Left<'d> {
         Self { room, empty: devices.empty().unwrap_or(0), devices }
     }
 
-    /// After so many members more.
+    /// What is left after this number of members more.
     fn with(self, each: Resources, members: u32) -> Option<Self> {
         let room = self.room - each.times(u64::from(members));
         Some(Self::new(room, self.devices.with(each.gpus, members)?))
@@ -105,7 +106,7 @@ impl<'d> Left<'d> {
 }
 
 impl Search<'_> {
-    /// What others would lose if the whole gang were on that node; nothing where that is not looked at.
+    /// What other jobs would lose if the whole gang were on that node; zero where the policy does not look at it.
     pub(super) fn loss(&self, draft: &Draft<'_>, node: NodeId) -> Loss {
         let roles = self.job.spec.roles.iter().map(|role| (role.shape.each, self.size(role)));
         self.loss_by(draft, node, roles)

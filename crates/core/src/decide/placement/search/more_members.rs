@@ -9,7 +9,7 @@ use crate::model::id::NodeId;
 use crate::model::plan::{Assignment, Part};
 
 impl<'a> ElasticGang<'a> {
-    /// The gang with so many more members, where one after the other would go.
+    /// The gang with this number of members more, each where it would go after the others.
     pub(in crate::decide) fn with_more(
         &self,
         draft: &Draft<'a>,
@@ -45,8 +45,8 @@ impl<'a> ElasticGang<'a> {
         Assignment::whole(&self.job.spec, parts).ok().filter(|_| left == 0)
     }
 
-    /// The gang with one more member, or group: where it is already before where it is not, near before far, and where
-    /// least is left.
+    /// The gang with one more member, or team: on its own nodes before others, near before far, and where least is
+    /// left.
     pub(in crate::decide) fn with_one_more(
         &self,
         draft: &Draft<'a>,
@@ -54,7 +54,7 @@ impl<'a> ElasticGang<'a> {
     ) -> Option<Assignment> {
         let near = Near::to(draft.snapshot, self.job, held);
         let mut places: BTreeMap<Place, Vec<(Reverse<usize>, u32, NodeId)>> = BTreeMap::new();
-        // Where members fall behind, one more would hold up all.
+        // A member on a slow node would hold up the whole gang.
         let is_of_use = |node: &NodeId| near.allows(*node) && !draft.is_slow(*node);
         for node in draft.snapshot.cluster.nodes().ids().filter(is_of_use) {
             let fit = draft.fit_on(node, &self.role.shape, Reach::Unclaimed);

@@ -1,8 +1,8 @@
-//! Members one after the other to where the network costs least towards those of the same job that were placed before:
-//! nothing on one node, little in one domain, ever more from level to level. Among equals kube-scheduler's score decides.
+//! Each member goes where the network costs least towards the members of its job that were placed before: nothing on
+//! one node, little in one domain, ever more from level to level. Among equals the score of kube-scheduler decides.
 //!
-//! As nodes are said to have so much bandwidth and members to need so much on average, a node is left out whose links
-//! those would exceed who are there already. Links above the nodes, and when who sends, are not looked at.
+//! Nodes declare bandwidth and members an average need, so a node is left out whose links the members there would
+//! exceed. Links above the nodes, and the times at which jobs send, are not looked at.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::model::plan::Part;
 use crate::traffic::contention_graph::pattern_of;
 
 impl<'a> Search<'a> {
-    /// Takes room for all members of a role, or says how many found a place.
+    /// Takes capacity for all members of a role, or says how many found a place.
     pub(super) fn nearest(
         &self,
         draft: &mut Draft<'a>,
@@ -65,7 +65,7 @@ struct Company {
     within: BTreeMap<DomainId, u64>,
 }
 
-/// What a member costs that is as far away as can be.
+/// The cost of a member that is as far away as possible.
 const MOST_COST: u64 = 100;
 
 impl Company {
@@ -85,8 +85,8 @@ impl Company {
         }
     }
 
-    /// What it costs to be on a node: nothing for each member there, one for those in the same innermost domain, ten
-    /// for those in the next, and so on.
+    /// The cost of a node: nothing for each member there, one for members in the same innermost domain, ten for those
+    /// in the next, and so on.
     fn cost(&self, cluster: &Cluster, node: NodeId) -> u64 {
         let mut near = self.on.get(&node).copied().unwrap_or(0);
         let (mut cost, mut each) = (0, 1);

@@ -10,8 +10,8 @@ use crate::model::plan::Part;
 pub(super) type Numbered<'a> = (usize, &'a Role);
 
 impl<'a> Search<'a> {
-    /// Takes room on a node for members that fit there. Each share goes to the fullest device that has room for it, one
-    /// that nobody claims before one that somebody does.
+    /// Takes capacity on a node for members that fit there. Each share goes to the fullest device that has capacity
+    /// for it, an unclaimed one before a claimed one.
     pub(super) fn seat(
         &self,
         draft: &mut Draft<'a>,
@@ -38,7 +38,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Members who are together as one part.
+/// Merges parts on the same node and device.
 pub(super) fn merged(mut parts: Vec<Part>) -> Vec<Part> {
     parts.sort_unstable();
     let mut merged: Vec<Part> = Vec::new();

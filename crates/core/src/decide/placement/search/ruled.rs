@@ -11,8 +11,7 @@ use crate::model::job::{Role, Rule, Shape};
 use crate::model::plan::Part;
 
 impl<'a> Search<'a> {
-    /// Each member in turn to the best node that the rules allow then, taken in the draft as it is chosen. Says how
-    /// many found a place if not all did.
+    /// Places each member in turn on the best node that the rules allow then. The error is how many found a place.
     pub(super) fn one_at_a_time(
         &self,
         draft: &mut Draft<'a>,
@@ -43,8 +42,8 @@ impl<'a> Search<'a> {
         (self.score(draft, node, shape, 0), Reverse(node))
     }
 
-    /// The best node that is allowed. What is forbidden is set aside, and looked at again when nothing else is left
-    /// and somebody has been placed since: whoever came may be whom it was waiting for.
+    /// The best allowed node. A forbidden node is set aside, and looked at again when no other node is left and a
+    /// member was placed since: that member may be the one that its rule asks for.
     fn next_allowed(&self, draft: &Draft<'a>, shape: &Shape, choice: &mut Choice) -> Option<NodeId> {
         loop {
             while let Some(best @ (_, Reverse(node))) = choice.open.pop() {
@@ -60,8 +59,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Where the first of a gang decides where all others go, the domains that hold the whole gang, the tightest
-    /// first: whichever node has the best score may lie in one that does not.
+    /// The domains that hold the whole gang, the tightest first, where the first member decides where all others go:
+    /// the node with the best score may lie in a domain that does not hold them.
     pub(super) fn anchors(&self, draft: &Draft<'a>) -> Vec<Scope> {
         let Some(partition) = self.job.spec.roles.iter().find_map(|role| anchor(draft, role)) else {
             return Vec::new();
@@ -90,7 +89,8 @@ struct Choice {
     has_changed: bool,
 }
 
-/// The partition inside one domain of which a role stays once its first member is placed, as nobody is there yet.
+/// The partition inside one domain of which a role stays once its first member is placed, because its groups are empty
+/// yet.
 fn anchor(draft: &Draft<'_>, role: &Role) -> Option<PartitionId> {
     role.shape.rules.iter().find_map(|rule| match rule {
         Rule::Together { groups, or_first: true }

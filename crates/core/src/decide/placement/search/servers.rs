@@ -2,12 +2,12 @@
 //!
 //! **Problem.** Every worker exchanges with every server, an equal part with each, and what members on one node
 //! exchange crosses no link. On a node with `s` of `S` servers and `w` of `W` workers, `s/S (W - w) + w (1 - s/S)`
-//! gradients cross its link each way, and the whole gang waits for the node where most do. Find servers and workers
-//! their places so that this is least, on the fewest nodes of the smallest domain that holds the gang.
+//! gradients cross its link each way, and the whole gang waits for the node where most do. Find places for servers and
+//! workers so that this is least, on the fewest nodes of the smallest domain that holds the gang.
 //!
-//! **Solution.** Several places are found in each scope and the best of all is taken: role by role as any gang, workers
-//! first with each server then where least crosses, and, where there is little to choose from, the best there is
-//! (`exact`). So nobody is placed worse than role by role.
+//! **Solution.** Several places are found in each scope and the best of all is taken: role by role as any gang;
+//! workers first, with each server then where least crosses; and, where there is little to choose from, the optimum
+//! (`exact`). So no gang is placed worse than role by role.
 
 mod exact;
 
@@ -23,7 +23,7 @@ use crate::model::job::RoleKind;
 use crate::model::plan::Part;
 use crate::model::units::Resources;
 
-/// How many servers and workers exchange. A chief works.
+/// The number of servers and workers that exchange gradients. A chief works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Exchange {
     servers: u64,
@@ -48,7 +48,7 @@ impl Exchange {
         self.servers * self.servers
     }
 
-    /// What crosses the link of a node that has these of all: gradients, times the number of servers.
+    /// What crosses the link of a node with these members: gradients, times the number of servers.
     fn crossing(self, here: Self) -> u64 {
         here.servers * (self.workers - here.workers) + here.workers * (self.servers - here.servers)
     }
@@ -71,7 +71,7 @@ struct Cost {
 }
 
 impl<'a> Search<'a> {
-    /// Who exchanges, where the gang has servers and workers and neither rules nor teams say where they go.
+    /// The servers and workers that exchange, where neither rules nor teams decide their places.
     pub(super) fn exchange(&self, draft: &Draft<'_>) -> Option<Exchange> {
         let roles = self.job.spec.roles.iter();
         let all = roles.clone().fold(Exchange::default(), |sum, role| sum.with(role.kind, self.size(role)));
@@ -163,8 +163,8 @@ impl<'a> Search<'a> {
         Some(parts)
     }
 
-    /// Each server on the node of the gang where least crosses with it, in the domain where that loads the links between
-    /// domains least; where none of the gang's nodes has room, on the fewest others.
+    /// Places each server on the node of the gang where least crosses with it, in the domain where that loads the
+    /// links between domains least; where no node of the gang has capacity, on the fewest others.
     fn servers_among(
         &self,
         draft: &mut Draft<'a>,
@@ -204,7 +204,7 @@ struct Domains {
     groups: BTreeMap<Option<DomainId>, Group>,
 }
 
-/// Who is in a domain, and its nodes: the one first where least crosses with one more server.
+/// The members in a domain, and its nodes: the one first where least crosses with one more server.
 #[derive(Default)]
 struct Group {
     here: Exchange,
@@ -222,7 +222,7 @@ impl Domains {
         domains
     }
 
-    /// The node that is best for one more server, with who is there.
+    /// The best node for one more server, with the members there.
     fn take_least(&mut self) -> Option<(NodeId, Exchange)> {
         let open = self.groups.iter().filter_map(|(id, group)| Some((*id, group.nodes.peek()?.0.0)));
         let (best, _) = open.min_by_key(|(id, crossing)| (self.busiest_with(*id), *crossing, *id))?;

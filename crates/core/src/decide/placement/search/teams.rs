@@ -1,11 +1,11 @@
-//! Workers in groups, each inside one domain of a level.
+//! Workers in teams, each inside one domain of a level.
 //!
-//! **Problem.** Some workers exchange far more among themselves than with the rest: those that hold one model together
-//! want one node, those of one replica one rack. The gang may be spread, its groups may not.
+//! **Problem.** Some workers exchange far more with each other than with the rest: those that hold one model together
+//! want one node, those of one replica one rack. The gang may be spread, its teams may not.
 //!
-//! **Solution.** Who belongs to which group is the world's business; what matters is that every domain has whole groups.
-//! So of every domain as many places are offered as whole groups fill. Whoever then takes whole domains, or all that is
-//! left from one, takes whole groups only; `fewest` does.
+//! **Solution.** The world decides which worker belongs to which team; the scheduler sees to it that every domain has
+//! whole teams. So of every domain as many places are offered as whole teams fill. A search that takes whole domains,
+//! or all that is left from one, then takes whole teams only; `fewest` does.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

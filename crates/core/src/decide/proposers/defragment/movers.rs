@@ -11,13 +11,13 @@ use crate::model::job::Job;
 use crate::model::plan::Assignment;
 use crate::model::units::{Duration, Instant};
 
-/// Those who could be moved, and when the next could be who has not run for long enough.
+/// Jobs that could be moved, and when the next job could be that has not run long enough.
 pub(super) struct Movers<'a> {
     pub(super) ripe: Vec<Mover<'a>>,
     pub(super) next: Option<Instant>,
 }
 
-/// Somebody who could be moved, and the seconds that costs, counted by its priority.
+/// A job that could be moved, and the seconds that costs, weighted by its priority.
 #[derive(Clone, Copy)]
 pub(super) struct Mover<'a> {
     pub(super) id: JobId,
@@ -26,7 +26,7 @@ pub(super) struct Mover<'a> {
     pub(super) costs: f64,
 }
 
-/// Where a gang starts when these have gone where they are to go.
+/// The place of a gang once these moves are made.
 pub(super) struct Gathered {
     pub(super) place: Assignment,
     pub(super) moves: Vec<(JobId, Assignment)>,
@@ -44,7 +44,7 @@ impl<'a> Movers<'a> {
         let (ripe, unripe): (Vec<_>, Vec<_>) = movable.partition(|(_, job, _)| has_run_for_long(view, job));
         let next = unripe.iter().filter_map(|(_, job, _)| job.ripe(runs_at_least(view, job))).min();
         let mover = |(id, job, held): (JobId, &'a Job, &'a Arc<Assignment>)| {
-            // Who could not be moved the last times is expected to cost as many tries more.
+            // A job that could not be moved the last times is expected to cost as many tries more.
             let tries = 1.0 + f64::from(job.failed_moves);
             let costs = tries * priority_weight(snapshot, job) * takes(job).as_secs_f64();
             Mover { id, job, held, costs }

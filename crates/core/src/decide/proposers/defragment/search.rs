@@ -1,9 +1,9 @@
-//! Whom to move for one job that waits, and where to.
+//! Which jobs to move for one waiting job, and where to.
 //!
-//! On each node those are counted who cost least, until one more of what the job asks for would fit there: all of the job,
-//! where it must be on one node, else one of its members. Of the domains in which the job could be, those are tried first
-//! in which that costs least. There they are thought away in a *trial*, each is given back whom the job can do without,
-//! and who is left is placed anew beside it. The first domain in which that pays is taken.
+//! On each node the jobs that cost least are counted, until one more of what the waiting job asks for would fit there:
+//! all of it, where it must be on one node, else one of its members. Of the domains in which the job could be, those
+//! are tried first in which that costs least. There the jobs are released in a *trial*, each that the waiting job can
+//! do without is given back, and the rest are placed anew beside it. The first domain in which that pays is taken.
 
 use std::collections::BTreeMap;
 
@@ -29,10 +29,10 @@ pub(super) struct Search<'s, 'a> {
     movers: &'s [Mover<'a>],
 }
 
-/// The domain, or the node, in which all of a job must be, where it must.
+/// The domain, or the node, in which the whole job must be; none where it need not.
 type Within = (Option<DomainId>, Option<NodeId>);
 
-/// Those who leave a node together so that more fits there.
+/// Jobs that leave a node together so that more fits there.
 struct Step {
     costs: f64,
     node: NodeId,
@@ -45,7 +45,8 @@ impl<'s, 'a> Search<'s, 'a> {
         Self { view, draft, id, job: &view.snapshot.jobs[id], movers }
     }
 
-    /// Nothing where too few can be moved, it is not known when the job would fit otherwise, or it does not pay.
+    /// The best moves; none where too few jobs can be moved, where the time is unknown at which the job would fit
+    /// otherwise, or where it does not pay.
     pub(super) fn best(&self) -> Option<Gathered> {
         let mut choices: Vec<(f64, Within, Vec<Step>)> = self
             .steps()
@@ -70,12 +71,13 @@ impl<'s, 'a> Search<'s, 'a> {
         kept.or_else(|| reserve(self.view, self.draft, self.id).map(|kept| kept.from))
     }
 
-    /// Seconds that the job wins if it starts so much earlier, counted by its priority.
+    /// Seconds that the job wins if it starts this much earlier, weighted by its priority.
     fn gains(&self, earlier: Duration) -> f64 {
         priority_weight(self.view.snapshot, self.job) * earlier.as_secs_f64()
     }
 
-    /// What is counted on each node: all that the job needs, where that must be on one; else its largest member.
+    /// The unit that is counted on each node: all that the job needs, where that must be on one; else its largest
+    /// member.
     fn unit(&self) -> (Resources, u64) {
         let largest = self.largest();
         match self.job.spec.topology {
@@ -91,7 +93,7 @@ impl<'s, 'a> Search<'s, 'a> {
         self.job.spec.roles.iter().max_by_key(size).expect("a job has at least one role")
     }
 
-    /// In which domain a job is that is on a node, where it must be in one.
+    /// The domain of a job that is on a node, where it must be in one.
     fn within(&self, node: NodeId) -> Within {
         let cluster = self.draft.snapshot.cluster;
         match self.job.spec.topology {
@@ -103,7 +105,7 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    /// For each domain who would leave, the cheapest first.
+    /// For each domain the jobs that would leave, the cheapest first.
     fn steps(&self) -> BTreeMap<Within, Vec<Step>> {
         let mut by_node: BTreeMap<NodeId, Vec<usize>> = BTreeMap::new();
         for (at, mover) in self.movers.iter().enumerate() {
@@ -147,13 +149,14 @@ impl<'s, 'a> Search<'s, 'a> {
         steps
     }
 
-    /// What it costs that as many leave as amounts say, if so many can.
+    /// The cost of as many moves as amounts ask for, if there are enough.
     fn estimate(&self, within: Within, steps: &[Step]) -> Option<f64> {
         let enough = self.enough(within, steps)?;
         Some(steps[..enough].iter().map(|step| step.costs).sum())
     }
 
-    /// After how many steps the job would fit, as far as amounts tell. None where more than amounts is lacking.
+    /// The number of steps after which the job would fit, as far as amounts tell; none where more than amounts is
+    /// lacking.
     fn enough(&self, within: Within, steps: &[Step]) -> Option<usize> {
         let (unit, wanted) = self.unit();
         let cluster = self.draft.snapshot.cluster;
@@ -175,7 +178,7 @@ impl<'s, 'a> Search<'s, 'a> {
         None
     }
 
-    /// The moves by which the job fits there, if they pay for one who would wait so long otherwise.
+    /// The moves by which the job fits there, if they pay for a job that would wait this long otherwise.
     fn gather(&self, within: Within, steps: &[Step], waits: Duration) -> Option<Gathered> {
         let enough = self.enough(within, steps)?;
         let gone = self.widen(steps, enough)?;
@@ -197,7 +200,7 @@ impl<'s, 'a> Search<'s, 'a> {
         })
     }
 
-    /// A draft in which what is kept for others is left alone.
+    /// A trial that leaves the reservations of other jobs alone.
     fn trial(&self) -> Draft<'a> {
         let mut trial = self.draft.trial();
         trial.reservations.clone_from(&self.draft.reservations);
@@ -205,7 +208,8 @@ impl<'s, 'a> Search<'s, 'a> {
         trial
     }
 
-    /// Thinks away as many as amounts ask for, and a few more, until the job fits; returns those on whose nodes it is then.
+    /// Releases as many jobs as amounts ask for, and a few more, until the job fits; returns those on whose nodes it
+    /// is then.
     fn widen(&self, steps: &[Step], enough: usize) -> Option<Vec<Mover<'a>>> {
         let mut trial = self.trial();
         let mut gone: BTreeMap<JobId, Mover<'a>> = BTreeMap::new();
@@ -233,7 +237,8 @@ impl<'s, 'a> Search<'s, 'a> {
         placement::fit_released(self.view, trial, self.job)
     }
 
-    /// Gives back whom the job can do without, those first who cost most, and places it with the rest gone.
+    /// Gives back the jobs that the waiting job can do without, those first that cost most, and places it without the
+    /// rest.
     fn prune(&self, mut gone: Vec<Mover<'a>>) -> Option<(Vec<Mover<'a>>, Assignment)> {
         let mut trial = self.trial();
         gone.iter().for_each(|mover| trial.release(mover.job, mover.held));
@@ -252,8 +257,8 @@ impl<'s, 'a> Search<'s, 'a> {
         Some((gone, self.place(&mut trial)?))
     }
 
-    /// Where those go who make room, beside the job and the places they leave, with what that costs in all; the largest
-    /// first.
+    /// The new places of moved jobs, beside the waiting job and the places they leave, with what that costs in all;
+    /// the largest job first.
     fn settle_anew(&self, gone: &[Mover<'a>], place: &Assignment) -> Option<(Vec<(JobId, Assignment)>, f64)> {
         let mut trial = self.trial();
         trial.contention = self.draft.contention.clone();
@@ -277,8 +282,8 @@ impl<'s, 'a> Search<'s, 'a> {
         Some((moves, costs))
     }
 
-    /// A place in room that nobody has and that is kept for nobody: the best on links, where something is known of them,
-    /// with what all lose there beyond what they lose where it is.
+    /// A place in capacity that is free and not reserved: the best on links, where something is known of them, with
+    /// what all jobs lose there beyond what they lose where the job is.
     fn elsewhere(&self, trial: &mut Draft<'a>, mover: &Mover<'a>) -> Option<(Assignment, f64)> {
         let snapshot = self.view.snapshot;
         let places = placement::options(self.view, trial, mover.job).ok()?;

@@ -1,12 +1,13 @@
-//! Those who say how they scale share what they have and what is free, by what more members are worth to each: by what was
-//! measured of them, as far as it was.
+//! Gangs with a declared scaling share what they have and what is free by the marginal gain of more members, as
+//! measured where it was.
 //!
-//! Everybody is thought to have its least. Then, one size after the other, more goes to whoever comes nearest to its end by
-//! it: the part of its time that is saved, for each GPU, and more for those who have little left, because they are soon
-//! done with it. Who starts is given its size at once. Who runs saves its work and starts again for another, so it has to
-//! have rested, and all together have to save more than that costs. Nobody gives anything back that nobody comes to use.
+//! Each gang is thought to have its minimum. Then, one size after the other, more members go to the gang that comes
+//! nearest to its end by it: the part of its time that is saved for each GPU, and more for a gang that has little
+//! left, because it soon gives its members back. A gang that starts gets its size at once. A running gang saves its
+//! work and starts again at another size, so it must have rested, and all gangs together must save more than that
+//! costs. No gang gives members back that no other gang gets.
 //!
-//! While somebody is on its way to another size nobody else is sent there: so deciding again changes nothing.
+//! While a gang is on its way to another size no other is resized: so deciding again changes nothing.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -26,7 +27,7 @@ use crate::model::units::{Duration, Instant};
 use crate::observe::progress::Pace;
 use crate::observe::scaling::{Scaling, Speed};
 
-/// Gives everybody who says how it scales the size at which all are done soonest.
+/// Gives each gang with a declared scaling the size at which all end soonest.
 pub(super) fn share_out<'a>(view: &View<'a>, ledger: &mut Ledger<'a>) {
     let sharers: Vec<Sharer<'a>> = starting(ledger).into_iter().chain(rested(ledger)).collect();
     let draft = &mut ledger.draft;
@@ -45,7 +46,8 @@ pub(super) fn share_out<'a>(view: &View<'a>, ledger: &mut Ledger<'a>) {
     }
 }
 
-/// Who would grow so that all lose more by it on links than it saves, when everybody has given back what it is to.
+/// A gang that would grow so that all jobs lose more by it on links than it saves, once the others have given members
+/// back.
 fn too_dear_on_links<'a>(
     view: &View<'a>,
     draft: &Draft<'a>,
@@ -68,7 +70,7 @@ fn too_dear_on_links<'a>(
     sharers.iter().position(|sharer| sharer.gang.id == dear)
 }
 
-/// A gang that says how it scales, where it is.
+/// A gang with a declared scaling, and where it is.
 struct Sharer<'a> {
     gang: ElasticGang<'a>,
     scaling: Cow<'a, Scaling>,
@@ -80,7 +82,7 @@ struct Sharer<'a> {
     cost: Duration,
 }
 
-/// Whether a gang has its size by what is said here.
+/// Whether the marginal gain decides the size of a gang.
 pub(super) fn says_how_it_scales(gang: &ElasticGang<'_>, now: Instant) -> bool {
     let spec = &gang.job.spec;
     let left = gang.job.foreseen(now).is_some_and(|left| !left.is_zero());
@@ -99,7 +101,7 @@ fn starting<'a>(ledger: &Ledger<'a>) -> Vec<Sharer<'a>> {
     waited.filter_map(|(id, held)| sharer(ledger, id, held)).map(|one| Sharer { cost, ..one }).collect()
 }
 
-/// Those who run where they are to be and have done so for long enough; the next of the others is waited for.
+/// Running gangs that may change their size; the next of the others is waited for.
 fn rested<'a>(ledger: &mut Ledger<'a>) -> Vec<Sharer<'a>> {
     let draft = &ledger.draft;
     let Snapshot { elastic, plan, now, .. } = *draft.snapshot;
@@ -129,7 +131,7 @@ fn sharer<'a>(ledger: &Ledger<'a>, id: JobId, held: &Arc<Assignment>) -> Option<
 }
 
 impl<'a> Sharer<'a> {
-    /// Whether it is not yet what it is to be.
+    /// Whether it is on its way to another size or place.
     fn is_on_its_way(&self) -> bool {
         !matches!(&self.gang.job.life, Life::Running(there) if *there == self.held)
     }
@@ -148,7 +150,7 @@ impl<'a> Sharer<'a> {
         Pace::at(self.scaling.speed(members)).time(self.left)
     }
 
-    /// What it costs to have another size for some time.
+    /// What it loses by another size for some time.
     fn loses(&self, members: u32, time: Duration) -> Duration {
         let pace = |members: u32| Pace::at(self.scaling.speed(members));
         let time = time.min(self.time(self.members));
@@ -177,7 +179,7 @@ impl<'a> Sharer<'a> {
     }
 }
 
-/// How many members each would have if all were handed out anew.
+/// The sizes that gangs would have if all members were handed out anew.
 fn wanted(sharers: &[Sharer<'_>], free: u64) -> Vec<u32> {
     let least = |sharer: &Sharer<'_>| sharer.gang.least();
     let mut sizes: Vec<u32> = sharers.iter().map(least).collect();
@@ -221,7 +223,7 @@ impl PartialOrd for Offer {
     }
 }
 
-/// The best of all larger sizes for which there is room: the next may be worth little, and the one after it much.
+/// The best of all larger sizes that fit: the next may be worth little, and the one after it much.
 fn best(sharer: &Sharer<'_>, at: usize, members: u32, room: u64) -> Option<Offer> {
     let now = sharer.time(members).as_secs_f64();
     let larger = sharer.sizes().iter().map(|(size, _)| *size).filter(|size| *size > members);
@@ -234,8 +236,8 @@ fn best(sharer: &Sharer<'_>, at: usize, members: u32, room: u64) -> Option<Offer
     fitting.map(offer).filter(|offer| offer.worth > 0.0).max()
 }
 
-/// Who is to have another size. Growth that saves little is left out, only as much is given back as is then used, and all
-/// of it has to save more than it costs.
+/// The sizes that change. Growth that saves little is left out, members are given back only as far as other gangs get
+/// them, and all changes together must save more than they cost.
 fn worth_it<'s, 'a>(
     sharers: &'s [Sharer<'a>],
     wanted: &[u32],
@@ -255,7 +257,7 @@ fn worth_it<'s, 'a>(
             changes.push((sharer, members));
         }
     }
-    // What is given back is missed until those are done who have it then.
+    // Members that are given back are missed until the gangs that get them have ended.
     let grown = changes.iter().filter(|(one, members)| *members > one.members);
     let until = grown.map(|(one, members)| one.time(*members)).max().unwrap_or_default();
     let won: u128 = changes.iter().map(|pair| u128::from(saves(pair).0)).sum();

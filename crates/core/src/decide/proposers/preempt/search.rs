@@ -1,4 +1,4 @@
-//! Whom to evict for one job: enough victims first, then only those that it cannot do without.
+//! The victims of one job: enough victims first, then only those that it cannot do without.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::model::job::{Job, Rule};
 use crate::model::plan::Assignment;
 use crate::model::units::Resources;
 
-/// One job looking for whose place to take.
+/// The search for victims of one job.
 pub(super) struct Search<'s, 'a> {
     pub(super) view: &'s View<'a>,
     pub(super) draft: &'s Draft<'a>,
@@ -22,8 +22,8 @@ pub(super) struct Search<'s, 'a> {
 }
 
 impl<'a> Search<'_, 'a> {
-    /// Thinks victims away until the job fits, one level of priority after another, and those who make room for gain
-    /// one by one; returns those among them that lie in its way there.
+    /// Releases victims until the job fits, one level of priority after another, and those that yield for gain one by
+    /// one; returns those that lie in its way there.
     pub(super) fn widen(&self, candidates: &[Victim<'a>]) -> Option<Vec<Victim<'a>>> {
         let mut trial = self.draft.trial();
         let counted = Fits::of(self.job);
@@ -39,7 +39,7 @@ impl<'a> Search<'_, 'a> {
             gone += level.len();
             let may_fit = counted.is_none_or(|fits| fit.is_some_and(|fit| fit >= fits.wanted));
             if let Some(assignment) = may_fit.then(|| self.place(&mut trial)).flatten() {
-                // Where others keep what is free, it may not be the place that is lacking.
+                // Where the unused quotas of other queues are what is lacking, nodes do not matter.
                 let lacks_a_place = self.leaves_unlent_quota(self.draft);
                 let in_the_way =
                     |victim: &&Victim<'a>| !lacks_a_place || self.is_in_the_way(victim, &assignment);
@@ -69,11 +69,11 @@ impl<'a> Search<'_, 'a> {
         victim.assignment.nodes().any(|node| assignment.touches(node)) || watched.into_iter().any(counts)
     }
 
-    /// Gives back whom the job can do without, and places it with the rest gone.
+    /// Gives back the victims that the job can do without, and places it without the rest.
     pub(super) fn prune(&self, mut victims: Vec<Victim<'a>>) -> Option<(Vec<Victim<'a>>, Assignment)> {
         let mut trial = self.draft.trial();
         victims.iter().for_each(|victim| trial.release(victim.job, &victim.assignment));
-        // Those are left that lose least, few large gangs rather than many small ones, those that have most left to do.
+        // The victims that remain lose least: few large gangs rather than many small ones, those with most left to do.
         let snapshot = self.view.snapshot;
         victims.sort_unstable_by_key(|victim| {
             let left = victim.job.remaining(snapshot.now);
@@ -102,7 +102,8 @@ impl<'a> Search<'_, 'a> {
     }
 }
 
-/// Whether the nodes of these, were they gone, take too few members: told by amounts alone, without a trial.
+/// Whether the nodes of these victims, once they have left, take too few members: told by amounts alone, without a
+/// trial.
 pub(super) fn has_too_few_places(draft: &Draft<'_>, job: &Job, gone: &[Victim<'_>]) -> bool {
     let (Some(fits), Some(shape)) = (Fits::of(job), job.shapes.first()) else { return false };
     let mut freed: BTreeMap<NodeId, Resources> = BTreeMap::new();

@@ -37,7 +37,7 @@ pub(super) struct Victim<'a> {
 }
 
 impl Failure {
-    /// None for jobs about which more decides than how many members fit.
+    /// `None` for jobs of which more decides than how many members fit.
     pub(super) fn of(job: &Job, now: Instant) -> Option<Self> {
         let members = Fits::of(job)?.wanted;
         let service = job.remaining(now).map_or(u128::MAX, |left| service(job, left));
@@ -62,7 +62,7 @@ impl<'a> Victim<'a> {
     }
 }
 
-/// What other queues hold beyond their own, while victims are picked from them.
+/// What other queues hold beyond their own, while victims are chosen from them.
 pub(super) struct Surplus<'s, 'a> {
     rights: &'s Rights<'a>,
     queues: &'a IdVec<QueueId, Queue>,
@@ -76,7 +76,7 @@ impl<'s, 'a> Surplus<'s, 'a> {
         Self { rights, queues: draft.queues(), held, claim: (job.spec.queue, job.spec.least()) }
     }
 
-    /// Whether a job of another queue is beyond what that queue may call its own, those claimed before aside.
+    /// Whether a job of another queue is beyond what that queue may call its own, without the victims claimed before.
     pub(super) fn claim(&mut self, victim: &Victim<'_>) -> bool {
         let holder = victim.job.spec.queue;
         let yields = self.rights.yields(&self.held, self.claim, holder);
@@ -87,7 +87,7 @@ impl<'s, 'a> Surplus<'s, 'a> {
     }
 }
 
-/// Whether a planned job runs where it is planned, has done so long enough, and lets itself be stopped.
+/// Whether a job runs where it is planned, has done so long enough, and may be stopped.
 pub(super) fn may_be_stopped(snapshot: &Snapshot<'_>, job: &Job, assignment: &Arc<Assignment>) -> bool {
     let runs = matches!(&job.life, Life::Running(held) if held == assignment);
     let ripe = job.ripe(snapshot.min_run).is_none_or(|ripe| ripe <= snapshot.now);

@@ -1,9 +1,9 @@
-//! Those who run, in orders in which whoever may make room for a job is found without a look at all of them.
+//! Running jobs in orders in which victims of a job are found without a look at all running jobs.
 //!
-//! After every event everybody who lacks room asks whose place it may take, and nearly always the answer is nobody's. So
-//! those who run are sorted and added up once a pass: by priority, and by what they have left to do. What a job might get
-//! at most is then found by a few searches, and only if that is enough for it victims are looked at, those alone who may
-//! be some.
+//! After every event each job that lacks capacity asks for victims, and nearly always there are none. So running jobs
+//! are sorted and added up once in a decision: by priority, and by what they have left to do. The most that a job
+//! might get is then found by a few searches, and only if that is enough are victims looked at, and of all running
+//! jobs only those that may be some.
 
 use std::cmp::Reverse;
 
@@ -14,7 +14,8 @@ use crate::model::id::{Id, QueueId};
 use crate::model::job::{Job, Priority};
 use crate::model::units::{Instant, Resources, Share};
 
-/// Where queues have shares, jobs make room for others of their own queue by priority or gain; else for all.
+/// Running jobs by queue where queues have shares, because victims by priority or gain are then of the same queue;
+/// else all together.
 pub(super) struct VictimIndex<'a> {
     /// The lowest priority first.
     running: Vec<Victim<'a>>,
@@ -26,20 +27,20 @@ pub(super) struct VictimIndex<'a> {
     min_gain: u128,
 }
 
-/// A place among all, and whose it is: most are told apart by that.
+/// The position of a job among all, and the priority of its user: that excludes most.
 type Place = (usize, Share);
 
-/// Somebody by how much is gained if it goes later, with what it and all before it hold.
+/// A job by its margin, with what it and all before it hold.
 type Gain = (Margin, Place, Resources);
 
-/// Those of one queue, by their place among all.
+/// The jobs of one queue.
 #[derive(Default)]
 struct Part {
     /// In order of priority.
     members: Vec<Place>,
-    /// From the lowest priority up: how many there are so far, the least user among them, and what they hold.
+    /// From the lowest priority up: the number of jobs so far, the least user priority among them, and what they hold.
     lower: Vec<(Priority, usize, Share, Resources)>,
-    /// Of each priority, from the most left to do down; with what all so far hold.
+    /// Of each priority, from the largest margin down; with what all so far hold.
     gain: Vec<(Priority, Vec<Gain>)>,
 }
 
@@ -62,7 +63,7 @@ impl<'a> VictimIndex<'a> {
         &self.running
     }
 
-    /// What all hold, if there is anybody.
+    /// What all jobs hold, if there are any.
     pub(super) fn total(&self) -> Option<Resources> {
         (!self.running.is_empty()).then_some(self.total)
     }
@@ -71,7 +72,8 @@ impl<'a> VictimIndex<'a> {
         self.parts.get(part_of(self.apart, job.spec.queue))
     }
 
-    /// What those hold at most who make room for a job by priority or, where that counts, for gain, if there may be any.
+    /// The most that the victims of a job may hold, by priority and, where that counts, for gain; `None` if there are
+    /// none.
     pub(super) fn most(&self, job: &Job, for_gain: bool, now: Instant) -> Option<Resources> {
         let part = self.part(job)?;
         let gained = part.gains(job, now, self.min_gain).filter(|_| for_gain).filter_map(<[_]>::last);
@@ -80,7 +82,7 @@ impl<'a> VictimIndex<'a> {
         lower.into_iter().chain(gained).reduce(|one, other| one + other)
     }
 
-    /// Those below a job, in order of priority.
+    /// Jobs below a job, in order of priority.
     pub(super) fn below(&self, job: &Job) -> impl Iterator<Item = &Victim<'a>> {
         let no_higher = self.part(job).map_or(&[][..], |part| part.no_higher(job));
         let user = job.spec.user;
@@ -88,8 +90,8 @@ impl<'a> VictimIndex<'a> {
         victims.map(|(place, _)| &self.running[*place]).filter(|victim| is_below(victim.job, job))
     }
 
-    /// Those who make room for a job by priority or, where that counts, for gain, in order of priority. Whom else that
-    /// depends on is not looked at.
+    /// Victims of a job by priority and, where that counts, for gain, in order of priority. Conditions beyond that are
+    /// left to the caller.
     pub(super) fn may_yield(&self, job: &Job, for_gain: bool, now: Instant) -> Vec<&Victim<'a>> {
         let Some(part) = self.part(job) else { return Vec::new() };
         let below = |place: &Place| is_below(self.running[place.0].job, job);
@@ -128,12 +130,12 @@ impl Part {
         }
     }
 
-    /// Of no higher priority, if one of them may be below the job.
+    /// Jobs of no higher priority, if one of them may be below the job.
     fn no_higher(&self, job: &Job) -> &[Place] {
         self.levels_below(job).map_or(&[], |(_, count, _, _)| &self.members[..*count])
     }
 
-    /// All levels up to the highest of which somebody may be below the job.
+    /// All levels up to the highest of which a job may be below this one.
     fn levels_below(&self, job: &Job) -> Option<&(Priority, usize, Share, Resources)> {
         let (priority, user) = (job.spec.priority, job.spec.user);
         let up_to = |end: usize| end.checked_sub(1).map(|last| &self.lower[last]);
@@ -143,7 +145,7 @@ impl Part {
         lesser_user.or(below.filter(|(_, _, least, _)| *least <= user))
     }
 
-    /// Of each priority that is no higher, those who have enough left to do.
+    /// Of each priority that is no higher, the jobs with enough left to do.
     fn gains(&self, job: &Job, now: Instant, min_gain: u128) -> impl Iterator<Item = &[Gain]> {
         let cost = job.remaining(now).map(|left| service(job, left) as Margin * min_gain as Margin);
         let no_higher = self.gain.iter().take_while(|(priority, _)| *priority <= job.spec.priority);

@@ -1,8 +1,8 @@
-//! For each set of jobs that share links, the traffic policies in which they are predicted to lose least.
+//! For each set of jobs that share links, the traffic policies under which they are predicted to lose least.
 //!
-//! They are looked at again where the ground of the last decision about them has changed. Then traffic policies stay as they are,
-//! unless others are better by a margin (`traffic policy::choose`) and by more than the change costs, and not sooner than a while
-//! after the last change among these jobs; traffic policies that do harm are changed at once.
+//! A set is looked at again where the inputs of the last decision about it have changed. Then its policies stay,
+//! unless others are better by a margin (`traffic::choose`) and by more than the change costs, and not sooner than a
+//! while after the last change in the set; policies that do harm are changed at once.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(super) fn traffic(ledger: &mut Ledger<'_>, basis: &mut Basis) -> BTreeMap<Jo
     traffic
 }
 
-/// The traffic policies of those who meet from now on. What that rests on, and why it is other than before, is written down.
+/// The traffic policies of a set of jobs from now on. Their inputs, and the reason for a change, are written down.
 fn policies_of(
     ledger: &mut Ledger<'_>,
     basis: &mut Basis,
@@ -95,14 +95,14 @@ fn keep_inputs(inputs: &mut Vec<DecisionInputs>, before: &Before<'_>) {
     }
 }
 
-/// What is to be done about traffic policies.
+/// The best traffic policies of a set, and what is to be done about them.
 struct Verdict {
     call: Call,
-    /// The best there are.
+    /// The best policies.
     traffic: Vec<TrafficPolicy>,
-    /// Those who run already and have another traffic policy by that.
+    /// Running jobs whose policy would change.
     changed: Vec<JobId>,
-    /// What all save by it together.
+    /// What all jobs save by the change together.
     saves: Duration,
 }
 
@@ -172,7 +172,7 @@ fn judge(draft: &Draft<'_>, jobs: &[JobId], current: &[TrafficPolicy]) -> Verdic
     Verdict { call, traffic, changed, saves }
 }
 
-/// Turns for all of them, if their periods fit on a circle and keeping to it costs less than it saves.
+/// Phase offsets for all jobs, if their periods fit on a circle and keeping to it costs less than it saves.
 fn turns(
     draft: &Draft<'_>,
     flows: &[&Flow],

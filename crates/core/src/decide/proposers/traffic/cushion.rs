@@ -1,9 +1,9 @@
-//! Shifts in the order of priorities: each job finds its place on the circle among those before it, and a cushion after
-//! each burst keeps what comes a little late from colliding.
+//! Shifts in the order of priorities: each job finds its place on the circle among the jobs before it, and a cushion
+//! after each burst keeps late bytes from colliding.
 //!
-//! Where a job is follows from those of higher priority, and of equal priority that came before, and from nobody else:
-//! so nobody is shifted for the sake of a lower priority. Everybody who sends over links has a turn from its start, with
-//! or without others, so that it need not be held when they come; it is watched where there is somebody to collide with.
+//! The place of a job follows from jobs of higher priority, and of equal priority that came before, and from no
+//! others: so no job is shifted for the sake of a lower priority. Every job that sends over links has a phase offset
+//! from its start, so that it need not be held when others come; it is watched where it may collide with another job.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ pub(super) fn turns(draft: &Draft<'_>) -> BTreeMap<JobId, TrafficPolicy> {
     jobs.into_iter().map(traffic).collect()
 }
 
-/// Where a job collides least with those who have a place and share a link with it.
+/// The offset at which a job collides least with the jobs that have a place and share a link with it.
 fn among(
     draft: &Draft<'_>,
     placed: &BTreeMap<JobId, (Pulse, Duration)>,

@@ -1,5 +1,5 @@
-//! Shifts by an affinity graph: whenever somebody comes or goes, all who meet are shifted anew, and again when they have
-//! drifted.
+//! Shifts by an affinity graph: whenever a job comes or goes, all jobs that meet are shifted anew, and again when they
+//! have drifted.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(super) fn turns(draft: &Draft<'_>) -> BTreeMap<JobId, TrafficPolicy> {
     traffic
 }
 
-/// A traffic policy with a turn on the job's own period, to be kept to.
+/// A traffic policy with a watched phase offset on the period of the job.
 pub(super) fn watched(draft: &Draft<'_>, period: Duration, offset: Duration) -> TrafficPolicy {
     let tuning = &draft.snapshot.tuning.decide;
     let tolerance = Duration(period.0 / tuning.tolerated_drift_part);

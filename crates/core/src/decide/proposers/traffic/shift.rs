@@ -1,5 +1,5 @@
-//! One-shot turns: a job that comes to meet others waits once, until its bursts fall between theirs, and is left alone
-//! from then on.
+//! One-shot phase offsets: a job that comes to meet others waits once, until its bursts fall between theirs, and is
+//! left alone from then on.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::traffic::phase_solver::wheel::{Spoke, Wheel};
 use crate::traffic::{TrafficPolicy, Turn};
 use crate::tuning::TrafficTuning;
 
-/// Who has a turn keeps it; whoever has none and meets others gets one, in the order in which they came.
+/// Jobs with an offset keep it; a job that has none and meets others gets one, in the order of submission.
 pub(super) fn turns(draft: &Draft<'_>) -> BTreeMap<JobId, TrafficPolicy> {
     let mut turns = BTreeMap::new();
     for jobs in draft.contention.components() {
@@ -27,7 +27,7 @@ pub(super) fn turns(draft: &Draft<'_>) -> BTreeMap<JobId, TrafficPolicy> {
     turns.into_iter().map(|(job, turn)| (job, traffic(turn))).collect()
 }
 
-/// Nobody gets a turn where periods have no circle in common.
+/// Adds offsets for new jobs; none where the periods have no circle in common.
 fn add_newcomers(
     tuning: &TrafficTuning,
     contention: &ContentionGraph,

@@ -1,7 +1,7 @@
-//! The best place for servers and workers on a few nodes, of all there are.
+//! The optimal place for servers and workers on a few nodes.
 //!
 //! Nodes are gone through one by one. For each number of members of each role that is placed so far, the fewest nodes
-//! are kept that hold them, and among those the least that crosses the busiest link. That is enough: with any other
+//! that hold them are kept, and among those the least that crosses the busiest link. That is enough: with any other
 //! choice for the nodes so far, the gang would in the end need more nodes, or have no less on its busiest link.
 
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ impl<'a> Search<'a> {
             .collect()
     }
 
-    /// So many members of each role as one member. Where they may run is in how many of each fit.
+    /// These members of all roles as one member. Their eligibility is in the number of each that fits.
     fn together(&self, members: &[u32]) -> Shape {
         let mut each = Resources::NONE;
         let mut counters: BTreeMap<CounterId, u64> = BTreeMap::new();
