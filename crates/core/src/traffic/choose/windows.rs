@@ -19,9 +19,9 @@ use crate::traffic::{Rotation, Slot};
 use crate::tuning::TrafficTuning;
 
 /// Windows of a cycle that orders can have; the last one is the fair reference.
-const SHARED_OUT: usize = Rotation::REFERENCE;
+const DIVIDED_WINDOWS: usize = Rotation::REFERENCE;
 
-/// Links serve so many classes.
+/// Classes of a link, as HTB and the network have them: a part of the wire protocol, and no tuning entry.
 const CLASSES: usize = 8;
 
 /// The slots of all jobs in one window.
@@ -72,7 +72,7 @@ pub fn choose_windows(
     let noticeable = tuning.prediction_tolerance * total_weight(tuning, stakes);
     let mut least = loss(fair) - noticeable.max(tuning.min_rotation_gain * loss(fair));
     let mut best: Option<Vec<usize>> = None;
-    for_each_division(SHARED_OUT, all.len(), &mut |counts| {
+    for_each_division(DIVIDED_WINDOWS, all.len(), &mut |counts| {
         let mixed = mix(counts, &slowdowns);
         let is_allowed = mixed.iter().zip(&bounds).all(|(slowdown, most)| slowdown <= most);
         if is_allowed && loss(&mixed) < least {
@@ -198,10 +198,10 @@ fn mean_rates<'a>(windows: impl IntoIterator<Item = (usize, &'a Vec<f64>)>) -> V
 fn rotating(all: &[Series], counts: &[usize], window: Duration) -> Vec<TrafficPolicy> {
     let mut given = vec![0_usize; counts.len()];
     let mut cycle: Vec<&Order> = Vec::new();
-    for at in 1..=SHARED_OUT {
+    for at in 1..=DIVIDED_WINDOWS {
         // The series that is furthest behind its share; the first of those that are equally far.
         let behind =
-            |series: usize| counts[series] as f64 * at as f64 / SHARED_OUT as f64 - given[series] as f64;
+            |series: usize| counts[series] as f64 * at as f64 / DIVIDED_WINDOWS as f64 - given[series] as f64;
         let next = (0..counts.len()).rev().max_by(|one, other| behind(*one).total_cmp(&behind(*other)));
         let next = next.expect("there is fair sharing at least");
         cycle.push(all[next].order(given[next]));
