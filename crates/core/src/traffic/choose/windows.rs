@@ -11,7 +11,7 @@
 //! need neither that nor any knowledge of bursts.
 //!
 //! **Choice.** All numbers of windows are tried, a few thousand at most. Of those under which no job is slower than its
-//! bound, the one with the least weighted loss is taken, if it is noticeably less than that of fair sharing.
+//! bound, the division with the least weighted loss is chosen, if that is noticeably less than the loss of fair sharing.
 
 use super::{Stake, TrafficPolicy, most_slowdown_of, total_weight, weight};
 use crate::model::units::Duration;
@@ -183,7 +183,7 @@ fn mix(counts: &[usize], slowdowns: &[SeriesSlowdowns]) -> Vec<f64> {
     mean_rates(windows)
 }
 
-/// Slowdowns over so many windows of each order, each with its slowdowns.
+/// The mean slowdowns over windows, given the number of windows and the slowdowns of each order.
 fn mean_rates<'a>(windows: impl IntoIterator<Item = (usize, &'a Vec<f64>)>) -> Vec<f64> {
     let (mut all, mut rates) = (0, Vec::new());
     for (count, slowdowns) in windows {
@@ -215,7 +215,7 @@ fn rotating(all: &[Series], counts: &[usize], window: Duration) -> Vec<TrafficPo
     (0..cycle[0].len()).map(traffic).collect()
 }
 
-/// Calls `visit` with every way to divide `total` windows among so many orders.
+/// Calls `visit` with every division of `total` windows among this number of orders.
 fn for_each_division(total: usize, orders: usize, visit: &mut impl FnMut(&[usize])) {
     fn divide(left: usize, counts: &mut Vec<usize>, orders: usize, visit: &mut impl FnMut(&[usize])) {
         if counts.len() + 1 == orders {
