@@ -1,7 +1,10 @@
-//! What a job may do on links: how it stands among those it meets there.
+//! Time division of links: the traffic policies of jobs that share links, and how they are chosen.
 //!
-//! A traffic policy is a standing, not a rate: what a job in fact gets follows from who else is sending at the moment. Traffic policies take no
-//! resources, so they need no steps of their own: they are a part of what was decided, and a world makes its links so.
+//! What belongs here: traffic policies and their wire format, the contention graph (which jobs share links), the slowdown
+//! model (how much slower each job becomes), the search for phase offsets, and the choice among candidates.
+//!
+//! A traffic policy is a class, a weight or an offset, and not a rate: the rate of a job follows from the jobs that send at
+//! the same moment.
 
 pub mod affinity;
 pub mod burst_order;
@@ -30,96 +33,96 @@ pub struct TrafficPolicy {
     /// From 0, served first, to 7.
     #[serde(default, skip_serializing_if = "is_first_class")]
     pub class: u8,
-    /// Its part of a link relative to others of its class, from 1 to 65,536.
+    /// The share of a link relative to other jobs of the same class, from 1 to 65,536.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub weight: u32,
     #[serde(default, skip_serializing_if = "Follows::is_nothing")]
     pub follows: Follows,
-    /// When its iterations are to begin. It is held once, until its turn, and then left alone, unless its turn is watched.
+    /// The phase offset at which an iteration begins. The job is held once, until its turn, and again only if `watch` says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<Turn>,
-    /// Where each of its iterations is to begin, if it is held every time.
+    /// The phase offset at which every iteration begins: the job is held in each of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
-    /// Class and `follows` by time window, in place of those above.
+    /// Class and `follows` by time window; replaces those above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotation: Option<Rotation>,
 }
 
-/// What class and weight of a job follow, in the course of an iteration.
+/// The quantity that changes the class or weight of a job in the course of an iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Follows {
     #[default]
     Nothing,
-    /// The more it has sent, the greater its weight: who is about to be done is let through.
+    /// The weight grows with the bytes sent, so that a burst that is nearly over ends soon.
     BytesSent,
-    /// The less it has left to send, the higher its class, among four.
+    /// The class rises as fewer bytes are left, among four classes.
     BytesLeft,
-    /// The smaller the part of its bytes that is left, the higher its class, among four: bursts of whatever length.
+    /// The class rises as a smaller part of the bytes is left, among four classes: bursts of every length are treated alike.
     PartLeft,
-    /// First come, first served: a job that begins to send waits for the jobs that send already ([`order`]). FIFO scheduling
-    /// of coflows, with the iteration as the coflow.
+    /// First come, first served: a job that begins to send waits for the jobs that send already ([`burst_order`]). FIFO
+    /// scheduling of coflows, with the iteration as the coflow.
     FirstCome,
     /// The job with least left to send is served first, as found when its burst begins: shortest remaining time first.
     LeastLeft,
 }
 
-/// A position on a period.
+/// A phase offset on a period. User documents call it a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Turn {
     pub period: Duration,
-    /// Counted from the beginning of time.
+    /// Counted from the beginning of the world's clock.
     pub offset: Duration,
-    /// Whether it is held again once it has drifted.
+    /// The tolerance beyond which the job is held again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<Watch>,
 }
 
-/// A job is held again, until its turn, when an iteration begins too far from it.
+/// A job whose iteration begins too far from its turn is held again until the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Watch {
-    /// So far it may begin before or after its turn.
+    /// The distance from the turn, before or after, that is accepted.
     pub tolerance: Duration,
-    /// So long it is left alone after it was held.
+    /// The least time between two holds.
     pub pause: Duration,
 }
 
-/// A turn that is kept: whoever is early waits for its place, whoever is late goes at once and has caught up when the
-/// cushion in the period has made up for it.
+/// A turn that is kept in every iteration. A job that is early waits for it; a job that is late begins at once and catches up
+/// by the cushion of its period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pace {
     pub turn: Turn,
-    /// How long the turns would hold if nobody were held: until noise has moved somebody by the room that it has.
+    /// The time for which the turns would hold without any hold: until noise exceeds the slack of a job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds_by_itself: Option<Duration>,
 }
 
 impl Turn {
-    /// The first such moment from `at` on.
+    /// The first turn from `at` on.
     pub fn next(self, at: Instant) -> Instant {
         let period = self.period.0.max(1);
         let (reached, wanted) = (at.0 % period, self.offset.0 % period);
         Instant(at.0.saturating_add((wanted + period - reached) % period))
     }
 
-    /// How far it is from a moment to the nearest such one, before or after.
+    /// The distance from a moment to the nearest turn, before or after.
     pub fn distance(self, at: Instant) -> Duration {
         let ahead = self.next(at).since(at);
         Duration(ahead.0.min(self.period.0.max(1) - ahead.0))
     }
 
-    /// Whether both say the same moments.
+    /// Whether both give the same moments.
     pub fn is_with(self, other: Self) -> bool {
         (self.period, self.offset) == (other.period, other.offset)
     }
 }
 
 impl Default for TrafficPolicy {
-    /// Nothing is done: everybody shares fairly.
+    /// Fair sharing.
     fn default() -> Self {
         Self { class: 0, weight: 1, follows: Follows::Nothing, turn: None, pace: None, rotation: None }
     }
@@ -130,7 +133,7 @@ impl TrafficPolicy {
         *self == Self::default()
     }
 
-    /// Class and `follows` at a moment of the world's clock.
+    /// The class and `follows` at a moment of the world's clock.
     pub fn slot_at(&self, now: Instant) -> Slot {
         let fixed = Slot { class: self.class, follows: self.follows };
         self.rotation.map_or(fixed, |rotation| rotation.at(now))
@@ -138,7 +141,7 @@ impl TrafficPolicy {
 }
 
 impl Follows {
-    /// For serde: what is left out means this.
+    /// For serde: a missing field has this value.
     fn is_nothing(&self) -> bool {
         *self == Self::Nothing
     }

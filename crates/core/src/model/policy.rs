@@ -1,4 +1,4 @@
-//! Every choice a user may make. Each baseline is a named value in one table.
+//! Policies: every choice that a user can make about decisions. Each baseline is a named row of one table.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,25 +32,25 @@ pub struct Policy {
     pub tuning: Tuning,
 }
 
-/// Who goes first.
+/// The order of waiting jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Order {
-    /// By submission.
+    /// First submitted, first served.
     Fifo,
-    /// By priority, then submission.
+    /// Highest priority first; within a priority, first submitted first.
     Priority,
     /// Shortest remaining time first.
     Srtf,
     /// Smallest remaining service (time × GPUs) first.
     Srsf,
-    /// Discretised two-dimensional least attained service: levels by GPU-time received, in order inside a level.
+    /// Discretised two-dimensional least attained service: levels by attained GPU-time, first in first out within a level.
     LeastAttained { limits: Vec<GpuTime> },
-    /// User, urgency, waiting time, width and brevity as one number.
+    /// Weighted priority of user, job, waiting time, size and estimated duration.
     Weighted(Weights),
 }
 
-/// The parts of the combined priority, which sum to the whole, and the time that waiting is measured against.
+/// The weights of the combined priority, which sum to 1, and the window of its aging.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "WeightsText", into = "WeightsText")]
 pub struct Weights {
@@ -58,19 +58,19 @@ pub struct Weights {
     window: Duration,
 }
 
-/// How much each part counts.
+/// The weight of each part of the combined priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parts {
     pub user: Share,
     pub task: Share,
     pub wait: Share,
     pub width: Share,
-    /// Nothing in journals that are older than this part.
+    /// Zero in journals that are older than this part.
     #[serde(default)]
     pub brevity: Share,
 }
 
-/// What a job has to show for each part.
+/// The score of a job for each part of the combined priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     pub user: Share,
@@ -80,13 +80,13 @@ pub struct Claim {
     pub brevity: Share,
 }
 
-/// How long a job has waited, and against what that is measured.
+/// The waiting time of a job, and the times that it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
     pub waited: Duration,
-    /// After so long it counts in full beside the other parts.
+    /// A wait of this length scores in full.
     pub full: Duration,
-    /// After so long it begins to outweigh them.
+    /// Beyond this length the wait begins to outweigh all other parts.
     pub window: Duration,
 }
 
@@ -94,9 +94,9 @@ pub struct Wait {
 pub enum WeightsError {
     #[error("the weights sum to {} instead of 1", f64::from(*.0) / f64::from(Share::WHOLE.0))]
     Sum(u32),
-    #[error("the waiting window lasts longer than nothing")]
+    #[error("the waiting window must be greater than zero")]
     NoWindow,
-    #[error("waiting weighs at most 0.5, or a newcomer could not be bounded")]
+    #[error("waiting weighs at most 0.5, or the wait of a job would have no bound")]
     WaitTooHeavy,
 }
 
@@ -143,10 +143,9 @@ impl Weights {
         Ok(Self { parts, window })
     }
 
-    /// The combined priority in millionths: greater goes first. A wait of `full` counts as much as its weight allows.
-    /// Beyond one window of waiting, which is no shorter, the priority grows without bound, so that every job is served
-    /// at last: after at most twice the part of the window that does not weigh the wait, it is ahead of everybody who
-    /// comes.
+    /// The combined priority in millionths; the job with the greatest is served first. A wait of `full` scores its whole
+    /// weight. Beyond one window, which is no shorter than `full`, the priority grows without bound, so that no job starves:
+    /// after twice the window, times one less the weight of waiting, a job is ahead of every newcomer.
     pub fn score(&self, claim: &Claim) -> u64 {
         let whole = u128::from(Share::WHOLE.0);
         let part = |weight: Share, share: u128| u128::from(weight.0) * share;
@@ -184,26 +183,26 @@ impl From<Weights> for WeightsText {
     }
 }
 
-/// Whether a job's members are placed together.
+/// Whether the members of a job are placed together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Gangs {
     Whole,
-    /// Every member is a gang of its own, and the world holds the start barrier: half-placed jobs may wait for each
-    /// other for ever.
+    /// Every member is a gang of its own, and the world holds the start barrier: two jobs that are each placed in part may
+    /// deadlock.
     MemberByMember,
 }
 
-/// What happens when the first in line does not fit.
+/// Which jobs may start while the first job of the queue does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Queueing {
-    /// Everybody behind waits too.
+    /// No job: the first blocks the queue.
     HeadBlocks,
-    /// Whoever fits goes ahead.
+    /// Every job that fits.
     Skip,
-    /// Whoever fits goes ahead, unless that would delay the first few who do not: for them room is kept, from when it
-    /// is expected to be there.
+    /// Backfill: every job that fits and does not delay the first few jobs that do not fit. Those have reservations, from
+    /// the time at which capacity is expected to suffice.
     Reserve,
 }
 
@@ -211,170 +210,173 @@ pub enum Queueing {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Sharing {
-    /// Queues bound what is held, and nothing else: all stand in one line.
+    /// All jobs are in one queue; limits and quotas of their queues bound what they hold.
     #[default]
     Ignored,
-    /// The one whose dominant share is least for its weight, and those within their quota before those that borrow.
+    /// The queue with the least dominant share for its weight; queues within their quota come before queues that borrow.
     Fair,
 }
 
-/// How many members an elastic gang gets.
+/// The number of members of an elastic gang.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Sizing {
-    /// The least it asks for.
+    /// Its minimum.
     #[default]
     Least,
-    /// The least, and more while nobody waits for the room; whoever comes to wait has it back before anybody is stopped.
+    /// Its minimum, and more while no job waits for the capacity. A job that begins to wait gets it back before any job is
+    /// preempted.
     Spare,
 }
 
 impl Sizing {
-    /// For serde: what is left out means this.
+    /// For serde: a missing field has this value.
     fn is_least(&self) -> bool {
         *self == Self::Least
     }
 }
 
-/// Who makes room for whom.
+/// Which running jobs are preempted for waiting jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Preemption {
     Never,
-    /// At every cycle all jobs that can be suspended are ranked together, and the room goes down the list.
+    /// In every cycle all jobs that can be suspended are ranked together, and capacity is assigned in that order.
     ByRank,
-    /// Who does not fit into what is free may take the place of running jobs of strictly lower priority, as few as
-    /// will do. Where queues have shares, that is so inside a queue, and a queue that holds less than its own may take
-    /// it back from one that holds more.
+    /// A job that does not fit into the free capacity may preempt running jobs of strictly lower priority, as few as
+    /// suffice. Where queues have shares, it does so within its queue, and a queue that holds less than its share may
+    /// reclaim it from a queue that holds more.
     ByPriority,
-    /// The same, and also the place of jobs of equal priority that lose nothing but time by it and have far more left
-    /// to do.
+    /// As `ByPriority`, and also jobs of equal priority that lose no work by it and have far more service left.
     ByGain,
 }
 
 impl Preemption {
-    /// Whether those who do not fit look for others to take the place of.
+    /// Whether a job that does not fit searches for victims.
     pub const fn makes_room(self) -> bool {
         matches!(self, Self::ByPriority | Self::ByGain)
     }
 }
 
-/// On which nodes.
+/// The nodes on which the members of a job are placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Placement {
     /// Member by member to the least allocated, best balanced node, as kube-scheduler scores by default.
     Spread,
-    /// Member by member to the fullest node that has room.
+    /// Member by member to the fullest node that has enough free capacity.
     Pack,
-    /// As `Pack`, with workers beside their parameter servers and servers apart: Volcano's task-topology.
+    /// As `Pack`, with workers on the nodes of their parameter servers and the servers on different nodes: Volcano's
+    /// task-topology.
     Buckets,
     /// The whole gang inside the smallest domain that holds it, on its fewest nodes, best fit first.
     Topology,
-    /// Member by member to the node nearest to those of its job that were placed before, then as `Spread`; never to one
-    /// whose links are used up on average: Diktyo's cost of the network.
+    /// Member by member to the node nearest to the members of its job that were placed before, then as `Spread`; never to a
+    /// node whose links are used up on average: Diktyo's network cost.
     Nearest,
 }
 
-/// What is done about jobs that meet on links.
+/// Traffic policies of jobs that share links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Links {
-    /// Nothing: jobs that meet on a link share it fairly.
+    /// Fair sharing.
     Shared,
-    /// Whoever comes to meet others waits once, until its bursts fall between theirs.
+    /// A job that begins to share links waits once, until its bursts fall between those of the other jobs.
     Shift,
-    /// Whoever has sent more of its iteration gets more of the link.
+    /// A job that has sent more bytes of its iteration has a larger weight.
     Weighted,
-    /// Whoever has least left to send of its iteration goes first, in four classes.
+    /// A job that has fewer bytes of its iteration left has a higher class, among four.
     Classes,
-    /// For jobs that meet, whichever of these is predicted to cost them least.
+    /// For each set of jobs that share links, the traffic policies in which they are predicted to lose least.
     Chosen,
-    /// All who meet wait until their bursts fall between each other's, by shifts that follow from link to link, and again
-    /// when they have drifted: CASSINI's affinity graph.
+    /// All jobs that share links wait until their bursts fall between each other, by shifts that follow from link to link,
+    /// and again after they have drifted: CASSINI's affinity graph.
     Rotated,
-    /// The same in the order of priorities, with a cushion after each burst: nobody is shifted for a lower priority.
+    /// As `Rotated`, in the order of priorities and with a cushion after each burst: no job is shifted for a lower priority.
     Cushioned,
-    /// Everybody has every link to themselves: no world is like this, but no policy can do better on its placement.
+    /// Every job has every link to itself: no world is like this, and no policy can do better with the same placement.
     Ideal,
 }
 
-/// How much it counts that jobs slow each other down on links.
+/// How placement takes into account that jobs slow each other down on links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Slowdowns {
-    /// Places are chosen without a look at what goes over links.
+    /// It does not.
     #[default]
     Unseen,
-    /// Of several places the one is chosen at which everybody together is predicted to lose least.
+    /// Of several places it chooses the one at which all jobs together are predicted to lose least.
     Weighed,
-    /// The same, and a job waits for a better place while starting is predicted to cost more.
+    /// As `Weighed`, and a job waits for a better place while starting is predicted to cost more.
     WaitedOut,
-    /// What a job sends at its peak is reserved on each link, and it waits until some place has that left.
+    /// The peak rate of a job is reserved on each link, and the job waits for a place whose links have that much left.
     Reserved,
-    /// Of places that are equally near the one is chosen whose links are most compatible: where bursts that are shifted
-    /// as well as can be exceed links least.
+    /// Of places that are equally near it chooses the one whose links are most compatible: where bursts with the best shifts
+    /// exceed the links least.
     Compatible,
-    /// The nearest place is chosen at which bursts can be kept apart; where there is none, the most compatible.
+    /// It chooses the nearest place at which bursts can be kept apart, or else the most compatible place.
     KeptApart,
 }
 
-/// Whether jobs that run are taken elsewhere.
+/// Migration of running jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Moving {
     #[default]
     Never,
-    /// Those that can be moved, to places where everybody together is predicted to gain more than the move costs.
+    /// Jobs that can be moved go to places where all jobs together are predicted to gain more than the move costs.
     ForGain,
-    /// Those that learn little for what they use, once each, to where they are in the way least; and now and then one from
-    /// the fullest node to the emptiest: SpeCon's speculative migration.
+    /// Each job that learns little for the resources that it uses moves once, to where it delays others least; from time to
+    /// time a job moves from the fullest node to the emptiest: SpeCon's speculative migration.
     Speculative,
 }
 
-/// What is done where jobs can use more of their node's CPU than there is.
+/// CPU weights on nodes whose jobs can use more cores than the node has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Throttling {
-    /// Nothing: they share it fairly.
+    /// Equal weights: jobs share the cores fairly.
     #[default]
     Never,
-    /// Whoever has least left to do has more of it, and whoever alone takes as long as all together.
+    /// A larger weight for the jobs that have least left to do, and for a job that alone takes as long as all together.
     LeastLeftFirst,
 }
 
 impl Throttling {
-    /// For serde: what is left out means this.
+    /// For serde: a missing field has this value.
     fn is_never(&self) -> bool {
         *self == Self::Never
     }
 }
 
-/// What is done so that jobs are in time.
+/// How deadlines are met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Deadlines {
-    /// Nothing: a deadline is noted, and that is all.
+    /// Deadlines are recorded and change no decision.
     #[default]
     Ignored,
-    /// Whoever is due first has as many members as it can use, and takes them from whoever is due later.
+    /// Earliest deadline first: the job that is due first has as many members as it can use, and takes them from jobs that
+    /// are due later.
     Earliest,
-    /// Who comes is taken on if everybody can be in time, and never runs if not: ElasticFlow's admission and scaling.
+    /// A job is admitted if all admitted jobs can still meet their deadlines, and never runs otherwise: ElasticFlow's
+    /// admission and scaling.
     Filled,
-    /// Who is taken on has what it needs booked ahead, and promised if it is strict or takes no more than most; who is not
-    /// runs on what is left, and is looked at again.
+    /// Capacity is booked ahead for an admitted job, and its deadline is promised if it is strict or needs no more than most
+    /// jobs. A job that is not admitted runs on the remaining capacity and is reconsidered.
     Promised,
 }
 
 impl Deadlines {
-    /// For serde: what is left out means this.
+    /// For serde: a missing field has this value.
     fn are_ignored(&self) -> bool {
         *self == Self::Ignored
     }
 }
 
 impl Policy {
-    /// Names of all policies, in the order in which they are listed to users.
+    /// Names of all policies, in the order of the reference page.
     pub fn names() -> impl Iterator<Item = &'static str> {
         TABLE.iter().map(|(name, _)| *name)
     }
@@ -384,12 +386,12 @@ impl Policy {
         Some(Self { name: (*name).to_owned(), ..choices() })
     }
 
-    /// Whether it matters what a waiting job will send.
+    /// Whether decisions depend on the traffic of waiting jobs.
     pub fn looks_at_exchanges(&self) -> bool {
         self.slowdowns != Slowdowns::Unseen || self.placement == Placement::Nearest
     }
 
-    /// Whether it matters how long a waiting job will take.
+    /// Whether decisions depend on the estimated duration of waiting jobs.
     pub fn looks_at_lengths(&self) -> bool {
         self.queueing == Queueing::Reserve || self.preemption == Preemption::ByGain
     }
@@ -402,7 +404,7 @@ impl Policy {
         Ok(Self { tuning, ..self })
     }
 
-    /// The same policy, with room made for whoever has a higher priority.
+    /// The same policy, with preemption by priority unless it preempts already.
     pub fn preempting(mut self) -> Self {
         if !self.preemption.makes_room() {
             self.preemption = Preemption::ByPriority;
@@ -411,7 +413,7 @@ impl Policy {
     }
 }
 
-/// What kube-scheduler does, with gangs placed whole: most baselines differ from it in a few choices.
+/// kube-scheduler's choices, with whole gangs: most baselines differ from it in a few fields.
 fn kube() -> Policy {
     Policy {
         name: String::new(),
@@ -431,7 +433,7 @@ fn kube() -> Policy {
     }
 }
 
-/// All we do, but for what is done about links.
+/// Metronome's choices, except those about links.
 fn ours() -> Policy {
     Policy {
         name: String::new(),
@@ -451,17 +453,17 @@ fn ours() -> Policy {
     }
 }
 
-/// Everybody who can be suspended ranked together, packed, whoever fits goes ahead.
+/// All jobs that can be suspended ranked together, packed, with backfill.
 fn ranked(order: Order) -> Policy {
     Policy { order, preemption: Preemption::ByRank, placement: Placement::Pack, ..kube() }
 }
 
-/// The limits of Tiresias' two lower levels, in GPU-seconds.
+/// The limits of Tiresias' two lower levels, as published.
 fn tiresias_levels() -> Order {
     Order::LeastAttained { limits: vec![GpuTime::gpu_seconds(3250), GpuTime::gpu_seconds(7200)] }
 }
 
-/// A name, and the choices behind it.
+/// A name and its policy.
 type Row = (&'static str, fn() -> Policy);
 
 #[rustfmt::skip]
@@ -507,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_long_enough_outranks_every_newcomer() {
+    fn a_job_that_waits_long_enough_outranks_every_newcomer() {
         let many =
             [[400, 300, 200, 100, 0], [200, 200, 200, 200, 200], [0, 500, 500, 0, 0], [50, 50, 0, 0, 900]];
         for all in many {

@@ -1,15 +1,15 @@
-//! Which loops are to be shifted against which, and by how much: CASSINI's affinity graph.
+//! CASSINI's affinity graph: the shifts of loops that share several links.
 //!
-//! **Problem.** On each link that several loops share there are shifts that keep their bursts apart as well as can be. But
-//! a loop that crosses several such links has one clock: it can only be shifted once.
+//! **Problem.** On each link that several loops share there are shifts that keep their bursts apart best. But a loop that
+//! crosses several such links has one clock and can be shifted only once.
 //!
-//! **Solution.** Loops and links form a graph: who crosses what. Begin with any loop, which is not shifted; on each of its
-//! links the others are shifted relative to it, on their links those behind them, and so on. Where the graph has no
-//! loop, everybody is reached by one way only, and all shifts agree. Where it has, a loop keeps the shift by which it
-//! was reached first.
+//! **Solution.** Loops and the links that they cross form a bipartite graph. The search begins with the first loop, which is
+//! not shifted; on each of its links the other loops are shifted relative to it, on their links the next ones, and so on.
+//! Where the graph has no cycle, every loop is reached by one path only, and all shifts agree. Where it has one, a loop
+//! keeps the shift by which it was reached first.
 //!
-//! Links that the same loops cross, or some of them, are one *junction*, or two loops on both directions of a cable
-//! would be in a circle already. Links that carry all bursts at once make no difference, and are left out.
+//! Links that the same loops cross, or some of them, are one *junction*: otherwise two loops on both directions of a cable
+//! would form a cycle. Links that carry all bursts at once make no difference and are left out.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -19,7 +19,7 @@ use crate::model::id::LinkId;
 use crate::model::units::Duration;
 use crate::tuning::TrafficTuning;
 
-/// Loops, by their place in the list that was given, and the junctions at which they meet.
+/// The affinity graph: loops, by their place in the given list, and the junctions that they share.
 #[derive(Clone, Debug)]
 pub struct Affinity {
     junctions: Vec<Junction>,
@@ -32,7 +32,7 @@ struct Junction {
     loops: BTreeSet<usize>,
 }
 
-/// More than a link, by more than rounding.
+/// More than a whole link: a margin for rounding, and no tuning entry.
 const MORE_THAN_ALL: f64 = 1.0 + 1e-9;
 
 impl Affinity {
@@ -49,7 +49,7 @@ impl Affinity {
         Self { junctions, loops: pulses.len() }
     }
 
-    /// Whether everybody is reached by one way only.
+    /// Whether the graph has no cycle.
     pub fn is_loop_free(&self) -> bool {
         let mut group: Vec<usize> = (0..self.loops + self.junctions.len()).collect();
         for (number, junction) in self.junctions.iter().enumerate() {
@@ -64,7 +64,7 @@ impl Affinity {
         true
     }
 
-    /// How far each loop is to be shifted; none for those that meet nobody.
+    /// The shift of each loop; none for a loop that shares no junction.
     pub fn shifts(&self, tuning: &TrafficTuning, pulses: &[Pulse]) -> Vec<Option<Duration>> {
         let mut shifts: Vec<Option<i128>> = vec![None; self.loops];
         let mut passed = vec![false; self.junctions.len()];
@@ -80,7 +80,7 @@ impl Affinity {
         shifts.into_iter().zip(pulses).map(on_period).collect()
     }
 
-    /// Goes from a loop that is shifted to all that are reached from it.
+    /// Shifts all loops that are reached from a shifted loop.
     fn follow(
         &self,
         tuning: &TrafficTuning,
@@ -110,7 +110,7 @@ impl Affinity {
 }
 
 impl Junction {
-    /// Where each loop is to begin on the circle of those that meet here.
+    /// The position of each loop on the circle of this junction.
     fn rotations(&self, tuning: &TrafficTuning, pulses: &[Pulse]) -> BTreeMap<usize, i128> {
         let here: Vec<Pulse> = self.loops.iter().map(|one| pulses[*one].over(&self.links)).collect();
         let (offsets, _) = rotations(tuning, &here);
@@ -119,7 +119,7 @@ impl Junction {
     }
 }
 
-/// Links that would not carry all bursts at once, with the loops that cross them.
+/// Links that cannot carry all bursts at once, with the loops that cross them.
 fn contended(pulses: &[Pulse]) -> BTreeMap<LinkId, BTreeSet<usize>> {
     let mut links: BTreeMap<LinkId, (f64, BTreeSet<usize>)> = BTreeMap::new();
     for (one, pulse) in pulses.iter().enumerate() {

@@ -41,7 +41,8 @@ pub struct Newcomer {
     pub length: f64,
 }
 
-/// HTB has eight classes, and so has the network.
+/// The last of the eight classes of HTB and of the network. Agents apply this rule, too, so the classes are a protocol and no
+/// tuning entries.
 const LAST: u8 = 7;
 
 /// The class of a burst that begins while no other is under way. There is room for bursts that precede it.
@@ -70,8 +71,8 @@ impl Newcomer {
         behind.or(before).unwrap_or(MIDDLE)
     }
 
-    /// The class where so many others, to which the same applies, would have it too if all began at once: one after the other,
-    /// unless they are to share.
+    /// The class of one of several jobs that get the same class and begin at once: the jobs follow one another, unless their
+    /// slots share a class.
     pub fn class_among_equals(&self, class: u8, before: usize) -> u8 {
         match self.slot.follows {
             Follows::FirstCome | Follows::LeastLeft => class.saturating_add(before as u8).min(LAST),

@@ -1,34 +1,34 @@
-//! Every way to share links that is tried on the predictor.
+//! Candidates: the traffic policies that are tried on the predictor.
 //!
-//! Weights by what each has sent; classes by what each has left, or by which part of it; the same inside priorities, and
-//! priorities alone. Among few jobs also one before the others, or after them: where periods differ, no rule that treats
-//! all alike lets those through who come back with more soonest.
+//! Weights by bytes sent; classes by bytes left, or by the part that is left; the same within priorities, and priorities
+//! alone. Among few jobs also one job before or after all others: where periods differ, no rule that treats all jobs alike
+//! serves the job first that comes back soonest with more bytes.
 
 use super::choose::Stake;
 use super::{Follows, TrafficPolicy};
 use crate::tuning::TrafficTuning;
 
-/// What each does who is let through by a class.
+/// What classes follow where one job has a class of its own.
 const IN_CLASSES: [Follows; 3] = [Follows::Nothing, Follows::BytesLeft, Follows::PartLeft];
 
-pub(super) fn ways(tuning: &TrafficTuning, stakes: &[Stake]) -> Vec<Vec<TrafficPolicy>> {
+pub(super) fn candidates(tuning: &TrafficTuning, stakes: &[Stake]) -> Vec<Vec<TrafficPolicy>> {
     let alike = [Follows::BytesSent, Follows::BytesLeft, Follows::PartLeft];
-    let mut ways: Vec<Vec<TrafficPolicy>> =
+    let mut candidates: Vec<Vec<TrafficPolicy>> =
         alike.into_iter().map(|follows| vec![in_class(tuning, 0, follows); stakes.len()]).collect();
     if stakes.iter().any(|stake| stake.tier != stakes[0].tier) {
-        ways.extend(by_priority(tuning, stakes));
+        candidates.extend(by_priority(tuning, stakes));
     }
     if stakes.len() <= tuning.max_jobs_for_job_apart {
-        ways.extend((0..stakes.len()).flat_map(|one| apart(tuning, one, stakes.len())));
+        candidates.extend((0..stakes.len()).flat_map(|one| apart(tuning, one, stakes.len())));
     }
-    ways
+    candidates
 }
 
 pub(super) fn in_class(tuning: &TrafficTuning, class: u8, follows: Follows) -> TrafficPolicy {
     TrafficPolicy { class: tuning.max_promotions.saturating_add(class), follows, ..TrafficPolicy::default() }
 }
 
-/// Priorities alone; or the highest before all others, and in each of the two whoever has sent most, or has least left.
+/// Priorities alone; or the highest before all others, with weights by bytes sent or classes by bytes left in both groups.
 fn by_priority(tuning: &TrafficTuning, stakes: &[Stake]) -> [Vec<TrafficPolicy>; 4] {
     let traffic = |class: fn(u8) -> u8, follows: Follows| {
         stakes.iter().map(|stake| in_class(tuning, class(stake.tier), follows)).collect()
@@ -41,7 +41,7 @@ fn by_priority(tuning: &TrafficTuning, stakes: &[Stake]) -> [Vec<TrafficPolicy>;
     ]
 }
 
-/// One before the others, or after them, with what each has left considered or not.
+/// One job before the others, or after them, with classes that follow nothing, bytes left or the part left.
 fn apart(tuning: &TrafficTuning, one: usize, count: usize) -> Vec<Vec<TrafficPolicy>> {
     let traffic = |(own, theirs): (u8, u8), follows: Follows| {
         let class = |at: usize| if at == one { own } else { theirs };
@@ -60,14 +60,14 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_ways_is_bounded_by_how_many_share() {
-        assert_eq!(ways(&TrafficTuning::DEFAULT, &stakes(&[1, 1])).len(), 3 + 2 * 6);
-        assert_eq!(ways(&TrafficTuning::DEFAULT, &stakes(&[0, 1, 1])).len(), 3 + 4 + 3 * 6);
-        assert_eq!(ways(&TrafficTuning::DEFAULT, &stakes(&[0; 40])).len(), 3);
+    fn the_number_of_candidates_is_bounded_by_the_number_of_jobs() {
+        assert_eq!(candidates(&TrafficTuning::DEFAULT, &stakes(&[1, 1])).len(), 3 + 2 * 6);
+        assert_eq!(candidates(&TrafficTuning::DEFAULT, &stakes(&[0, 1, 1])).len(), 3 + 4 + 3 * 6);
+        assert_eq!(candidates(&TrafficTuning::DEFAULT, &stakes(&[0; 40])).len(), 3);
     }
 
     #[test]
-    fn whoever_goes_first_has_a_higher_class_than_all_others() {
+    fn a_job_that_goes_first_has_a_higher_class_than_all_others() {
         let first = apart(&TrafficTuning::DEFAULT, 1, 3)
             .into_iter()
             .filter(|traffic| traffic[1].class < traffic[0].class);

@@ -1,37 +1,37 @@
-//! The traffic policies in which jobs that meet are predicted to lose least.
+//! The traffic policies in which jobs that share links are predicted to lose least.
 //!
-//! Ways to share links are tried on a predictor ([`super::candidates`]). The one is taken in which all lose least together,
-//! each counted by its priority, if
+//! Candidates ([`super::candidates`]) are tried on a predictor. The choice is the candidate with the least weighted loss of all
+//! jobs together, if
 //!
-//! - that is noticeably less than if nothing is done;
-//! - nobody is slowed down beyond a bound who would not be so anyhow: whoever is, is promoted first; and
-//! - nobody of the highest priority loses by it.
+//! - its loss is less than that of fair sharing by more than the tolerance of predictions;
+//! - no job is slowed down beyond a bound that it keeps under fair sharing: such a job is promoted first; and
+//! - no job of the highest priority loses by it.
 //!
-//! The bound is what the worst off would bear if nothing were done, and a little more: on a full link somebody has to
-//! wait for what all gain. Only a higher priority may cost others more.
+//! The bound is the worst slowdown under fair sharing and a little more: on a full link one job has to wait so that all
+//! together gain. Only a higher priority may cost other jobs more.
 
 mod reconsider;
 mod windows;
 
 use super::TrafficPolicy;
-use super::candidates::ways;
+use super::candidates::candidates;
 use crate::tuning::TrafficTuning;
 
 pub use reconsider::{Call, Reconsidered, reconsider};
 pub use windows::{choose_windows, predict_windows};
 
-/// What is at stake for one of the jobs.
+/// How much one of the jobs counts in the choice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stake {
-    /// How much its loss counts.
+    /// The weight of its loss.
     pub counts: f64,
-    /// How many priorities are higher than its own.
+    /// The number of priorities above its own.
     pub tier: u8,
-    /// Whether it is not to lose by anything that is done.
+    /// Whether the job has the highest priority and must not lose by the choice.
     pub is_first: bool,
 }
 
-/// The best traffic policies by a predictor that says how much slower than alone each job is in its traffic policy.
+/// The best traffic policies by a predictor, which returns the slowdown of each job in given traffic policies.
 pub fn choose(
     tuning: &TrafficTuning,
     stakes: &[Stake],
@@ -40,7 +40,7 @@ pub fn choose(
     choose_with(tuning, stakes, |_| None, predict)
 }
 
-/// The same, with one more way that may follow from how much slower each is if nothing is done.
+/// As [`choose`], with one more candidate that `more` may derive from the slowdowns under fair sharing.
 pub fn choose_with(
     tuning: &TrafficTuning,
     stakes: &[Stake],
@@ -53,9 +53,9 @@ pub fn choose_with(
         return fair.traffic;
     }
     let bounds = Bounds { tuning, most: most_slowdown(tuning, stakes, &fair), fair: &fair };
-    let mut best: Option<Tried> = None;
+    let mut best: Option<Prediction> = None;
     let mut least = choice.loss(&fair) - tuning.prediction_tolerance * total_weight(tuning, stakes);
-    for traffic in ways(tuning, stakes).into_iter().chain(more(&fair.slowdowns)) {
+    for traffic in candidates(tuning, stakes).into_iter().chain(more(&fair.slowdowns)) {
         let tried = choice.promote(traffic, &bounds);
         if choice.loss(&tried) < least && bounds.allow(&tried, stakes) {
             least = choice.loss(&tried);
@@ -65,7 +65,7 @@ pub fn choose_with(
     best.unwrap_or(fair).traffic
 }
 
-fn most_slowdown(tuning: &TrafficTuning, stakes: &[Stake], fair: &Tried) -> f64 {
+fn most_slowdown(tuning: &TrafficTuning, stakes: &[Stake], fair: &Prediction) -> f64 {
     most_slowdown_of(tuning, stakes, &fair.slowdowns)
 }
 
@@ -81,7 +81,7 @@ fn most_slowdown_of(tuning: &TrafficTuning, stakes: &[Stake], fair: &[f64]) -> f
     }
 }
 
-/// How much the loss of a job counts.
+/// The weight of the loss of a job.
 fn weight(tuning: &TrafficTuning, stake: &Stake) -> f64 {
     if stake.is_first { tuning.highest_priority_loss_weight * stake.counts } else { stake.counts }
 }
@@ -90,8 +90,8 @@ fn total_weight(tuning: &TrafficTuning, stakes: &[Stake]) -> f64 {
     stakes.iter().map(|stake| weight(tuning, stake)).sum()
 }
 
-/// Traffic policies, and how much slower than alone each is in them.
-struct Tried {
+/// Traffic policies with the predicted slowdown of each job.
+struct Prediction {
     traffic: Vec<TrafficPolicy>,
     slowdowns: Vec<f64>,
 }
@@ -103,15 +103,15 @@ struct Choice<'s, P> {
 }
 
 impl<P: FnMut(&[TrafficPolicy]) -> Vec<f64>> Choice<'_, P> {
-    fn attempt(&mut self, traffic: Vec<TrafficPolicy>) -> Tried {
-        Tried { slowdowns: (self.predict)(&traffic), traffic }
+    fn attempt(&mut self, traffic: Vec<TrafficPolicy>) -> Prediction {
+        Prediction { slowdowns: (self.predict)(&traffic), traffic }
     }
 
-    /// Tries traffic policies, with whoever suffers most one class higher, until nobody suffers too much.
-    fn promote(&mut self, traffic: Vec<TrafficPolicy>, bounds: &Bounds<'_>) -> Tried {
+    /// Predicts traffic policies, and promotes the job furthest beyond the bound by one class until no job is beyond it.
+    fn promote(&mut self, traffic: Vec<TrafficPolicy>, bounds: &Bounds<'_>) -> Prediction {
         let mut tried = self.attempt(traffic);
         for _ in 0..self.tuning.max_promotions {
-            let most = bounds.suffers_most(&tried);
+            let most = bounds.furthest_beyond(&tried);
             let Some(job) = most.filter(|job| tried.traffic[*job].class > 0) else { break };
             tried.traffic[job].class -= 1;
             tried = self.attempt(tried.traffic);
@@ -119,34 +119,34 @@ impl<P: FnMut(&[TrafficPolicy]) -> Vec<f64>> Choice<'_, P> {
         tried
     }
 
-    /// What all lose, each as much as it counts.
-    fn loss(&self, tried: &Tried) -> f64 {
+    /// The weighted loss of all jobs.
+    fn loss(&self, tried: &Prediction) -> f64 {
         let each = self.stakes.iter().zip(&tried.slowdowns);
         each.map(|(stake, slowdown)| weight(self.tuning, stake) * (slowdown - 1.0)).sum()
     }
 }
 
-/// What may be done to whom.
+/// The slowdowns that a choice may cause.
 struct Bounds<'t> {
     tuning: &'t TrafficTuning,
     most: f64,
-    fair: &'t Tried,
+    fair: &'t Prediction,
 }
 
 impl Bounds<'_> {
-    fn allow(&self, tried: &Tried, stakes: &[Stake]) -> bool {
+    fn allow(&self, tried: &Prediction, stakes: &[Stake]) -> bool {
         let loses = |(at, stake): (usize, &Stake)| stake.is_first && self.is_slower(tried, at);
-        self.suffers_most(tried).is_none() && !stakes.iter().enumerate().any(loses)
+        self.furthest_beyond(tried).is_none() && !stakes.iter().enumerate().any(loses)
     }
 
-    /// Who is slowed down most of those who are beyond the bound, and would not be so far without traffic policies.
-    fn suffers_most(&self, tried: &Tried) -> Option<usize> {
-        let suffers = |at: &usize| tried.slowdowns[*at] > self.most && self.is_slower(tried, *at);
-        let suffering = (0..tried.traffic.len()).filter(suffers);
-        suffering.max_by(|one, other| tried.slowdowns[*one].total_cmp(&tried.slowdowns[*other]))
+    /// The most slowed of the jobs beyond the bound that fair sharing would slow down less.
+    fn furthest_beyond(&self, tried: &Prediction) -> Option<usize> {
+        let is_beyond = |at: &usize| tried.slowdowns[*at] > self.most && self.is_slower(tried, *at);
+        let beyond = (0..tried.traffic.len()).filter(is_beyond);
+        beyond.max_by(|one, other| tried.slowdowns[*one].total_cmp(&tried.slowdowns[*other]))
     }
 
-    fn is_slower(&self, tried: &Tried, at: usize) -> bool {
+    fn is_slower(&self, tried: &Prediction, at: usize) -> bool {
         tried.slowdowns[at] > self.fair.slowdowns[at] + self.tuning.prediction_tolerance
     }
 }
@@ -160,7 +160,7 @@ mod tests {
     const HIGH: Stake = Stake { counts: 4.0, tier: 0, is_first: true };
 
     #[test]
-    fn whoever_does_not_meet_anybody_at_a_bad_time_is_left_alone() {
+    fn jobs_that_hardly_slow_each_other_down_share_fairly() {
         let mut asked = 0;
         let traffic = choose(&TrafficTuning::DEFAULT, &[LOW, LOW], |traffic| {
             asked += 1;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_costs_least_is_taken() {
+    fn the_candidate_with_the_least_loss_is_chosen() {
         let slowdown = |traffic: &TrafficPolicy| match traffic.follows {
             Follows::Nothing => 1.2,
             Follows::BytesSent => 1.1,
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_that_is_not_noticed_is_not_worth_it() {
+    fn a_gain_within_the_tolerance_of_predictions_is_ignored() {
         let traffic = choose(&TrafficTuning::DEFAULT, &[LOW, LOW], |traffic| {
             vec![if traffic[0].is_default() { 1.2 } else { 1.195 }; 2]
         });
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_do_not_lose_for_others() {
+    fn jobs_of_the_highest_priority_do_not_lose_for_others() {
         let helps_the_low = |traffic: &[TrafficPolicy]| match traffic[0].is_default() {
             true => vec![1.02, 1.9],
             false => vec![1.04, 1.0],
@@ -202,8 +202,8 @@ mod tests {
     }
 
     #[test]
-    fn whoever_suffers_is_promoted() {
-        // The second job suffers wherever there are classes, unless it is in a higher one than the first.
+    fn a_job_beyond_its_bound_is_promoted() {
+        // The second job is beyond its bound in all classes that are not higher than the first job's.
         let predict = |traffic: &[TrafficPolicy]| match traffic[1].class < traffic[0].class {
             true => vec![1.05, 1.1],
             false if traffic[0].follows == Follows::BytesLeft => vec![1.0, 1.5],

@@ -1,10 +1,10 @@
-//! The circle on which loops that share links are laid out: as published, its length is the least common multiple of
-//! their periods, and positions are tried in steps of five degrees.
+//! CASSINI's circle, on which loops that share links are laid out: its length is the least common multiple of their periods,
+//! and positions are tried in steps of five degrees.
 //!
-//! Periods are taken in whole milliseconds, or no two would ever have a multiple in common. Even so 237, 311 and 418 ms
-//! meet again only after hours: a circle is cut after twelve of the longest periods, and each loop goes around it as
-//! often as it begins there. What is found on a cut circle holds for those whose periods agree, and is an average over
-//! how the others meet. A step is five degrees of the longest period, so no circle has more than 864.
+//! Periods are rounded to whole milliseconds, as exact ones hardly ever have a common multiple. Even so 237, 311 and 418 ms
+//! have one of hours: a circle is cut after twelve of the longest periods, and each loop goes around it as often as it
+//! begins there. Positions on a cut circle hold for loops whose periods agree, and average over the phases of the others. A
+//! step is five degrees of the longest period, so no circle has more than 864 steps.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::model::id::LinkId;
 use crate::model::units::Duration;
 use crate::tuning::TrafficTuning;
 
-/// Excess is compared in these parts of a step of a link, so that what differs by rounding alone is the same.
+/// Excess is compared in billionths of a step of a link, so that rounding makes no difference: a unit, and no tuning entry.
 const FINE: f64 = 1e9;
 
-/// What a loop that is by itself does in an iteration.
+/// The iteration of a loop without contention.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pulse {
     period: Duration,
-    /// When it sends, from and to, in order.
+    /// The bursts of an iteration, from and to, in order.
     sends: Vec<(Duration, Duration)>,
-    /// The part of each link that it takes while it sends.
+    /// The share of each link that a burst takes.
     links: Vec<(LinkId, f64)>,
 }
 
@@ -38,7 +38,7 @@ impl Pulse {
         Self { period: grain.times(grains.max(1)), sends, links }
     }
 
-    /// In whole grains.
+    /// The period in whole grains.
     pub fn period(&self) -> Duration {
         self.period
     }
@@ -47,13 +47,13 @@ impl Pulse {
         &self.links
     }
 
-    /// The same, as far as these links are concerned.
+    /// The same loop, on these links only.
     pub fn over(&self, links: &[LinkId]) -> Self {
         let there = self.links.iter().filter(|(link, _)| links.contains(link));
         Self { links: there.copied().collect(), ..self.clone() }
     }
 
-    /// The same with a step of its period kept free after each burst.
+    /// The same loop with one step of its period kept free after each burst.
     pub fn cushioned(&self, tuning: &TrafficTuning) -> Self {
         let slot = self.period.0 / tuning.circle_steps;
         let mut sends: Vec<(Duration, Duration)> = Vec::new();
@@ -68,17 +68,17 @@ impl Pulse {
     }
 }
 
-/// What is sent over links at each step of a circle.
+/// A circle with the demand on links at each step.
 #[derive(Clone, Debug)]
 pub struct Circle {
     length: u64,
     steps: usize,
-    /// As a part of each link.
+    /// As a share of each link.
     demand: BTreeMap<LinkId, Vec<f64>>,
 }
 
 impl Circle {
-    /// An empty one for such loops.
+    /// An empty circle for these loops.
     pub fn of<'p>(tuning: &TrafficTuning, pulses: impl Iterator<Item = &'p Pulse> + Clone) -> Self {
         let longest =
             pulses.clone().map(|pulse| pulse.period.0).max().unwrap_or(tuning.circle_period_grain.0);
@@ -91,7 +91,7 @@ impl Circle {
         }
     }
 
-    /// Puts a loop where it is: its iterations begin so long after the circle does.
+    /// Adds a loop whose iterations begin `offset` after the circle does.
     pub fn put(&mut self, pulse: &Pulse, offset: Duration) {
         self.add(pulse, offset, 1.0);
     }
@@ -110,7 +110,7 @@ impl Circle {
         }
     }
 
-    /// The first of the positions at which a loop adds least to what links cannot carry.
+    /// The first position with the least excess.
     pub fn best(&self, pulse: &Pulse) -> Duration {
         let width = self.length / self.steps as u64;
         let positions = pulse.period.0.div_ceil(width.max(1)).min(self.steps as u64);
@@ -118,7 +118,7 @@ impl Circle {
         offsets.min_by_key(|offset| self.excess(pulse, *offset)).unwrap_or(Duration::ZERO)
     }
 
-    /// What links cannot carry of what is sent over the links of a loop, with the loop at a position.
+    /// The demand beyond capacity on the links of a loop, with the loop at a position.
     fn excess(&self, pulse: &Pulse, offset: Duration) -> u64 {
         let busy = self.busy(pulse, offset);
         let beyond = |(link, part): &(LinkId, f64)| -> f64 {
@@ -129,14 +129,14 @@ impl Circle {
         (pulse.links.iter().map(beyond).sum::<f64>() * FINE) as u64
     }
 
-    /// How compatible those are who were put on a link: one less what it cannot carry, on average, as a part of it.
+    /// The compatibility of the loops on a link: 1 less the mean excess as a share of the link.
     pub fn score(&self, link: LinkId) -> f64 {
         let Some(demand) = self.demand.get(&link) else { return 1.0 };
         let beyond: f64 = demand.iter().map(|demand| (demand - 1.0 - 1.0 / FINE).max(0.0)).sum();
         1.0 - beyond / self.steps as f64
     }
 
-    /// The part of each step in which a loop sends.
+    /// The share of each step in which a loop sends.
     fn busy(&self, pulse: &Pulse, offset: Duration) -> Vec<f64> {
         let width = self.length as f64 / self.steps as f64;
         let mut busy = vec![0.0; self.steps];
@@ -151,7 +151,7 @@ impl Circle {
     }
 }
 
-/// Adds a span, in steps, wherever on the circle it falls.
+/// Adds a span, given in steps, which may wrap around the circle.
 fn add(busy: &mut [f64], from: f64, to: f64) {
     let mut at = from;
     while at < to {
@@ -161,8 +161,8 @@ fn add(busy: &mut [f64], from: f64, to: f64) {
     }
 }
 
-/// The positions at which loops that share links exceed them least, as far as is found by asking one after the other;
-/// the first stays at the beginning. With the circle they are on.
+/// Positions of loops with little excess, found by greedy placement one after the other and rounds of improvement; the first
+/// loop stays at the beginning. Returned with their circle.
 pub fn rotations(tuning: &TrafficTuning, pulses: &[Pulse]) -> (Vec<Duration>, Circle) {
     let mut circle = Circle::of(tuning, pulses.iter());
     let mut offsets: Vec<Duration> = Vec::with_capacity(pulses.len());
@@ -173,15 +173,15 @@ pub fn rotations(tuning: &TrafficTuning, pulses: &[Pulse]) -> (Vec<Duration>, Ci
     }
     let rounds = if pulses.len() > tuning.max_jobs_for_circle_rounds { 0 } else { tuning.circle_rounds };
     for _ in 0..rounds {
-        if !ask_again(pulses, &mut offsets, &mut circle) {
+        if !improve(pulses, &mut offsets, &mut circle) {
             break;
         }
     }
     (offsets, circle)
 }
 
-/// Lets each but the first go elsewhere if that is better; false if nobody did.
-fn ask_again(pulses: &[Pulse], offsets: &mut [Duration], circle: &mut Circle) -> bool {
+/// Moves each loop but the first if that is better; returns whether one moved.
+fn improve(pulses: &[Pulse], offsets: &mut [Duration], circle: &mut Circle) -> bool {
     let mut moved = false;
     for (pulse, offset) in pulses.iter().zip(offsets).skip(1) {
         circle.take_away(pulse, *offset);
@@ -224,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn two_that_send_half_of_the_time_do_not_collide() {
+    fn two_loops_that_send_half_of_the_time_do_not_collide() {
         let (offsets, circle) = rotations(&TrafficTuning::DEFAULT, &[pulse(720, 360), pulse(720, 360)]);
         assert_eq!(offsets, [ms(0), ms(360)]);
         assert_eq!(circle.score(LINK), 1.0);
     }
 
     #[test]
-    fn what_cannot_be_kept_apart_scores_less() {
+    fn loops_that_cannot_be_kept_apart_score_less() {
         let (_, circle) = rotations(&TrafficTuning::DEFAULT, &[pulse(720, 432), pulse(720, 432)]);
         assert!((circle.score(LINK) - 0.8).abs() < 1e-6, "{}", circle.score(LINK));
     }
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn hundreds_on_a_link_are_laid_out() {
+    fn hundreds_of_loops_on_a_link_are_laid_out() {
         let many: Vec<Pulse> = (0..300).map(|index| pulse(100 + index % 50, 3)).collect();
         let (offsets, _) = rotations(&TrafficTuning::DEFAULT, &many);
         assert_eq!(offsets.len(), 300);

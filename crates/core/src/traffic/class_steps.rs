@@ -1,37 +1,40 @@
-//! The steps of a traffic policy that follows what is sent: at which bytes of an iteration a job's standing changes, and to what.
+//! The steps of a traffic policy that follows bytes: at which bytes of an iteration the class or weight of a job changes.
 //!
-//! One place for both who foresees it and who makes it so on a host.
+//! The network of the scheduler and the agent on a host both apply these steps. The numbers are therefore a protocol between
+//! versions of them, and no tuning entries.
 
 use super::Follows;
 
-/// In so many parts of equal size an iteration's bytes are divided where the weight follows what was sent.
-const PARTS: u32 = 8;
+/// Parts of equal size into which the bytes of an iteration are divided where the weight follows the bytes sent.
+const WEIGHT_STEPS: u32 = 8;
 
-/// What is left of an iteration, in nanoseconds of sending at full rate, at which the class rises.
-const LEFT: [f64; 3] = [120e6, 40e6, 12e6];
+/// Bytes left at which the class rises, in nanoseconds of sending at full rate.
+const CLASS_RISES_AT_LEFT_NS: [f64; 3] = [120e6, 40e6, 12e6];
 
-/// What is sent of an iteration when the class rises that follows the part that is left.
-const QUARTERS: [f64; 3] = [0.25, 0.5, 0.75];
+/// Parts of the bytes sent at which the class rises that follows the part left.
+const CLASS_RISES_AT_PART_SENT: [f64; 3] = [0.25, 0.5, 0.75];
 
-/// What classes get beside each other where they cannot be strict, from the first to the last. In a round of a host's queue
-/// every job sends its part, in whole packets: larger ones would be larger than what waits there.
-const INSTEAD_OF_CLASSES: [u32; 4] = [16, 7, 3, 1];
+/// Weights in place of classes where a host cannot serve classes strictly, from the first class to the last. In a round of a
+/// host's queue every job sends its part in whole packets; larger weights would exceed what waits there.
+const WEIGHTS_OF_CLASSES: [u32; 4] = [16, 7, 3, 1];
 
 impl Follows {
     /// The bytes of an iteration, in ascending order, at which the next step is reached; `best` is in bytes a nanosecond.
     pub fn marks(self, bytes: f64, best: Option<f64>) -> Vec<f64> {
         match self {
             Self::Nothing | Self::FirstCome | Self::LeastLeft => Vec::new(),
-            Self::BytesSent => (1..PARTS).map(|count| bytes * f64::from(count) / f64::from(PARTS)).collect(),
+            Self::BytesSent => {
+                (1..WEIGHT_STEPS).map(|count| bytes * f64::from(count) / f64::from(WEIGHT_STEPS)).collect()
+            }
             Self::BytesLeft => {
-                let sent = LEFT.map(|left| bytes - left * best.unwrap_or(0.0));
+                let sent = CLASS_RISES_AT_LEFT_NS.map(|left| bytes - left * best.unwrap_or(0.0));
                 sent.into_iter().filter(|sent| *sent > 0.0 && *sent < bytes).collect()
             }
-            Self::PartLeft => QUARTERS.map(|part| part * bytes).to_vec(),
+            Self::PartLeft => CLASS_RISES_AT_PART_SENT.map(|part| part * bytes).to_vec(),
         }
     }
 
-    /// How many classes it is behind its own on a step, counted from the beginning of an iteration that has so many marks.
+    /// The number of classes behind its own on a step of an iteration with this number of marks.
     pub fn classes_behind(self, step: u8, marks: usize) -> u8 {
         match self {
             Self::Nothing | Self::BytesSent | Self::FirstCome | Self::LeastLeft => 0,
@@ -39,14 +42,14 @@ impl Follows {
         }
     }
 
-    /// By what its weight is multiplied on a step, where classes within an iteration are parts of a link.
+    /// The factor of the weight on a step, where classes within an iteration are shares of a link.
     pub fn part(self, step: u8, marks: usize) -> u32 {
         match self {
             Self::Nothing | Self::FirstCome | Self::LeastLeft => 1,
             Self::BytesSent => 2 * u32::from(step) + 1,
             Self::BytesLeft | Self::PartLeft => {
                 let behind = usize::from(self.classes_behind(step, marks));
-                INSTEAD_OF_CLASSES[behind.min(INSTEAD_OF_CLASSES.len() - 1)]
+                WEIGHTS_OF_CLASSES[behind.min(WEIGHTS_OF_CLASSES.len() - 1)]
             }
         }
     }
@@ -57,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn with_every_step_it_stands_better() {
+    fn every_step_gives_a_larger_part() {
         for follows in [Follows::BytesSent, Follows::BytesLeft, Follows::PartLeft] {
             let marks = follows.marks(200e6, Some(1.0));
             assert!(marks.is_sorted() && marks.len() >= 3, "{marks:?}");
@@ -69,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_little_left_begins_on_a_high_step() {
+    fn an_iteration_with_few_bytes_left_begins_on_a_high_step() {
         let first = |bytes: f64| {
             let marks = Follows::BytesLeft.marks(bytes, Some(1.0)).len();
             (Follows::BytesLeft.classes_behind(0, marks), Follows::BytesLeft.part(0, marks))

@@ -1,7 +1,7 @@
-//! Who meets whom on links, as planned.
+//! The contention graph: which jobs of the plan share links.
 //!
-//! Each job in the plan that is known to exchange something is a *flow*: a loop with its route. Flows that share a link,
-//! directly or by way of others, concern each other; all others do not.
+//! Each planned job with a known traffic pattern is a *flow*: a training loop with its route. Flows that share a link, directly
+//! or through other flows, are one component; flows of different components do not affect each other.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,47 +20,47 @@ use crate::traffic::circle::Pulse;
 use crate::traffic::slowdown_model::{Care, SlowdownModel};
 use crate::tuning::TrafficTuning;
 
-/// How long an iteration takes that waits for a link which carries nothing.
-const FOR_EVER: Duration = Duration(u64::MAX);
+/// The iteration time of a flow that waits for a link which is down.
+const NEVER_ENDS: Duration = Duration(u64::MAX);
 
-/// A training loop at its place.
+/// A training loop with its route.
 #[derive(Clone, Debug)]
 pub struct Flow {
     pub pattern: Arc<Pattern>,
     pub route: Route,
-    /// How long an iteration takes there without others.
+    /// The time of an iteration without contention.
     pub alone: Duration,
-    /// A number for what it does in an iteration, equal for equal patterns.
+    /// A number that is equal for equal patterns.
     pub fingerprint: u64,
 }
 
 impl Flow {
-    /// Whether it never leaves a node.
+    /// Whether the flow crosses no link.
     pub fn is_local(&self) -> bool {
         self.route.links().is_empty()
     }
 
-    /// When in an iteration it sends if it has its route for itself.
+    /// The bursts of an iteration without contention, from and to.
     pub fn sends(&self, rates: &IdVec<LinkId, Bandwidth>) -> Vec<(Duration, Duration)> {
         self.best_rate(rates).map_or_else(Vec::new, |rate| self.pattern.sends(rate))
     }
 
-    /// The part of each link on its route that it takes while it sends by itself.
+    /// The share of each link on its route that a burst takes without contention.
     pub fn demands(&self, rates: &IdVec<LinkId, Bandwidth>) -> Vec<(LinkId, f64)> {
         let Some(rate) = self.best_rate(rates) else { return Vec::new() };
         let part = |(link, load): &(LinkId, f64)| (*link, rate * load / bytes_per_nano(rates[*link]));
         self.route.links().iter().map(part).collect()
     }
 
-    /// Bytes of gradient a nanosecond; none where nothing is sent, or a link is down.
+    /// Bytes of gradient a nanosecond without contention; none where the flow sends nothing or a link is down.
     fn best_rate(&self, rates: &IdVec<LinkId, Bandwidth>) -> Option<f64> {
         let each = self.route.links().iter().map(|(link, load)| bytes_per_nano(rates[*link]) / load);
         each.min_by(f64::total_cmp).filter(|rate| *rate > 0.0)
     }
 
-    /// Whether a link on its way is down: then it sends nothing, and nobody meets it.
+    /// Whether a link on the route is down: the flow then sends nothing and slows no other flow.
     pub fn is_stalled(&self) -> bool {
-        self.alone == FOR_EVER
+        self.alone == NEVER_ENDS
     }
 }
 
@@ -69,9 +69,9 @@ pub struct ContentionGraph {
     tuning: TrafficTuning,
     routing: Arc<Routing>,
     flows: BTreeMap<JobId, Flow>,
-    /// Who crosses each link, in order of id.
+    /// The jobs that cross each link, in order of id.
     users: IdVec<LinkId, Vec<JobId>>,
-    /// What was found out about them. An answer follows from the question alone, so remembering it changes nothing.
+    /// Predicts and remembers slowdowns. An answer depends on the question alone, so a remembered one changes no decision.
     slowdown_model: RefCell<SlowdownModel>,
 }
 
@@ -89,7 +89,7 @@ impl ContentionGraph {
         *self.slowdown_model.get_mut() = SlowdownModel::of(self.keeping(), tuning);
     }
 
-    /// Whether nothing is known of links, so that nobody meets anybody.
+    /// Whether the cluster has no links, so that no jobs share any.
     pub fn knows_no_links(&self) -> bool {
         self.users.is_empty()
     }
@@ -102,7 +102,7 @@ impl ContentionGraph {
         self.flows.get(&job)
     }
 
-    /// What a job would put on links at a place; nothing where that is not known, or never leaves a node.
+    /// The flow of a job at a place; none where its traffic is unknown or has no route.
     pub fn flow_at(&self, spec: &JobSpec, pattern: &Arc<Pattern>, place: &Assignment) -> Option<Flow> {
         let exchange = spec.profile.as_ref()?.exchange()?;
         let placed: Vec<PlacedMembers> = place
@@ -129,7 +129,7 @@ impl ContentionGraph {
         }
     }
 
-    /// Whoever is stalled is not on its links.
+    /// Adds a flow. A stalled flow is not counted on its links.
     fn put(&mut self, job: JobId, flow: Flow) {
         let crossed = if flow.is_stalled() { &[][..] } else { flow.route.links() };
         for (link, _) in crossed {
@@ -141,7 +141,7 @@ impl ContentionGraph {
         self.flows.insert(job, flow);
     }
 
-    /// A node came to the cluster, or is plugged in elsewhere. Whoever is on it joins anew.
+    /// Updates the routes after a node joined the cluster or was plugged in elsewhere. The caller adds its jobs again.
     pub(crate) fn catch_up(&mut self, cluster: &Cluster, node: NodeId) {
         if cluster.fabric.is_empty() {
             return;
@@ -152,7 +152,7 @@ impl ContentionGraph {
         }
     }
 
-    /// A link carries so much from now on.
+    /// Sets the rate of a link.
     pub(crate) fn set_rate(&mut self, link: LinkId, rate: Bandwidth) {
         Arc::make_mut(&mut self.routing).set_rate(link, rate);
         let crosses = |flow: &Flow| flow.route.links().iter().any(|(crossed, _)| *crossed == link);
@@ -172,24 +172,24 @@ impl ContentionGraph {
         }
     }
 
-    /// How links keep what is decided about them.
+    /// How links carry out traffic policies.
     pub fn keeping(&self) -> Keeping {
         self.routing.fabric().keeping()
     }
 
-    /// For each flow, how long an iteration takes among the others, over alone, if nothing is done about it.
+    /// The slowdown of each flow under fair sharing.
     pub fn slowdowns(&self, flows: &[&Flow], care: Care) -> Vec<f64> {
         let fair: Vec<(&Flow, TrafficPolicy)> =
             flows.iter().map(|flow| (*flow, TrafficPolicy::default())).collect();
         self.slowdown_model.borrow_mut().slowdowns(&fair, care, |link| self.routing.rates()[link])
     }
 
-    /// The same at a closer look, if each keeps to its traffic policy.
+    /// The slowdown of each flow in its traffic policy, at a closer look.
     pub fn slowdowns_under(&self, flows: &[(&Flow, TrafficPolicy)]) -> Vec<f64> {
         self.slowdown_model.borrow_mut().slowdowns(flows, Care::Look, |link| self.routing.rates()[link])
     }
 
-    /// Jobs that share links, directly or by way of others, in order of id; those that share with nobody are not named.
+    /// The components of the graph with more than one job, each in order of id.
     pub fn components(&self) -> Vec<Vec<JobId>> {
         let mut seen: BTreeSet<JobId> = BTreeSet::new();
         let mut components = Vec::new();
@@ -207,17 +207,17 @@ impl ContentionGraph {
         components
     }
 
-    /// When in an iteration a flow sends that has its route for itself.
+    /// The bursts of an iteration without contention, from and to.
     pub fn sends(&self, flow: &Flow) -> Vec<(Duration, Duration)> {
         flow.sends(self.routing.rates())
     }
 
-    /// The part of each link on its route that a flow takes while it sends by itself.
+    /// The share of each link on its route that a burst takes without contention.
     pub fn demands(&self, flow: &Flow) -> Vec<(LinkId, f64)> {
         flow.demands(self.routing.rates())
     }
 
-    /// The part of a link that those take who cross it, if all send at once, each as fast as it can by itself.
+    /// The sum of the peak shares of a link over the jobs that cross it, as if all sent at once without contention.
     pub fn peaks_on(&self, link: LinkId, gone: &[JobId]) -> f64 {
         let there = self.users[link].iter().filter(|user| !gone.contains(user));
         let part = |flow: &Flow| {
@@ -226,17 +226,17 @@ impl ContentionGraph {
         there.filter_map(|user| part(&self.flows[user])).sum()
     }
 
-    /// Who crosses a link, in order of id.
+    /// The jobs that cross a link, in order of id.
     pub fn users(&self, link: LinkId) -> &[JobId] {
         &self.users[link]
     }
 
-    /// What a flow does in an iteration by itself, for a circle.
+    /// The iteration of a flow without contention, for a circle.
     pub fn pulse(&self, flow: &Flow) -> Pulse {
         Pulse::new(&self.tuning, flow.alone, self.sends(flow), self.demands(flow))
     }
 
-    /// The part of a node's links that is used on average by those who cross them: of the one that is used most.
+    /// The average utilisation of each node's links by the flows that cross them: that of its most used link.
     pub fn used_on_average(&self) -> BTreeMap<NodeId, f64> {
         let mut used: BTreeMap<LinkId, f64> = BTreeMap::new();
         for flow in self.flows.values() {
@@ -252,12 +252,12 @@ impl ContentionGraph {
         nodes
     }
 
-    /// The part of a link that a loop of such iterations takes on average.
+    /// The share of a link that a loop of such iterations takes on average.
     fn average(&self, pattern: &Pattern, alone: Duration, (link, load): (LinkId, f64)) -> f64 {
         pattern.bytes() * load / (self.capacity(link) * alone.0.max(1) as f64)
     }
 
-    /// The part of a node's own link that a member of a ring of so many needs on average.
+    /// The share of a node's own link that a member of a ring of this size needs on average.
     pub fn needed_on_average(&self, node: NodeId, pattern: &Pattern, members: u32) -> f64 {
         let links = self.routing.fabric().links();
         let Some((link, _)) = links.iter().find(|(_, link)| link.from == Vertex::Node(node)) else {
@@ -268,7 +268,7 @@ impl ContentionGraph {
         self.average(pattern, alone, crossed)
     }
 
-    /// The node whose own link it is.
+    /// The node that a link attaches.
     fn node_at(&self, link: LinkId) -> Option<NodeId> {
         let Link { from, to, .. } = self.routing.fabric().links().get(link)?;
         [from, to].into_iter().find_map(|end| match end {
@@ -277,7 +277,7 @@ impl ContentionGraph {
         })
     }
 
-    /// What a link carries.
+    /// The rate of a link.
     pub fn rate(&self, link: LinkId) -> Bandwidth {
         self.routing.rates()[link]
     }
@@ -286,19 +286,18 @@ impl ContentionGraph {
         bytes_per_nano(self.rate(link))
     }
 
-    /// Everybody who shares a link with such a route, directly or by way of others, with those thought away who are
-    /// gone.
+    /// The jobs that share a link with a route, directly or through other jobs, except those that are `gone`.
     pub fn met_on(&self, route: &Route, gone: impl Fn(JobId) -> bool) -> BTreeSet<JobId> {
         self.met_while_fewer(usize::MAX, route, gone)
     }
 
-    /// The same, but by way of others only while those are few: in a crowd, whoever shares no link with a route is
-    /// hardly touched by it.
+    /// As [`Self::met_on`], but through other jobs only while fewer than a crowd are found: in a crowd, a job that shares no
+    /// link with a route is hardly affected by it.
     pub fn met_nearby(&self, route: &Route, gone: impl Fn(JobId) -> bool) -> BTreeSet<JobId> {
         self.met_while_fewer(self.tuning.crowd_size, route, gone)
     }
 
-    /// Ring by ring: who shares a link, who shares one with those, and so on.
+    /// Breadth first: jobs that share a link, jobs that share a link with those, and so on.
     fn met_while_fewer(&self, most: usize, route: &Route, gone: impl Fn(JobId) -> bool) -> BTreeSet<JobId> {
         let mut met: BTreeSet<JobId> = BTreeSet::new();
         let mut crossed: BTreeSet<LinkId> = BTreeSet::new();
@@ -314,7 +313,7 @@ impl ContentionGraph {
     }
 }
 
-/// What a job does in each iteration, as the network runs it; none where that is not known or cannot be.
+/// The traffic pattern of a job, as the network runs it; none where it is unknown or invalid.
 pub fn pattern_of(spec: &JobSpec) -> Option<Arc<Pattern>> {
     Pattern::of(spec.profile.as_ref()?.exchange()?).ok().map(Arc::new)
 }

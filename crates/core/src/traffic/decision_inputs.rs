@@ -1,85 +1,86 @@
-//! Why what running jobs do on links is changed, and what that was decided on.
+//! The inputs of a decision about traffic policies, and the reasons for which running jobs are reconfigured.
 //!
-//! Traffic policies are looked at again only where something has become other than it was when they were decided: who meets, what
-//! links carry, what jobs do in an iteration, how much each counts. That is the *ground* of a decision about traffic policies. What
-//! is different from it is the reason for a change.
+//! Traffic policies of a component are decided again only if their inputs have changed: the jobs that share links, the rates of
+//! the links, the patterns of the jobs and their weights. The difference between recorded and current inputs is the reason
+//! for a change.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::{JobId, LinkId, NodeId};
 use crate::model::units::{Bandwidth, Duration, Instant};
 
-/// A change for running jobs: because of links, cores or nodes, or of where there is room.
+/// A change for running jobs, because of links, cores, nodes or free capacity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reconfiguration {
     pub why: Why,
     pub what: What,
-    /// Those that run and for whom something changes, in order of id.
+    /// The running jobs that change, in order of id.
     pub jobs: Vec<JobId>,
-    /// Training time that all are predicted to save together, each counted by its priority.
+    /// The training time that all jobs together are predicted to save, weighted by priority.
     pub saves: Duration,
 }
 
-/// What has become other than it was.
+/// The input that changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Why {
-    /// Somebody came to meet the others.
+    /// A job began to share links with the others.
     Arrival { job: JobId },
-    /// Somebody they met has left.
+    /// A job with which they shared links has left.
     Departure { job: JobId },
-    /// A link on their way carries more or less than it did.
+    /// The rate of a link on their routes changed.
     Link { link: LinkId, was: Bandwidth, is: Bandwidth },
-    /// What a job does in an iteration was measured, and is not what was declared.
+    /// The pattern of a job was measured and differs from the declared one.
     Profile { job: JobId },
-    /// What a job does in an iteration is no longer what was measured before.
+    /// The pattern of a job differs from the one measured before.
     Drift { job: JobId },
     /// A job was measured to be slower than under fair sharing.
     SlowerThanFair { job: JobId },
-    /// Priorities came or went, so that each counts for more or less.
+    /// Priorities of jobs came or went, which changes all weights.
     Priorities,
-    /// A better place came free.
+    /// A better place became free.
     Room,
-    /// Somebody waited who fits once they are closer together.
+    /// A gang waited that fits once they are closer together.
     Fragmentation { job: JobId },
-    /// Members on a node fall behind their peers, and the whole gang with them.
+    /// Members on a node fall behind their peers and delay the whole gang.
     SlowNode { node: NodeId },
-    /// A node under it is about to go.
+    /// A node of the job is being drained.
     Drained { node: NodeId },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum What {
-    /// How they stand among each other.
+    /// Their traffic policies.
     Lanes,
-    /// Where one of them is.
+    /// The nodes of one of them.
     Place,
 }
 
-/// What was known when it was decided what those who meet on links may do there.
+/// The inputs from which the traffic policies of a component were decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionInputs {
     /// In order of id.
     pub jobs: Vec<Party>,
-    /// What the links on their way carry, in order of id.
+    /// The rates of the links on their routes, in order of id.
     pub rates: Vec<(LinkId, Bandwidth)>,
     /// When traffic policies among them were last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<Instant>,
 }
 
-/// One of those who meet.
+/// One job of the component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Party {
     pub job: JobId,
-    /// A number for what it does in an iteration.
+    /// The fingerprint of its pattern.
     pub does: u64,
-    /// How much it counts, in thousandths, and how many priorities are higher than its own.
+    /// Its weight in thousandths.
     pub counts: u32,
+    /// The number of priorities above its own.
     pub tier: u8,
     /// Whether it was measured to be slower with a traffic directive than under fair sharing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -101,13 +102,13 @@ impl DecisionInputs {
         Some(self.rates[at].1)
     }
 
-    /// The same, with traffic policies changed then.
+    /// The same inputs, with traffic policies changed at this time.
     #[must_use]
     pub fn changed_at(self, at: Instant) -> Self {
         Self { changed: Some(at), ..self }
     }
 
-    /// Whether nothing is different but when traffic policies were changed.
+    /// Whether the inputs are equal, apart from the time of the last change.
     pub fn is_still(&self, other: &Self) -> bool {
         self.jobs == other.jobs && self.rates == other.rates
     }

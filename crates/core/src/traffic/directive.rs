@@ -1,19 +1,20 @@
-//! A traffic policy in words: what is said of it to whoever carries it out, on pods, in `members.json` and in `turn.json`.
+//! Wire format of a traffic directive: the annotation of a pod, `members.json` and `turn.json`.
 //!
-//! | field | says |
+//! | field | meaning |
 //! |---|---|
-//! | `generation` | which word this is: greater than that of every earlier one, also of an earlier leader |
-//! | `anchor`, `periodNs`, `turnNs` | its iterations are to begin `turnNs` after the anchor, and every `periodNs` from there; without a turn both are 0 |
-//! | `held`, `holdNs` | `everyIteration`: whoever is early waits for its turn; `once`: it waits the first time. For `holdNs` at most; nobody is held where that is 0 |
-//! | `toleranceNs`, `pauseNs` | who is held once is held again when it begins so far from its turn, and not sooner than so long after |
+//! | `generation` | monotonic version: consumers ignore lower values, including a previous leader's |
+//! | `anchor`, `periodNs`, `turnNs` | iterations begin `turnNs` after the anchor and every `periodNs` from there; both are 0 without a turn |
+//! | `held`, `holdNs` | `everyIteration`: an iteration that is early waits for its turn; `once`: the first iteration waits. A hold lasts `holdNs` at most; 0 means no hold |
+//! | `toleranceNs`, `pauseNs` | a job that is held once is held again if an iteration begins further than `toleranceNs` from its turn, and not sooner than `pauseNs` after the last hold |
 //! | `class` | from 0, served first, to 7 |
-//! | `weight` | its part of a link beside others of its class; 1 where nothing is said |
-//! | `follows` | what class and weight follow in the course of an iteration: `bytesSent`, `bytesLeft`, `partLeft`, `firstCome` or `leastLeft` |
+//! | `weight` | the share of a link relative to other jobs of the class; 1 if missing |
+//! | `follows` | the quantity that changes class or weight in the course of an iteration: `bytesSent`, `bytesLeft`, `partLeft`, `firstCome` or `leastLeft` |
 //! | `rotation` | `class` and `follows` by time window: `windowNs`, twelve `slots`, and `cycleBegan`, the beginning of a cycle |
-//! | `validUntil` | after that it is as if nothing had been said |
+//! | `validUntil` | from then on the directive is void |
 //!
-//! This is a contract: schedulers and agents of other versions, and the SDK in training code of others (`sdk/python`),
-//! read and write the same. Fields may be added, and whoever does not know them ignores them.
+//! This is a contract: schedulers and agents of other versions, and the SDK in training code (`sdk/python`), read and write
+//! the same format. Fields may be added; consumers ignore fields that they do not know. The durations below are part of the
+//! contract and no tuning entries.
 
 use serde::{Deserialize, Serialize};
 
@@ -59,13 +60,14 @@ pub enum Held {
 }
 
 impl TrafficDirective {
-    /// So long a word is good for: it lapses, should whoever said it be gone.
+    /// The validity of a directive: it lapses if no scheduler renews it.
     pub const GOOD_FOR: Duration = Duration(15 * Duration::MINUTE.0);
 
-    /// So long before its end it is said anew.
-    const RENEWED_BEFORE: Duration = Duration(5 * Duration::MINUTE.0);
+    /// A directive is renewed this long before it lapses.
+    const RENEWAL_MARGIN: Duration = Duration(5 * Duration::MINUTE.0);
 
-    /// What a traffic policy says of turns from an anchor on, in a world that began at `epoch`. It is still to be [said](Self::said).
+    /// The directive of a traffic policy, with turns from an anchor on, in a world that began at `epoch`. It has no generation
+    /// and no validity before it is [issued](Self::said).
     pub fn of(traffic: TrafficPolicy, anchor: Moment, epoch: Moment) -> Self {
         let held = match (traffic.pace, traffic.turn) {
             (Some(pace), _) => Some((pace.turn, Held::EveryIteration)),
@@ -96,7 +98,7 @@ impl TrafficDirective {
         }
     }
 
-    /// Class and `follows` at a moment.
+    /// The class and `follows` at a moment.
     pub fn slot_at(&self, now: Moment) -> Slot {
         match self.rotation {
             Some(rotation) => rotation.at(self.in_cycle(now)),
@@ -114,13 +116,13 @@ impl TrafficDirective {
         now.in_world_since(self.cycle_began.unwrap_or(Moment::EPOCH))
     }
 
-    /// The same, said now under a number that is greater than that of every earlier word.
+    /// The same directive, issued now with a generation greater than all earlier ones.
     #[must_use]
     pub fn said(self, generation: u64, now: Moment) -> Self {
         Self { generation, valid_until: now + Self::GOOD_FOR, ..self }
     }
 
-    /// Whether it says what this traffic policy is, whenever that was said.
+    /// Whether it is the directive of this traffic policy, whatever its generation and validity.
     pub fn means(&self, traffic: TrafficPolicy, epoch: Moment) -> bool {
         let Self { generation, valid_until, anchor, .. } = *self;
         *self == Self { generation, valid_until, ..Self::of(traffic, anchor, epoch) }
@@ -130,41 +132,40 @@ impl TrafficDirective {
         now < self.valid_until
     }
 
-    /// Whether it need not be said anew yet.
+    /// Whether it needs no renewal yet.
     pub fn lasts(&self, now: Moment) -> bool {
-        self.is_valid(now + Self::RENEWED_BEFORE)
+        self.is_valid(now + Self::RENEWAL_MARGIN)
     }
 
-    /// How it is held, if anybody is to be held by it.
+    /// How the job is held, if it is.
     pub fn holds(&self) -> Option<Held> {
         self.held.filter(|_| !self.hold.is_zero() && !self.period.is_zero())
     }
 
-    /// The first of its places that is not before a moment.
+    /// The first turn that is not before a moment.
     pub fn next_place(&self, at: Moment) -> Moment {
         Moment(self.places().next(at.in_world_since(Moment::EPOCH)).0)
     }
 
-    /// How far a moment is after the place before it.
+    /// The time since the last turn before a moment.
     pub fn after_its_place(&self, at: Moment) -> Duration {
         let ahead = self.next_place(at).since(at);
         Duration(if ahead.is_zero() { 0 } else { self.period.0.saturating_sub(ahead.0) })
     }
 
-    /// How far it is from a moment to the nearest place, before or after.
+    /// The distance from a moment to the nearest turn, before or after.
     pub fn distance(&self, at: Moment) -> Duration {
         self.places().distance(at.in_world_since(Moment::EPOCH))
     }
 
-    /// Whether who was held once, then, has drifted so far that it is held again.
+    /// Whether a job that was last held at `held` has drifted so far that it is held again.
     pub fn is_held_again(&self, now: Moment, held: Moment) -> bool {
         let has_drifted =
             |watch: Watch| self.distance(now) > watch.tolerance && now.since(held) >= watch.pause;
         self.places().watch.is_some_and(has_drifted)
     }
 
-    /// The same turn for a world that began in 1970. Who is watched is told both how far it may drift and for how long it
-    /// is left alone.
+    /// The same turn for a world that began in 1970. Only a directive with both a tolerance and a pause is watched.
     fn places(&self) -> Turn {
         let period = self.period.0.max(1);
         let offset = Duration(self.anchor.0 % period + self.turn.0 % period);
@@ -195,13 +196,13 @@ mod tests {
         TrafficPolicy { weight: 3, turn: Some(turn(Some(watch))), ..TrafficPolicy::default() }
     }
 
-    /// So many milliseconds after the anchor.
+    /// Milliseconds after the anchor.
     fn at(ms: u64) -> Moment {
         ANCHOR + Duration(ms * MS)
     }
 
     #[test]
-    fn a_word_is_written_as_everybody_reads_it() {
+    fn a_directive_is_written_in_the_wire_format() {
         let text = |traffic: TrafficPolicy| {
             serde_json::to_string(&TrafficDirective::of(traffic, ANCHOR, ANCHOR).said(12_884_901_890, ANCHOR))
                 .unwrap()
@@ -222,12 +223,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_means_nothing_and_what_is_not_known_is_ignored() {
+    fn missing_fields_have_defaults_and_unknown_fields_are_ignored() {
         let least = r#"{"generation":1,"anchor":"2026-11-16T12:00:00Z","periodNs":0,"turnNs":0,
             "validUntil":"2026-11-16T12:15:00Z","news":[1,2]}"#;
-        let word: TrafficDirective = serde_json::from_str(least).unwrap();
-        assert!(word.means(TrafficPolicy::default(), Moment::EPOCH), "{word:?}");
-        assert_eq!(word.holds(), None);
+        let directive: TrafficDirective = serde_json::from_str(least).unwrap();
+        assert!(directive.means(TrafficPolicy::default(), Moment::EPOCH), "{directive:?}");
+        assert_eq!(directive.holds(), None);
         for needed in ["generation", "anchor", "periodNs", "turnNs", "validUntil"] {
             let without = least.replace(needed, "other");
             assert!(serde_json::from_str::<TrafficDirective>(&without).is_err(), "{needed}");
@@ -235,55 +236,57 @@ mod tests {
     }
 
     #[test]
-    fn a_word_means_its_lane_whenever_it_was_said_and_in_its_world_alone() {
+    fn a_directive_means_its_traffic_policy_in_its_own_world_alone() {
         let epoch = Moment(ANCHOR.0 - 77 * MS);
         for traffic in [paced(), watched(), TrafficPolicy { class: 4, ..TrafficPolicy::default() }] {
-            let word = TrafficDirective::of(traffic, at(1_234), epoch).said(7, at(2_000));
+            let directive = TrafficDirective::of(traffic, at(1_234), epoch).said(7, at(2_000));
             let read: TrafficDirective =
-                serde_json::from_str(&serde_json::to_string(&word).unwrap()).unwrap();
-            assert!(read.means(traffic, epoch), "{word:?}");
+                serde_json::from_str(&serde_json::to_string(&directive).unwrap()).unwrap();
+            assert!(read.means(traffic, epoch), "{directive:?}");
             assert!(!read.means(TrafficPolicy { class: 5, ..traffic }, epoch));
         }
         assert!(!TrafficDirective::of(paced(), ANCHOR, epoch).means(paced(), Moment(epoch.0 + 1)));
     }
 
     #[test]
-    fn a_word_lapses_and_is_said_anew_before() {
-        let word = TrafficDirective::of(paced(), ANCHOR, ANCHOR).said(1, at(5));
+    fn a_directive_lapses_and_is_renewed_before() {
+        let directive = TrafficDirective::of(paced(), ANCHOR, ANCHOR).said(1, at(5));
         let end = at(5) + TrafficDirective::GOOD_FOR;
-        assert!(word.is_valid(at(5)) && word.is_valid(Moment(end.0 - 1)) && !word.is_valid(end));
+        assert!(
+            directive.is_valid(at(5)) && directive.is_valid(Moment(end.0 - 1)) && !directive.is_valid(end)
+        );
         let renewed = at(5) + Duration::from_secs(600);
-        assert!(word.lasts(Moment(renewed.0 - 1)) && !word.lasts(renewed));
+        assert!(directive.lasts(Moment(renewed.0 - 1)) && !directive.lasts(renewed));
     }
 
     #[test]
-    fn places_come_every_period_before_the_anchor_too() {
-        let word = TrafficDirective::of(paced(), ANCHOR, ANCHOR);
-        let next = |at: Moment| word.next_place(at).0 - at.0;
+    fn turns_come_every_period_also_before_the_anchor() {
+        let directive = TrafficDirective::of(paced(), ANCHOR, ANCHOR);
+        let next = |at: Moment| directive.next_place(at).0 - at.0;
         assert_eq!([0, 30, 31, 130].map(|ms| next(at(ms)) / MS), [30, 0, 99, 0]);
         assert_eq!(next(Moment(ANCHOR.0 - 70 * MS)), 0);
-        let after = |ms: u64| word.after_its_place(at(ms)).0 / MS;
+        let after = |ms: u64| directive.after_its_place(at(ms)).0 / MS;
         assert_eq!([0, 30, 31, 129, 330].map(after), [70, 0, 1, 99, 0]);
-        let distance = |ms: u64| word.distance(at(ms)).0 / MS;
+        let distance = |ms: u64| directive.distance(at(ms)).0 / MS;
         assert_eq!([0, 29, 30, 31, 80, 81].map(distance), [30, 1, 0, 1, 50, 49]);
     }
 
     #[test]
-    fn whoever_has_no_turn_is_held_by_nobody_and_nothing_breaks() {
-        let word =
+    fn a_job_without_a_turn_is_never_held() {
+        let directive =
             TrafficDirective::of(TrafficPolicy { class: 1, ..TrafficPolicy::default() }, ANCHOR, ANCHOR);
-        assert_eq!(word.holds(), None);
-        assert_eq!((word.next_place(at(3)), word.after_its_place(at(3))), (at(3), Duration::ZERO));
-        assert!(!word.is_held_again(at(10_000), ANCHOR));
+        assert_eq!(directive.holds(), None);
+        assert_eq!((directive.next_place(at(3)), directive.after_its_place(at(3))), (at(3), Duration::ZERO));
+        assert!(!directive.is_held_again(at(10_000), ANCHOR));
     }
 
     #[test]
-    fn who_has_drifted_is_held_again_and_not_too_soon() {
-        let word = TrafficDirective::of(watched(), ANCHOR, ANCHOR);
-        assert!(!word.is_held_again(at(1_133), at(31)), "near enough");
-        assert!(!word.is_held_again(at(140), at(31)), "too soon");
-        assert!(word.is_held_again(at(1_140), at(31)));
-        let unwatched = TrafficDirective { pause: None, ..word };
-        assert!(!unwatched.is_held_again(at(1_140), at(31)), "half of what is to be said says nothing");
+    fn a_job_that_has_drifted_is_held_again_and_not_too_soon() {
+        let directive = TrafficDirective::of(watched(), ANCHOR, ANCHOR);
+        assert!(!directive.is_held_again(at(1_133), at(31)), "near enough");
+        assert!(!directive.is_held_again(at(140), at(31)), "too soon");
+        assert!(directive.is_held_again(at(1_140), at(31)));
+        let unwatched = TrafficDirective { pause: None, ..directive };
+        assert!(!unwatched.is_held_again(at(1_140), at(31)), "a tolerance without a pause has no effect");
     }
 }

@@ -1,8 +1,8 @@
-//! Turns that are kept, where the periods of all allow it.
+//! Paced offsets: phase offsets that jobs keep in every iteration, where their periods allow it.
 //!
-//! Periods are stretched a little to fit on one circle, with room for what iterations vary; the exact solver finds where
-//! on it each is to begin, higher priorities first and undisturbed; and everybody is held to that. It is offered only
-//! where the stretch is less than what all are predicted to lose otherwise, and then tried like any other way.
+//! Periods are stretched a little to fit on one circle, with a cushion for noise. The exact solver finds the offset of each job
+//! on the circle, higher priorities first and undisturbed by lower ones. Every job is then held to its offset. Paced offsets
+//! are a candidate only where the stretch is less than the predicted loss under fair sharing.
 
 use std::collections::BTreeSet;
 
@@ -17,23 +17,23 @@ use crate::traffic::phase_solver::validity::{Tempo, valid_for};
 use crate::traffic::phase_solver::{Budget, Loop, Problem, Turns, solve};
 use crate::tuning::TrafficTuning;
 
-/// What a loop does that is by itself, and how much it counts.
+/// A training loop without contention, and its priority.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Beating {
     pub period: Duration,
-    /// When it sends, from and to, in order.
+    /// The bursts of an iteration, from and to, in order.
     pub sends: Vec<(Duration, Duration)>,
-    /// The part of each link that it takes while it sends.
+    /// The share of each link that a burst takes.
     pub links: Vec<(LinkId, f64)>,
     pub tier: u8,
-    /// How much slower than alone it is predicted to be if nothing is done.
+    /// The slowdown that is predicted under fair sharing.
     pub slowdown: f64,
 }
 
-/// On links all rates are parts of this.
-const WHOLE: Bandwidth = Bandwidth(1_000_000_000);
+/// The rate of a whole link: a unit in which the problem is stated, and no tuning entry.
+const WHOLE_LINK: Bandwidth = Bandwidth(1_000_000_000);
 
-/// Loops on the circle that they have in common, and the turns they take there.
+/// Loops on a common circle, and their offsets there.
 #[derive(Clone, Debug)]
 pub struct Round {
     harmony: Harmony,
@@ -42,7 +42,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// Nothing where periods have no circle in common, or to keep to it costs too much.
+    /// None where periods have no common circle, or where the stretch costs more than it saves.
     pub fn of(tuning: &TrafficTuning, beating: &[Beating], keeping: Keeping) -> Option<Self> {
         let rhythms: Vec<Rhythm> = beating.iter().map(|one| rhythm(tuning, one)).collect();
         let harmony = harmonise(&rhythms, &terms(tuning, keeping))
@@ -54,7 +54,7 @@ impl Round {
     }
 }
 
-/// Traffic policies in which everybody keeps its turn; nothing where there is no round for all.
+/// Traffic policies in which every job keeps its offset; none where the jobs have no common circle.
 pub fn paced(tuning: &TrafficTuning, beating: &[Beating], keeping: Keeping) -> Option<Vec<TrafficPolicy>> {
     let Round { harmony, problem, turns } = Round::of(tuning, beating, keeping)?;
     let turns = turns.turns;
@@ -70,8 +70,8 @@ pub fn paced(tuning: &TrafficTuning, beating: &[Beating], keeping: Keeping) -> O
     Some(turns.iter().zip(&harmony.beats).zip(beating).map(traffic).collect())
 }
 
-/// Where links are not kept exactly, a period has to leave room for that, too: whoever is a little late every time waits for
-/// half a period in the end.
+/// The terms for stretching periods. Host-shaped links miss their rates, and periods leave room for that: a job that is a
+/// little late in every iteration would wait for half a period in the end.
 fn terms(tuning: &TrafficTuning, keeping: Keeping) -> Terms {
     match keeping {
         Keeping::Exactly => Terms::of(tuning),
@@ -104,10 +104,10 @@ fn problem(tuning: &TrafficTuning, beating: &[Beating], harmony: &Harmony) -> Op
         weight: 1,
     };
     let loops = beating.iter().zip(&harmony.beats).map(on_circle).collect();
-    Problem::new(harmony.circle, links.into_iter().map(|link| (link, WHOLE)).collect(), loops).ok()
+    Problem::new(harmony.circle, links.into_iter().map(|link| (link, WHOLE_LINK)).collect(), loops).ok()
 }
 
-/// What is sent, as a few phases: the shortest pauses are closed.
+/// The bursts as at most `most` phases: the shortest pauses are closed.
 fn phases(sends: &[(Duration, Duration)], most: usize) -> Vec<Phase> {
     let mut spans = sends.to_vec();
     while spans.len() > most {
@@ -116,7 +116,7 @@ fn phases(sends: &[(Duration, Duration)], most: usize) -> Vec<Phase> {
         spans[shortest - 1].1 = spans[shortest].1;
         spans.remove(shortest);
     }
-    spans.into_iter().map(|(from, to)| Phase { offset: from, length: to - from, rate: WHOLE }).collect()
+    spans.into_iter().map(|(from, to)| Phase { offset: from, length: to - from, rate: WHOLE_LINK }).collect()
 }
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
         let traffic =
             paced(&TrafficTuning::DEFAULT, &[beating(100, 40, 1.3), beating(100, 40, 1.3)], Keeping::Exactly)
                 .expect("equal periods have a circle");
-        let offset = |traffic: &TrafficPolicy| traffic.pace.expect("everybody keeps a turn").turn.offset;
+        let offset = |traffic: &TrafficPolicy| traffic.pace.expect("every job keeps a turn").turn.offset;
         let apart =
             offset(&traffic[0]).max(offset(&traffic[1])) - offset(&traffic[0]).min(offset(&traffic[1]));
         assert!((Duration::from_millis(40)..=Duration::from_millis(61)).contains(&apart), "{apart:?}");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_held_where_that_costs_more_than_it_saves() {
+    fn no_job_is_held_where_that_costs_more_than_it_saves() {
         assert_eq!(
             paced(
                 &TrafficTuning::DEFAULT,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn periods_without_a_circle_are_left_alone() {
+    fn jobs_without_a_common_circle_have_no_paced_offsets() {
         assert_eq!(
             paced(&TrafficTuning::DEFAULT, &[beating(100, 40, 1.3), beating(141, 40, 1.3)], Keeping::Exactly),
             None

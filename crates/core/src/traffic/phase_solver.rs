@@ -1,7 +1,7 @@
-//! Turns: where on a common circle each job's iteration begins, so that bursts on shared links miss each other.
+//! The phase solver: the phase offset (turn) of each job on a common circle at which bursts on shared links collide least.
 //!
-//! The problem, the proof that contention of edges suffice, and the bounds are told in `turns/README.md`. The answer is
-//! exact where nodes suffice, and says how far from proven it is where they do not.
+//! `phase_solver/README.md` states the problem, proves that meetings of edges suffice and derives the bounds. The answer is
+//! exact if the search nodes suffice, and tells its gap to the proven bound otherwise.
 
 mod bound;
 mod component;
@@ -28,11 +28,11 @@ pub use problem::{Loop, Problem, ProblemError};
 
 use crate::model::units::Duration;
 use crate::tuning::TrafficTuning;
-use descent::Purse;
+use descent::NodeBudget;
 use stage::Stage;
 use step_function::LINK;
 
-/// How many search nodes may be spent. A node at which very many turns are compared counts as several.
+/// The number of search nodes of a search. A node that compares very many turns counts as several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Budget(pub u64);
@@ -49,18 +49,18 @@ impl Excess {
         Self(u128::try_from(area).expect("more demand is never less excess"))
     }
 
-    /// How long one link of weight 1 takes to carry it, rounded up.
+    /// The time that one link of weight 1 takes to carry the excess, rounded up.
     pub fn link_time(self) -> Duration {
         Duration(u64::try_from(self.0.div_ceil(LINK as u128)).unwrap_or(u64::MAX))
     }
 }
 
-/// What the loops of one tier add to the excess of those above them.
+/// The excess that the loops of one tier add to that of the tiers above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TierExcess {
     pub tier: u8,
     pub excess: Excess,
-    /// No turns add less, given how higher tiers lie among themselves.
+    /// A lower bound of the excess, given the turns of higher tiers.
     pub bound: Excess,
 }
 
@@ -70,11 +70,11 @@ impl TierExcess {
     }
 }
 
-/// An answer, and how good it is.
+/// Turns, with their excess and its lower bound.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[must_use]
 pub struct Turns {
-    /// For each loop, how much later than on its own clock it begins; less than its period.
+    /// The turn of each loop: the delay against its own clock, less than its period.
     pub turns: Vec<Duration>,
     /// The highest tier first.
     pub tiers: Vec<TierExcess>,
@@ -98,17 +98,17 @@ impl Turns {
 /// Turns with the least excess, higher tiers first.
 pub fn solve(tuning: &TrafficTuning, problem: &Problem, budget: Budget) -> Turns {
     let tiers: BTreeSet<u8> = problem.loops().iter().map(|one| one.tier).collect();
-    let mut purse = Purse { left: budget.0, spent: 0 };
+    let mut budget = NodeBudget { left: budget.0, spent: 0 };
     let mut stage = Stage::new(tuning);
     for tier in tiers {
-        stage.enter(problem, tier, &mut purse);
+        stage.enter(problem, tier, &mut budget);
     }
-    Turns { turns: turns(problem, &stage), tiers: stage.tiers, nodes: purse.spent }
+    Turns { turns: turns(problem, &stage), tiers: stage.tiers, nodes: budget.spent }
 }
 
 fn turns(problem: &Problem, stage: &Stage) -> Vec<Duration> {
     let mut turns = vec![Duration::ZERO; problem.loops().len()];
-    for (index, turn) in stage.bodies.iter().flat_map(|body| &body.members) {
+    for (index, turn) in stage.placed_sets.iter().flat_map(|placed_set| &placed_set.members) {
         let turn = turn.unsigned_abs() % problem.loops()[*index].period.0;
         turns[*index] = Duration(turn);
     }

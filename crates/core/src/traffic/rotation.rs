@@ -18,7 +18,7 @@ pub struct Rotation {
     pub slots: [Slot; Rotation::WINDOWS],
 }
 
-/// A job's standing in one window.
+/// The class of a job in one window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Slot {
@@ -47,7 +47,8 @@ impl Slot {
 }
 
 impl Rotation {
-    /// Windows of a cycle: one in twelve is the fair reference.
+    /// Windows of a cycle: one in twelve is the fair reference. Agents and directives have the same number, so it is a protocol
+    /// and no tuning entry.
     pub const WINDOWS: usize = 12;
 
     /// The window of a cycle that is shared fairly.

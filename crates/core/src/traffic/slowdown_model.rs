@@ -1,20 +1,20 @@
-//! How much slower each of some flows gets by the others: a closed-loop prediction.
+//! The slowdown model: how much slower each of several flows becomes by the others, predicted in closed loop.
 //!
-//! **Problem.** Jobs that meet on links slow each other down, and what each does next shifts against the others. How
-//! long does an iteration of each take in the long run, compared with alone? The answer is wanted for many sets of jobs
-//! in one decision, and need not be better than the noise of real iterations.
+//! **Problem.** Jobs that share links slow each other down, and their later bursts shift against each other. How long does an
+//! iteration of each job take in the long run, compared with alone? A decision asks this for many sets of jobs, and the
+//! answer need not be better than the noise of real iterations.
 //!
-//! **Solution.** The network that the simulator runs on is run ahead for a few iterations of everybody. Starts are spread
-//! evenly over the periods, and compute varies a little, so that nobody stays locked in a lucky or an unlucky place. A
-//! *glance* does that once; a *look* several times among few, from other starts each time: what jobs with equal periods
-//! lose depends on where they happen to stand, and that lasts.
-//! Links that only one flow crosses matter only if they are its narrowest, and equal sets of flows have equal answers, on
-//! whatever links they meet: so answers are remembered by *signature*, which names neither jobs nor links.
+//! **Solution.** The model runs the network of the simulator ahead for a few iterations of all flows. Starts are spread evenly
+//! over the periods and compute times vary a little, so that no flow stays locked in a lucky or unlucky phase. A *glance*
+//! does one such run. A *look* does several runs from different starts if the flows are few: the loss of jobs with equal
+//! periods depends on their phases, and phases last.
+//! A link that only one flow crosses matters only if it is the narrowest of that flow, and equal sets of flows have equal
+//! answers on all links. So the model remembers answers by *signature*, which names neither jobs nor links.
 //!
-//! **Bound.** Where there are too many flows, or their periods differ too much, nothing is run ahead: then each is taken
-//! to be slowed down as far as its busiest link has more to carry than it can, whatever the traffic policies. As no traffic policies are better
-//! than none by that, such a crowd shares fairly. A flow that waits for a link which is down takes nothing from others
-//! and is left out.
+//! **Bound.** With too many flows, or with periods that differ too much, the model runs nothing ahead. It then takes each flow
+//! to be slowed down by the overload of its busiest link, whatever the traffic policies. Under that estimate no traffic policy
+//! beats fair sharing, so a crowd shares fairly. The model leaves out a flow that waits for a link which is down: such a flow
+//! takes nothing from others.
 
 mod rehearsal;
 
@@ -31,7 +31,7 @@ use crate::tuning::TrafficTuning;
 
 pub use rehearsal::{Rehearsal, Rehearsed, Watched, rehearse};
 
-/// How closely is looked. Places are compared at a glance, because there are many, and those in a crowd by an estimate.
+/// The effort of a prediction. Places are compared at a glance, because there are many, and crowds by an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Care {
     Estimate,
@@ -39,7 +39,7 @@ pub enum Care {
     Look,
 }
 
-/// How often it is run, and for how many iterations of the slowest, where that is not too much work.
+/// The number of runs, and the length of each in iterations of the slowest flow, where that is not too much work.
 #[derive(Clone, Copy, Debug)]
 struct Effort {
     runs: usize,
@@ -64,10 +64,11 @@ impl Care {
     }
 }
 
-/// Answers that are remembered. When there are more, all are forgotten: what is needed again is soon known again.
-const MOST_REMEMBERED: usize = 4_096;
+/// The number of remembered answers; beyond it the model forgets all. This bounds memory and is no tuning entry: an answer is
+/// the same whether it is remembered or predicted again.
+const MAX_REMEMBERED_ANSWERS: usize = 4_096;
 
-/// What is known of sets of flows that were looked at before.
+/// Predicts slowdowns, and remembers its answers.
 #[derive(Clone, Debug, Default)]
 pub struct SlowdownModel {
     tuning: TrafficTuning,
@@ -75,16 +76,16 @@ pub struct SlowdownModel {
     keeping: Keeping,
 }
 
-/// Flows that meet, without their names: what each does and puts on which links, and how much those carry.
+/// A set of flows without names: the pattern of each, its load on each link, and the rates of the links.
 type Signature = Vec<u64>;
 
 impl SlowdownModel {
-    /// For links that keep what is decided in this way.
+    /// A model of links that carry out traffic policies in this way.
     pub fn of(keeping: Keeping, tuning: &TrafficTuning) -> Self {
         Self { keeping, tuning: tuning.clone(), known: BTreeMap::new() }
     }
 
-    /// For each flow in its traffic policy, how long an iteration takes among the others, over alone.
+    /// The slowdown of each flow in its traffic policy: the time of an iteration among the others, over alone.
     pub fn slowdowns(
         &mut self,
         flows: &[(&Flow, TrafficPolicy)],
@@ -100,7 +101,7 @@ impl SlowdownModel {
             return meeting.by_place(&meeting.estimate(), flows.len());
         }
         let signature = meeting.signature();
-        if !self.known.contains_key(&signature) && self.known.len() >= MOST_REMEMBERED {
+        if !self.known.contains_key(&signature) && self.known.len() >= MAX_REMEMBERED_ANSWERS {
             self.known.clear();
         }
         let found = self.known.entry(signature).or_insert_with(|| meeting.look_ahead());
@@ -108,10 +109,10 @@ impl SlowdownModel {
     }
 }
 
-/// Flows in an order that does not depend on who they are, on links numbered from zero.
+/// Flows in an order that does not depend on their ids, on links numbered from zero.
 struct Meeting<'f> {
     tuning: &'f TrafficTuning,
-    /// Each with its place among those that were asked about.
+    /// Each flow with its place in the question.
     flows: Vec<(usize, &'f Flow, TrafficPolicy)>,
     routes: Vec<Vec<(LinkId, f64)>>,
     rates: IdVec<LinkId, Bandwidth>,
@@ -120,7 +121,7 @@ struct Meeting<'f> {
     keeping: Keeping,
 }
 
-/// The numbers that links have here, of those that matter, in the order in which they come up.
+/// The numbers of the links that matter, in the order in which flows name them.
 struct Numbers {
     /// In order of id.
     links: Vec<LinkId>,
@@ -138,14 +139,14 @@ impl Numbers {
         self.given[self.links.binary_search(&link).ok()?]
     }
 
-    /// The number of one of the links, which gets the next if it has none.
+    /// The number of a link; a link without one gets the next.
     fn number(&mut self, link: LinkId, next: impl FnOnce() -> LinkId) -> LinkId {
         let place = self.links.partition_point(|other| *other < link);
         *self.given[place].get_or_insert_with(next)
     }
 }
 
-/// Links that are crossed more than once, in order of id.
+/// The links that several flows cross, in order of id.
 fn crossed_again(mut crossed: Vec<LinkId>) -> Vec<LinkId> {
     crossed.sort_unstable();
     let mut again: Vec<LinkId> =
@@ -183,7 +184,7 @@ impl<'f> Meeting<'f> {
         Self { tuning, flows, routes, rates, numbers, effort, keeping: Keeping::Exactly }
     }
 
-    /// What was found, in the order of those that were asked about; who is left out is not slowed down.
+    /// The slowdowns in the order of the question; a flow that was left out is not slowed down.
     fn by_place(&self, found: &[f64], asked: usize) -> Vec<f64> {
         let mut slowdowns = vec![1.0; asked];
         for (slowdown, (place, ..)) in found.iter().zip(&self.flows) {
@@ -197,13 +198,13 @@ impl<'f> Meeting<'f> {
         signature.extend(self.rates.values().map(|rate| rate.0));
         for ((_, flow, traffic), route) in self.flows.iter().zip(&self.routes) {
             signature.extend([flow.fingerprint, route.len() as u64]);
-            signature.extend(words(traffic));
+            signature.extend(signature_of(traffic));
             signature.extend(route.iter().flat_map(|(link, load)| [u64::from(link.0), load.to_bits()]));
         }
         signature
     }
 
-    /// The slowdown of each flow, in the order they have here.
+    /// The slowdown of each flow, in the order of `flows`.
     fn look_ahead(&self) -> Vec<f64> {
         match self.iterations() {
             Some(iterations) => self.run_ahead(iterations),
@@ -211,8 +212,7 @@ impl<'f> Meeting<'f> {
         }
     }
 
-    /// As if what each sends were spread evenly over its iterations, and a link that has too much to carry made them all
-    /// slower alike.
+    /// An estimate from loads: bytes are spread evenly over each iteration, and an overloaded link slows all its flows alike.
     fn estimate(&self) -> Vec<f64> {
         let mut asked: IdVec<LinkId, f64> = IdVec::filled(0.0, self.rates.len());
         for ((_, flow, _), route) in self.flows.iter().zip(&self.routes) {
@@ -226,7 +226,7 @@ impl<'f> Meeting<'f> {
         self.routes.iter().map(busiest).collect()
     }
 
-    /// The mean over all runs.
+    /// The mean slowdowns over all runs.
     fn run_ahead(&self, iterations: u64) -> Vec<f64> {
         let runs = self.effort.runs;
         let mut slowdowns = vec![0.0; self.flows.len()];
@@ -253,7 +253,7 @@ impl<'f> Meeting<'f> {
         self.flows.iter().enumerate().map(slowdown).collect()
     }
 
-    /// What was done before iterations count: to be held before the first costs once and is not told.
+    /// The iterations that do not count: a paced flow is held once before its first iteration.
     fn warm_up(&self, network: &mut Network, end: Instant) -> Vec<LoopProgress> {
         if self.flows.iter().all(|(.., traffic)| traffic.pace.is_none()) {
             return vec![LoopProgress { iterations: 0, mean: None }; self.flows.len()];
@@ -266,7 +266,7 @@ impl<'f> Meeting<'f> {
         (0..self.flows.len()).map(|key| network.result(key)).collect()
     }
 
-    /// A network in which everybody starts at its time.
+    /// A network in which every flow starts at its time.
     fn network(&self, run: usize) -> Network {
         let sharing = Sharing { keeping: self.keeping, ..Sharing::default() };
         let mut network = Network::new(&self.rates_in(run), sharing);
@@ -276,8 +276,8 @@ impl<'f> Meeting<'f> {
         network
     }
 
-    /// Where links are not kept exactly, a plan that only just fits is none: every other look is at links that carry a
-    /// little less or more than is said.
+    /// The rates of the links in a run. Host-shaped links miss their rates by a few percent, and bursts that only just fit
+    /// then collide: every other run has links that carry a little less or more.
     fn rates_in(&self, run: usize) -> Cow<'_, IdVec<LinkId, Bandwidth>> {
         let off = match (self.keeping, run % 3) {
             (Keeping::Roughly, 1) => -self.tuning.host_rate_error,
@@ -288,7 +288,7 @@ impl<'f> Meeting<'f> {
         Cow::Owned(self.rates.values().map(about).collect())
     }
 
-    /// Who starts when, in order of time. Odd multiples keep two flows apart differently in every run.
+    /// The start of each flow, in order of time. Odd multiples give two flows another distance in every run.
     fn starts(&self, run: usize) -> Vec<(Instant, usize)> {
         let start = |(key, (_, flow, _)): (usize, &(usize, &Flow, TrafficPolicy))| {
             let place = evenly((key + 1) * (2 * run + 1), GOLDEN);
@@ -316,12 +316,12 @@ impl<'f> Meeting<'f> {
         self.flows.iter().map(|(_, flow, _)| flow.alone.0.max(1)).max().unwrap_or(1)
     }
 
-    /// When the slowest has done so many iterations by itself.
+    /// The time that the slowest flow alone takes for this many iterations.
     fn after(&self, iterations: u64) -> Instant {
         Instant(self.longest().saturating_mul(iterations))
     }
 
-    /// How many iterations of the slowest are run ahead; none where that is too much work.
+    /// The length of a run in iterations of the slowest flow; none where that is too much work.
     fn iterations(&self) -> Option<u64> {
         let least = self.tuning.min_prediction_iterations;
         let longest = self.longest();
@@ -333,14 +333,14 @@ impl<'f> Meeting<'f> {
     }
 }
 
-/// How long an iteration took on average of those that were done in between, in nanoseconds.
+/// The mean time of the iterations between two moments, in nanoseconds.
 fn mean_since(before: LoopProgress, after: LoopProgress) -> Option<f64> {
     let spent = |done: LoopProgress| done.mean.map_or(0.0, |mean| mean.0 as f64 * done.iterations as f64);
     let count = after.iterations - before.iterations;
     (count > 0).then(|| (spent(after) - spent(before)) / count as f64)
 }
 
-fn words(traffic: &TrafficPolicy) -> [u64; 7] {
+fn signature_of(traffic: &TrafficPolicy) -> [u64; 7] {
     // A rotation is predicted window by window, never as a whole.
     let TrafficPolicy { class, weight, follows, turn, pace, rotation: _ } = *traffic;
     let place = |turn: Option<Turn>| turn.map_or([0, 0], |turn| [turn.period.0, turn.offset.0]);
@@ -351,24 +351,27 @@ fn words(traffic: &TrafficPolicy) -> [u64; 7] {
     [standing, period, offset, beat, held, tolerance, pause]
 }
 
-/// The link that bounds a flow which has its route for itself.
+/// The link that bounds a flow without contention.
 fn narrowest(route: &Route, rate: impl Fn(LinkId) -> Bandwidth) -> Option<LinkId> {
     let time = |(link, load): &&(LinkId, f64)| load / rate(*link).0.max(1) as f64;
     route.links().iter().max_by(|one, other| time(one).total_cmp(&time(other))).map(|(link, _)| *link)
 }
 
-/// Multiples of an irrational number, without their whole part, lie evenly in the unit interval, however many there are.
+/// A fractional part. Those of the multiples of an irrational number lie evenly in the unit interval, for every number of
+/// multiples.
 fn evenly(count: usize, irrational: f64) -> f64 {
     (count as f64 * irrational).fract()
 }
 
+/// Fractions of the golden ratio and of the plastic number: mathematical constants whose multiples lie evenly, and no tuning
+/// entries.
 const GOLDEN: f64 = 0.618_033_988_749_895;
 const PLASTIC: f64 = 0.754_877_666_246_693;
 
-/// Runs do not draw the same.
+/// Distance between the sequences of two runs. Every other distance serves as well, so this is no tuning entry.
 const STREAM: usize = 31;
 
-/// Compute that varies by up to 2 %, each factor as often as the other, in an order without pattern.
+/// Compute times that vary evenly around the measured time, in an order without pattern.
 #[derive(Clone, Debug)]
 struct Unsteady {
     drawn: usize,

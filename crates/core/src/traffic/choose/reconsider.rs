@@ -1,34 +1,34 @@
-//! Whether traffic policies that jobs have are worth changing.
+//! Whether the traffic policies of running jobs are worth changing.
 //!
-//! The best traffic policies for jobs as they meet now may be others than those they have, and hardly better. What is changed costs
-//! something and gains only what was predicted, so traffic policies stay unless the best are better by more than a margin; or unless
-//! those they have no longer help, or harm somebody who is not to be harmed.
+//! The best traffic policies may differ from the current ones and be hardly better. A change has a cost, and its gain is only
+//! predicted. So traffic policies stay unless the best ones win more than a margin, or unless the current ones no longer help
+//! or slow down a job beyond its bound.
 
 use super::windows::bounds_of_windows;
-use super::{Bounds, Choice, Stake, TrafficPolicy, Tried, most_slowdown, total_weight};
+use super::{Bounds, Choice, Prediction, Stake, TrafficPolicy, most_slowdown, total_weight};
 use crate::tuning::TrafficTuning;
 
-/// What came of looking at traffic policies again.
+/// The result of comparing current traffic policies with the best.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reconsidered {
     pub call: Call,
-    /// The best there are.
+    /// The best traffic policies.
     pub traffic: Vec<TrafficPolicy>,
-    /// How much less than now each would be slowed down in them.
+    /// By how much the slowdown of each job would fall.
     pub eased: Vec<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// They have the best, or hardly less.
+    /// The current traffic policies are the best, or hardly worse.
     Keep,
-    /// Others are noticeably better.
+    /// Others are better by more than the margin.
     Change,
-    /// Those they have do harm, or nothing.
+    /// The current traffic policies harm a job or do not help.
     Must,
 }
 
-/// Compares the traffic policies that jobs have with the best that were found for them.
+/// Compares current traffic policies with the best that were found.
 pub fn reconsider(
     tuning: &TrafficTuning,
     stakes: &[Stake],
@@ -47,7 +47,12 @@ pub fn reconsider(
 
 /// Whether no job loses more in the rotation that it has than a rotation may be chosen for. A rotation harms a job if others
 /// on its links are served before it because nothing was known of them when the rotation was chosen.
-fn keeps_bounds_of_windows(tuning: &TrafficTuning, stakes: &[Stake], fair: &Tried, now: &Tried) -> bool {
+fn keeps_bounds_of_windows(
+    tuning: &TrafficTuning,
+    stakes: &[Stake],
+    fair: &Prediction,
+    now: &Prediction,
+) -> bool {
     let rotates = now.traffic.iter().any(|traffic| traffic.rotation.is_some());
     let bounds = bounds_of_windows(tuning, stakes, &fair.slowdowns);
     !rotates
@@ -58,10 +63,10 @@ fn keeps_bounds_of_windows(tuning: &TrafficTuning, stakes: &[Stake], fair: &Trie
             .all(|(slowdown, most)| *slowdown <= most + tuning.prediction_tolerance)
 }
 
-/// `is_allowed` says whether the traffic policies that jobs have now do no harm.
+/// `is_allowed` tells whether the current traffic policies keep the bounds of all jobs.
 fn call<P: FnMut(&[TrafficPolicy]) -> Vec<f64>>(
     choice: &Choice<'_, P>,
-    [fair, now, best]: [&Tried; 3],
+    [fair, now, best]: [&Prediction; 3],
     is_allowed: bool,
 ) -> Call {
     if now.traffic == best.traffic {
@@ -73,7 +78,7 @@ fn call<P: FnMut(&[TrafficPolicy]) -> Vec<f64>>(
     match helps && is_allowed {
         false => Call::Must,
         true if choice.loss(best) < choice.loss(now) - choice.tuning.min_gain_of_change * all => Call::Change,
-        // Where there was nothing, the best was found to be worth it already.
+        // Against fair sharing the best were found to win enough already.
         true if nothing => Call::Change,
         true => Call::Keep,
     }
@@ -105,7 +110,7 @@ mod tests {
         vec![TrafficPolicy { class: 2, follows, ..TrafficPolicy::default() }; 2]
     }
 
-    /// Two jobs that are slowed down so far by nothing, weights and classes.
+    /// The slowdown of two jobs under fair sharing, weights and classes.
     fn slowed(by: [f64; 3]) -> impl Fn(&[TrafficPolicy]) -> Vec<f64> {
         move |traffic| {
             let slowdown = |traffic: &TrafficPolicy| match traffic.follows {
@@ -118,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_that_are_hardly_worse_than_the_best_are_kept() {
+    fn traffic_policies_that_are_hardly_worse_than_the_best_are_kept() {
         let current = following(Follows::BytesSent);
         let hardly = reconsidered(&current, slowed([1.2, 1.05, 1.041]));
         assert_eq!(hardly.call, Call::Keep);
@@ -128,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_that_no_longer_help_are_given_up() {
+    fn traffic_policies_that_no_longer_help_are_withdrawn() {
         let current = following(Follows::BytesSent);
         let nothing_is_as_good = reconsidered(&current, slowed([1.05, 1.05, 1.06]));
         assert_eq!(nothing_is_as_good.call, Call::Must);
@@ -161,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_none_gets_the_best() {
+    fn jobs_without_traffic_policies_get_the_best() {
         let none = vec![TrafficPolicy::default(); 2];
         assert_eq!(reconsidered(&none, slowed([1.2, 1.195, 1.193])).call, Call::Change);
         assert_eq!(reconsidered(&none, slowed([1.2, 1.2, 1.2])).call, Call::Keep);

@@ -11,7 +11,7 @@
 //! need neither that nor any knowledge of bursts.
 //!
 //! **Choice.** All numbers of windows are tried, a few thousand at most. Of those under which no job is slower than its
-//! bound, the one with the least weighted loss is taken, if it is noticeably less than that of fair sharing.
+//! bound, the division with the least weighted loss is chosen, if that is noticeably less than the loss of fair sharing.
 
 use super::{Stake, TrafficPolicy, most_slowdown_of, total_weight, weight};
 use crate::model::units::Duration;
@@ -19,9 +19,9 @@ use crate::traffic::{Rotation, Slot};
 use crate::tuning::TrafficTuning;
 
 /// Windows of a cycle that orders can have; the last one is the fair reference.
-const SHARED_OUT: usize = Rotation::REFERENCE;
+const DIVIDED_WINDOWS: usize = Rotation::REFERENCE;
 
-/// Links serve so many classes.
+/// Classes of a link, as HTB and the network have them: a part of the wire protocol, and no tuning entry.
 const CLASSES: usize = 8;
 
 /// The slots of all jobs in one window.
@@ -72,7 +72,7 @@ pub fn choose_windows(
     let noticeable = tuning.prediction_tolerance * total_weight(tuning, stakes);
     let mut least = loss(fair) - noticeable.max(tuning.min_rotation_gain * loss(fair));
     let mut best: Option<Vec<usize>> = None;
-    for_each_division(SHARED_OUT, all.len(), &mut |counts| {
+    for_each_division(DIVIDED_WINDOWS, all.len(), &mut |counts| {
         let mixed = mix(counts, &slowdowns);
         let is_allowed = mixed.iter().zip(&bounds).all(|(slowdown, most)| slowdown <= most);
         if is_allowed && loss(&mixed) < least {
@@ -183,7 +183,7 @@ fn mix(counts: &[usize], slowdowns: &[SeriesSlowdowns]) -> Vec<f64> {
     mean_rates(windows)
 }
 
-/// Slowdowns over so many windows of each order, each with its slowdowns.
+/// The mean slowdowns over windows, given the number of windows and the slowdowns of each order.
 fn mean_rates<'a>(windows: impl IntoIterator<Item = (usize, &'a Vec<f64>)>) -> Vec<f64> {
     let (mut all, mut rates) = (0, Vec::new());
     for (count, slowdowns) in windows {
@@ -198,10 +198,10 @@ fn mean_rates<'a>(windows: impl IntoIterator<Item = (usize, &'a Vec<f64>)>) -> V
 fn rotating(all: &[Series], counts: &[usize], window: Duration) -> Vec<TrafficPolicy> {
     let mut given = vec![0_usize; counts.len()];
     let mut cycle: Vec<&Order> = Vec::new();
-    for at in 1..=SHARED_OUT {
+    for at in 1..=DIVIDED_WINDOWS {
         // The series that is furthest behind its share; the first of those that are equally far.
         let behind =
-            |series: usize| counts[series] as f64 * at as f64 / SHARED_OUT as f64 - given[series] as f64;
+            |series: usize| counts[series] as f64 * at as f64 / DIVIDED_WINDOWS as f64 - given[series] as f64;
         let next = (0..counts.len()).rev().max_by(|one, other| behind(*one).total_cmp(&behind(*other)));
         let next = next.expect("there is fair sharing at least");
         cycle.push(all[next].order(given[next]));
@@ -215,7 +215,7 @@ fn rotating(all: &[Series], counts: &[usize], window: Duration) -> Vec<TrafficPo
     (0..cycle[0].len()).map(traffic).collect()
 }
 
-/// Calls `visit` with every way to divide `total` windows among so many orders.
+/// Calls `visit` with every division of `total` windows among this number of orders.
 fn for_each_division(total: usize, orders: usize, visit: &mut impl FnMut(&[usize])) {
     fn divide(left: usize, counts: &mut Vec<usize>, orders: usize, visit: &mut impl FnMut(&[usize])) {
         if counts.len() + 1 == orders {

@@ -1,48 +1,48 @@
-//! What no arrangement of the movers still to be placed can go below.
+//! Lower bounds of the excess of movers that are still to be placed.
 //!
-//! Excess is convex in demand, so what a group of movers adds together is at least the sum of what disjoint parts of
-//! it would add alone. Every bound here is one way of using that.
+//! Excess is convex in demand, so a group of movers adds at least the sum of what disjoint parts of it would add alone. Every
+//! bound here uses that.
 
-use super::component::{Knot, Placed};
-use super::descent::Purse;
+use super::component::{Component, Placed};
+use super::descent::NodeBudget;
 
-/// What each pair of movers adds at least, were there nobody else.
+/// The least excess of each pair of movers without any other.
 #[derive(Clone, Debug)]
 pub(super) struct Pairs {
     together: Vec<Vec<i128>>,
 }
 
 impl Pairs {
-    /// Of as many as can be paid for: a pair that is not known counts as nothing.
-    pub(super) fn of(knot: &Knot, purse: &mut Purse) -> Self {
-        let count = knot.movers.len();
+    /// The pairs that the budget pays for; other pairs count as 0.
+    pub(super) fn of(component: &Component, budget: &mut NodeBudget) -> Self {
+        let count = component.movers.len();
         let mut pairs = Self {
             together: vec![
                 vec![0; count];
-                if count > knot.tuning.solver_max_paired_jobs { 0 } else { count }
+                if count > component.tuning.solver_max_paired_jobs { 0 } else { count }
             ],
         };
-        pairs.measure(knot, purse);
+        pairs.measure(component, budget);
         pairs
     }
 
-    fn measure(&mut self, knot: &Knot, purse: &mut Purse) {
-        let nobody = Placed::nobody(knot);
+    fn measure(&mut self, component: &Component, budget: &mut NodeBudget) {
+        let empty = Placed::empty(component);
         for (first, row) in self.together.iter_mut().enumerate() {
-            let mut one = nobody.clone();
-            one.put(knot, first, knot.offers(first, &nobody.demand).best());
+            let mut one = empty.clone();
+            one.put(component, first, component.offers(first, &empty.demand).best());
             for (second, together) in row.iter_mut().enumerate().skip(first + 1) {
-                if purse.left == 0 {
+                if budget.left == 0 {
                     return;
                 }
-                let offers = knot.offers(second, &one.demand);
-                *together = one.cost - nobody.cost + offers.least();
-                purse.pay(offers.nodes);
+                let offers = component.offers(second, &one.demand);
+                *together = one.cost - empty.cost + offers.least();
+                budget.pay(offers.nodes);
             }
         }
     }
 
-    /// More than the sum of `least`, by pairing those up who cost most together; each is in one pair.
+    /// The excess beyond the sum of `least` in disjoint pairs, the most expensive pairs first.
     pub(super) fn beyond_single(&self, least: &[(usize, i128)]) -> i128 {
         if self.together.is_empty() {
             return 0;

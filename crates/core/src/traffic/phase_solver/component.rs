@@ -1,20 +1,20 @@
-//! A knot: bodies that meet on contended links, directly or through others, so that their turns must be found
+//! A component: placed sets that share contended links, directly or through others, so that their turns must be found
 //! together.
 
 use std::rc::Rc;
 
-use super::step_function::{Steps, Toll};
+use super::step_function::{ExcessIntegral, Steps};
 use crate::tuning::TrafficTuning;
 
-/// What a body sends over one of the knot's links.
+/// The demand of a placed set on one link of the component.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     pub(super) link: usize,
     pub(super) steps: Steps,
     pub(super) levels: Vec<i64>,
-    /// From, to, and which of the levels.
+    /// From, to, and the index of the level.
     bursts: Vec<(i64, i64, usize)>,
-    /// Edges of one period: when, and by how much demand changes.
+    /// The edges of one period: the time and the change of demand.
     edges: Vec<(i64, i64)>,
     pub(super) area: i128,
 }
@@ -34,18 +34,18 @@ impl Pattern {
     }
 }
 
-/// A body, as far as the knot goes.
+/// A placed set, restricted to the links of the component.
 #[derive(Clone, Debug)]
 pub(super) struct Mover {
     pub(super) period: i64,
     pub(super) patterns: Vec<Pattern>,
-    /// Movers that send alike can change places: the first of those that do.
+    /// The first mover with the same pattern; such movers are interchangeable.
     pub(super) like: usize,
 }
 
 impl Mover {
-    /// What it takes to know the excess at one turn.
-    fn glances(&self) -> usize {
+    /// The number of lookups that give the excess at one turn.
+    fn lookups(&self) -> usize {
         self.patterns.iter().map(|pattern| pattern.bursts.len()).sum()
     }
 
@@ -61,57 +61,57 @@ impl Mover {
     }
 }
 
-/// Which contention of edges are of interest.
+/// The meetings of edges that are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meeting {
-    /// One rises where the other falls: only there can an optimum be.
+    /// One edge rises where the other falls: only there can an optimum be.
     Opposite,
     Any,
 }
 
-/// Turns a mover could have, with the excess that each would add.
+/// The turns that a mover may take, each with the excess that it adds.
 #[derive(Clone, Debug)]
 pub(super) struct Offers {
     pub(super) each: Vec<(i64, i128)>,
     pub(super) reach: Reach,
-    /// What it took to make them, in search nodes.
+    /// The search nodes that it took to list them.
     pub(super) nodes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// All contention of edges.
+    /// All meetings of edges are listed.
     All,
-    /// There were too many.
+    /// Only some are listed, as there are too many.
     Some,
-    /// There are none: one turn is as good as another.
+    /// No edges meet: every turn is as good.
     Free,
 }
 
 impl Offers {
-    /// The cheapest; of equals, the earliest.
+    /// The turn with the least excess; of equals, the earliest.
     pub(super) fn best(&self) -> (i64, i128) {
         let best = self.each.iter().min_by_key(|(turn, excess)| (*excess, *turn));
         *best.expect("there is always an offer")
     }
 
-    /// No turn adds less than this.
+    /// A lower bound of the excess of all turns.
     pub(super) fn least(&self) -> i128 {
         if self.reach == Reach::Some { 0 } else { self.best().1 }
     }
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Knot {
+pub(super) struct Component {
     pub(super) tuning: TrafficTuning,
     pub(super) weights: Vec<i128>,
-    /// What flat bodies send over each link, whatever their turn.
+    /// The demand of flat placed sets on each link, whatever their turn.
     pub(super) base: Vec<Rc<Steps>>,
     pub(super) movers: Vec<Mover>,
 }
 
-impl Knot {
-    /// What `mover` could do about `demand`: a turn for each meeting of its edges with those of the demand.
+impl Component {
+    /// A turn of `mover` for each meeting of its edges with those of the demand.
     pub(super) fn offers(&self, mover: usize, demand: &[Rc<Steps>]) -> Offers {
         let mover = &self.movers[mover];
         let (mut turns, mut reach) =
@@ -120,19 +120,19 @@ impl Knot {
             turns.push(0);
             reach = Reach::Free;
         }
-        let nodes = 1 + turns.len() * mover.glances() / self.tuning.solver_lookups_per_node;
+        let nodes = 1 + turns.len() * mover.lookups() / self.tuning.solver_lookups_per_node;
         let against = self.against(mover, demand);
         let each = turns.into_iter().map(|turn| (turn, against.excess_at(turn))).collect();
         Offers { each, reach, nodes: nodes as u64 }
     }
 
     pub(super) fn against<'a>(&self, mover: &'a Mover, demand: &[Rc<Steps>]) -> Against<'a> {
-        let tolls = |pattern: &'a Pattern| {
+        let integrals = |pattern: &'a Pattern| {
             let demand = &demand[pattern.link];
-            let tolls = pattern.levels.iter().map(|level| Toll::of(demand, *level)).collect();
-            (pattern, self.weights[pattern.link], tolls)
+            let integrals = pattern.levels.iter().map(|level| ExcessIntegral::of(demand, *level)).collect();
+            (pattern, self.weights[pattern.link], integrals)
         };
-        Against { patterns: mover.patterns.iter().map(tolls).collect() }
+        Against { patterns: mover.patterns.iter().map(integrals).collect() }
     }
 
     pub(super) fn cost(&self, demand: &[Rc<Steps>]) -> i128 {
@@ -140,18 +140,18 @@ impl Knot {
     }
 }
 
-/// One mover before the demand of others.
+/// One mover against the demand of others.
 #[derive(Debug)]
 pub(super) struct Against<'a> {
-    patterns: Vec<(&'a Pattern, i128, Vec<Toll>)>,
+    patterns: Vec<(&'a Pattern, i128, Vec<ExcessIntegral>)>,
 }
 
 impl Against<'_> {
-    /// How much excess the mover adds at that turn.
+    /// The excess that the mover adds at a turn.
     pub(super) fn excess_at(&self, turn: i64) -> i128 {
-        let on = |(pattern, weight, tolls): &(&Pattern, i128, Vec<Toll>)| {
+        let on = |(pattern, weight, integrals): &(&Pattern, i128, Vec<ExcessIntegral>)| {
             let burst = |(from, to, level): &(i64, i64, usize)| {
-                tolls[*level].up_to(to + turn) - tolls[*level].up_to(from + turn)
+                integrals[*level].up_to(to + turn) - integrals[*level].up_to(from + turn)
             };
             weight * pattern.bursts.iter().map(burst).sum::<i128>()
         };
@@ -159,7 +159,7 @@ impl Against<'_> {
     }
 }
 
-/// The turns at which edges of the mover meet edges of the demand, in order, and whether these are all.
+/// The turns at which edges of the mover meet edges of the demand, in order, and whether these are all of them.
 pub(super) fn positions(
     mover: &Mover,
     demand: &[Rc<Steps>],
@@ -168,7 +168,7 @@ pub(super) fn positions(
 ) -> (Vec<i64>, Reach) {
     let pairs: usize =
         mover.patterns.iter().map(|pattern| pattern.edges.len() * demand[pattern.link].points().len()).sum();
-    let stride = (pairs * mover.glances()).div_ceil(max_lookups).max(1);
+    let stride = (pairs * mover.lookups()).div_ceil(max_lookups).max(1);
     let mut turns = Vec::with_capacity(pairs / stride + 1);
     for pattern in &mover.patterns {
         for (at, change) in demand[pattern.link].edges().step_by(stride) {
@@ -182,7 +182,7 @@ pub(super) fn positions(
     (turns, if stride == 1 { Reach::All } else { Reach::Some })
 }
 
-/// Some movers in their places.
+/// A partial solution: the turns of some movers, with the demand and excess that result.
 #[derive(Clone, Debug)]
 pub(super) struct Placed {
     pub(super) turns: Vec<Option<i64>>,
@@ -191,13 +191,13 @@ pub(super) struct Placed {
 }
 
 impl Placed {
-    pub(super) fn nobody(knot: &Knot) -> Self {
-        let demand = knot.base.clone();
-        Self { turns: vec![None; knot.movers.len()], cost: knot.cost(&demand), demand }
+    pub(super) fn empty(component: &Component) -> Self {
+        let demand = component.base.clone();
+        Self { turns: vec![None; component.movers.len()], cost: component.cost(&demand), demand }
     }
 
-    pub(super) fn put(&mut self, knot: &Knot, mover: usize, (turn, excess): (i64, i128)) {
-        for pattern in &knot.movers[mover].patterns {
+    pub(super) fn put(&mut self, component: &Component, mover: usize, (turn, excess): (i64, i128)) {
+        for pattern in &component.movers[mover].patterns {
             let demand = &mut self.demand[pattern.link];
             *demand = Rc::new(demand.plus(&pattern.steps.turned(turn)));
         }
@@ -205,14 +205,14 @@ impl Placed {
         self.cost += excess;
     }
 
-    /// Takes a mover out, with the excess that it added.
-    pub(super) fn lift(&mut self, knot: &Knot, mover: usize) -> Option<(i64, i128)> {
+    /// Removes a mover; returns its turn and the excess that it added.
+    pub(super) fn lift(&mut self, component: &Component, mover: usize) -> Option<(i64, i128)> {
         let turn = self.turns[mover].take()?;
-        for pattern in &knot.movers[mover].patterns {
+        for pattern in &component.movers[mover].patterns {
             let demand = &mut self.demand[pattern.link];
             *demand = Rc::new(demand.minus(&pattern.steps.turned(turn)));
         }
-        let added = knot.against(&knot.movers[mover], &self.demand).excess_at(turn);
+        let added = component.against(&component.movers[mover], &self.demand).excess_at(turn);
         self.cost -= added;
         Some((turn, added))
     }

@@ -1,33 +1,33 @@
-//! A good start: movers are put one by one where they add least, then each is moved as long as that helps.
+//! Coordinate descent for a good start: movers are placed greedily, then each is moved as long as that lowers the excess.
 
-use super::component::{Knot, Placed};
+use super::component::{Component, Placed};
 
-/// Search nodes that may still be spent, and those that were.
+/// The search nodes that are left and those that were spent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Purse {
+pub(super) struct NodeBudget {
     pub(super) left: u64,
     pub(super) spent: u64,
 }
 
-impl Purse {
-    /// The last purchase may cost more than is left.
+impl NodeBudget {
+    /// Spends nodes; the last step may cost more than is left.
     pub(super) fn pay(&mut self, nodes: u64) {
         self.left = self.left.saturating_sub(nodes);
         self.spent += nodes;
     }
 }
 
-/// The best of several starts, each with another mover first. The first start is made in any case, paid for or not.
-pub(super) fn start(knot: &Knot, enough: i128, purse: &mut Purse) -> Placed {
-    let order = largest_first(knot);
-    let mut best = settled(knot, &order, purse);
+/// The best of several starts, each with another mover first. The first start does not depend on the budget.
+pub(super) fn start(component: &Component, enough: i128, budget: &mut NodeBudget) -> Placed {
+    let order = largest_first(component);
+    let mut best = settled(component, &order, budget);
     for first in 1..order.len() {
-        if best.cost <= enough || purse.left < order.len() as u64 {
+        if best.cost <= enough || budget.left < order.len() as u64 {
             break;
         }
         let mut order = order.clone();
         order[..=first].rotate_right(1);
-        let other = settled(knot, &order, purse);
+        let other = settled(component, &order, budget);
         if other.cost < best.cost {
             best = other;
         }
@@ -35,36 +35,36 @@ pub(super) fn start(knot: &Knot, enough: i128, purse: &mut Purse) -> Placed {
     best
 }
 
-pub(super) fn largest_first(knot: &Knot) -> Vec<usize> {
+pub(super) fn largest_first(component: &Component) -> Vec<usize> {
     let area = |mover: usize| -> i128 {
-        let patterns = &knot.movers[mover].patterns;
-        patterns.iter().map(|pattern| pattern.area * knot.weights[pattern.link]).sum()
+        let patterns = &component.movers[mover].patterns;
+        patterns.iter().map(|pattern| pattern.area * component.weights[pattern.link]).sum()
     };
-    let mut order: Vec<usize> = (0..knot.movers.len()).collect();
+    let mut order: Vec<usize> = (0..component.movers.len()).collect();
     order.sort_by_cached_key(|mover| (-area(*mover), *mover));
     order
 }
 
-fn settled(knot: &Knot, order: &[usize], purse: &mut Purse) -> Placed {
-    let mut placed = Placed::nobody(knot);
+fn settled(component: &Component, order: &[usize], budget: &mut NodeBudget) -> Placed {
+    let mut placed = Placed::empty(component);
     for &mover in order {
-        let offers = knot.offers(mover, &placed.demand);
-        placed.put(knot, mover, offers.best());
-        purse.pay(offers.nodes);
+        let offers = component.offers(mover, &placed.demand);
+        placed.put(component, mover, offers.best());
+        budget.pay(offers.nodes);
     }
-    descend(knot, order, &mut placed, purse);
+    descend(component, order, &mut placed, budget);
     placed
 }
 
-/// Every round that goes on has lowered the excess, and each step is paid for.
-fn descend(knot: &Knot, order: &[usize], placed: &mut Placed, purse: &mut Purse) {
+/// Moves movers until a round lowers the excess no further or the budget is spent.
+fn descend(component: &Component, order: &[usize], placed: &mut Placed, budget: &mut NodeBudget) {
     loop {
         let before = placed.cost;
         for &mover in order {
-            if purse.left == 0 {
+            if budget.left == 0 {
                 return;
             }
-            purse.pay(improve(knot, placed, mover));
+            budget.pay(improve(component, placed, mover));
         }
         if placed.cost == before {
             return;
@@ -72,11 +72,11 @@ fn descend(knot: &Knot, order: &[usize], placed: &mut Placed, purse: &mut Purse)
     }
 }
 
-/// Moves it if that helps, and says what it took to know.
-fn improve(knot: &Knot, placed: &mut Placed, mover: usize) -> u64 {
-    let Some(old) = placed.lift(knot, mover) else { return 0 };
-    let offers = knot.offers(mover, &placed.demand);
+/// Moves a mover if that lowers the excess; returns the search nodes that it took.
+fn improve(component: &Component, placed: &mut Placed, mover: usize) -> u64 {
+    let Some(old) = placed.lift(component, mover) else { return 0 };
+    let offers = component.offers(mover, &placed.demand);
     let new = offers.best();
-    placed.put(knot, mover, if new.1 < old.1 { new } else { old });
+    placed.put(component, mover, if new.1 < old.1 { new } else { old });
     offers.nodes
 }

@@ -10,18 +10,19 @@ use super::problem::Problem;
 use crate::model::units::{Duration, Share};
 use crate::tuning::TrafficTuning;
 
-/// How often a loop may appear on the circle. All divide 24, so on circles of whole 24 ns periods are whole.
+/// The numbers of appearances of a loop on the circle. All divide 24, so on circles of whole 24 ns periods are whole: a property
+/// of the numbers, and no tuning entry.
 pub const APPEARANCES: [u64; 7] = [1, 2, 3, 4, 6, 8, 12];
 const GRAIN: u64 = 24;
 
-/// A job's iterations as measured.
+/// The measured iterations of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rhythm {
     pub period: Duration,
     /// Standard deviation of one iteration.
     pub noise: Duration,
     pub weight: u32,
-    /// How much longer iterations are predicted to take if nothing is done.
+    /// The loss that is predicted under fair sharing, as a share of the period.
     pub loss: Share,
 }
 
@@ -29,7 +30,7 @@ pub struct Rhythm {
 pub struct Terms {
     /// No period is stretched by more than this share of itself.
     pub most: Share,
-    /// How much of the noise every stretched period must leave room for: 1,000,000 is one standard deviation.
+    /// The noise that every stretched period leaves room for: 1,000,000 is one standard deviation.
     pub cushion: Share,
 }
 
@@ -54,7 +55,7 @@ fn deviations(count: f64) -> Share {
 pub struct Beat {
     pub period: Duration,
     pub appearances: u64,
-    /// By how much the period was stretched: the job's cushion.
+    /// The stretch of the period, which is the cushion of the job.
     pub stretch: Duration,
 }
 
@@ -65,7 +66,7 @@ pub struct Harmony {
     pub beats: Vec<Beat>,
 }
 
-/// Why there is no harmony.
+/// The reason for which there is no common circle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Discord {
     #[error("rhythm {0} has no period")]

@@ -1,4 +1,4 @@
-//! A body: loops that keep their places relative to one another, and turn as one.
+//! A placed set: loops with fixed turns relative to each other, which turn as one.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use super::step_function::{LINK, Steps};
 use crate::model::id::LinkId;
 use crate::model::units::{Bandwidth, Duration, Share};
 
-/// More than a million links' worth of demand is counted as that: it is absurd already, and sums stay exact.
+/// Demand beyond that of a million links is counted as that, so that sums stay exact: a numeric limit, and no tuning entry.
 const MOST: u128 = LINK as u128 * 1_000_000;
 
 #[derive(Clone, Debug)]
-pub(super) struct Body {
+pub(super) struct PlacedSet {
     pub(super) period: i64,
-    /// Which loops, and the turn of each when the body's own is 0.
+    /// The loops, and the turn of each when that of the set is 0.
     pub(super) members: Vec<(usize, i64)>,
     pub(super) demands: BTreeMap<LinkId, Steps>,
 }
 
-impl Body {
+impl PlacedSet {
     pub(super) fn of_loop(problem: &Problem, index: usize) -> Self {
         let one = &problem.loops()[index];
         let demand = |(link, factor): &(LinkId, Share)| {
@@ -31,13 +31,13 @@ impl Body {
         }
     }
 
-    /// The bodies as they now stand, as one.
-    pub(super) fn joined(bodies: &[(Self, i64)]) -> Self {
+    /// Joins sets at their turns.
+    pub(super) fn joined(placed_sets: &[(Self, i64)]) -> Self {
         let mut joined = Self { period: 1, members: Vec::new(), demands: BTreeMap::new() };
-        for (body, turn) in bodies {
-            joined.period = common_multiple(joined.period, body.period);
-            joined.members.extend(body.members.iter().map(|(index, offset)| (*index, offset + turn)));
-            for (link, demand) in &body.demands {
+        for (placed_set, turn) in placed_sets {
+            joined.period = common_multiple(joined.period, placed_set.period);
+            joined.members.extend(placed_set.members.iter().map(|(index, offset)| (*index, offset + turn)));
+            for (link, demand) in &placed_set.demands {
                 let turned = demand.turned(*turn);
                 joined
                     .demands
@@ -50,7 +50,7 @@ impl Body {
     }
 }
 
-/// Every appearance of the loop on the circle.
+/// The demand of all appearances of a loop on the circle.
 fn demand(one: &Loop, factor: Share, capacity: Bandwidth, circle: Duration) -> Steps {
     let bursts = (0..circle.0 / one.period.0).flat_map(|appearance| {
         one.phases.iter().map(move |phase| {

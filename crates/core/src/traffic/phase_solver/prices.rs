@@ -1,7 +1,7 @@
-//! Prices of movers on a link, for the bound by room.
+//! Prices of movers on a link, for the bound by free capacity.
 
-use super::component::{Knot, Pattern};
-use super::descent::Purse;
+use super::component::{Component, Pattern};
+use super::descent::NodeBudget;
 use super::step_function::LINK;
 use crate::tuning::TrafficTuning;
 
@@ -10,36 +10,37 @@ use crate::tuning::TrafficTuning;
 pub(super) struct Priced {
     pub(super) mover: usize,
     pub(super) level: i64,
-    /// For how long it sends, on the whole circle.
+    /// The time that it sends on the whole circle.
     pub(super) length: i64,
     /// Per time: billionths of the link, as levels are.
     pub(super) price: i64,
 }
 
-/// Prices that make a good bound where nobody is placed yet. Movers of several levels have none: leaving somebody out
-/// lowers a bound and never breaks it. Where nodes do not suffice, the price is what is sent: the bound by area.
-pub(super) fn prices(knot: &Knot, link: usize, purse: &mut Purse) -> Vec<Priced> {
+/// Prices that give a good bound where no mover is placed yet. Movers of several levels have none: a bound without them is
+/// lower and still holds. If the budget does not suffice, the price is the level: the bound by area.
+pub(super) fn prices(component: &Component, link: usize, budget: &mut NodeBudget) -> Vec<Priced> {
     let mut priced: Vec<Priced> =
-        (0..knot.movers.len()).filter_map(|mover| unpriced(knot, link, mover)).collect();
+        (0..component.movers.len()).filter_map(|mover| unpriced(component, link, mover)).collect();
     priced.sort_by_key(|one| (-i128::from(one.level) * i128::from(one.length), one.mover));
-    priced.truncate(knot.tuning.pricing_max_jobs);
-    let nodes =
-        (u64::from(knot.tuning.pricing_steps) << priced.len()) / knot.tuning.pricing_sets_per_node + 1;
-    if nodes > purse.left {
+    priced.truncate(component.tuning.pricing_max_jobs);
+    let nodes = (u64::from(component.tuning.pricing_steps) << priced.len())
+        / component.tuning.pricing_sets_per_node
+        + 1;
+    if nodes > budget.left {
         return priced;
     }
-    purse.pay(nodes);
-    let base = &knot.base[link];
+    budget.pay(nodes);
+    let base = &component.base[link];
     let room = (LINK - base.peak()).max(0) as f64 / LINK as f64;
-    let best = Slope::new(&priced, base.circle(), room).climb(&knot.tuning);
+    let best = Slope::new(&priced, base.circle(), room).climb(&component.tuning);
     for (one, price) in priced.iter_mut().zip(best) {
         one.price = (price * LINK as f64) as i64;
     }
     priced
 }
 
-fn unpriced(knot: &Knot, link: usize, mover: usize) -> Option<Priced> {
-    let pattern: &Pattern = knot.movers[mover].patterns.iter().find(|pattern| pattern.link == link)?;
+fn unpriced(component: &Component, link: usize, mover: usize) -> Option<Priced> {
+    let pattern: &Pattern = component.movers[mover].patterns.iter().find(|pattern| pattern.link == link)?;
     let &[level] = pattern.levels.as_slice() else { return None };
     let length = i64::try_from(pattern.area / i128::from(level)).ok()?;
     Some(Priced { mover, level, length, price: level })
@@ -50,7 +51,7 @@ fn unpriced(knot: &Knot, link: usize, mover: usize) -> Option<Priced> {
 struct Slope {
     levels: Vec<f64>,
     duties: Vec<f64>,
-    /// What each set exceeds the room by; bits are movers.
+    /// The demand of each set beyond the free capacity; bits are movers.
     beyond: Vec<f64>,
 }
 
@@ -62,7 +63,7 @@ impl Slope {
         Self { levels, duties, beyond }
     }
 
-    /// Begins with what is sent as its price, which is the bound by area, and keeps the best it comes by.
+    /// Subgradient ascent from the levels as prices, which give the bound by area; returns the best prices found.
     fn climb(&self, tuning: &TrafficTuning) -> Vec<f64> {
         let mut prices = self.levels.clone();
         let mut best = (f64::NEG_INFINITY, prices.clone());

@@ -1,4 +1,4 @@
-//! What is to be solved, checked on the way in.
+//! The problem: loops on a circle, validated on construction.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct Loop {
     pub links: Vec<(LinkId, Share)>,
     /// Loops of a lower tier are placed around those of a higher; 0 is the highest.
     pub tier: u8,
-    /// Within its tier, a link counts as much as the weightiest loop on it.
+    /// A link has the largest weight of the loops of a tier on it.
     pub weight: u32,
 }
 
@@ -31,7 +31,7 @@ pub struct Problem {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProblemError {
-    #[error("a circle lasts longer than nothing and at most {}", Problem::LONGEST)]
+    #[error("a circle must be longer than zero and at most {}", Problem::LONGEST)]
     Circle,
     #[error("link {0:?} carries nothing")]
     NoCapacity(LinkId),
@@ -47,7 +47,7 @@ pub enum ProblemError {
     PhaseOffset(usize, usize),
     #[error("loop {0} has more than {most} phases", most = Traffic::MOST_PHASES)]
     TooManyPhases(usize),
-    #[error("loop {0} uses link {1:?}, which there is not")]
+    #[error("loop {0} uses link {1:?}, which does not exist")]
     NoSuchLink(usize, LinkId),
     #[error("loop {0} uses link {1:?} twice")]
     RouteTwice(usize, LinkId),
@@ -56,7 +56,7 @@ pub enum ProblemError {
 }
 
 impl Problem {
-    /// Areas are sums of products; up to here they are exact.
+    /// Areas are sums of products and exact up to this length: a numeric limit, and no tuning entry.
     pub const LONGEST: Duration = Duration::HOUR;
     pub const MOST_APPEARANCES: u64 = 12;
 

@@ -1,28 +1,27 @@
-//! How much a link can still carry, given that bursts come whole.
+//! Lower bounds of the excess by the free capacity of each link, given that bursts are indivisible.
 //!
-//! Where a link has room for 1.0 and all that is to come are bursts of 0.7, one of them leaves 0.3 that nobody can use,
-//! and two cost 0.4. At any moment some set of the bursts to come is active, and each of them for as long as it lasts.
-//! Give every mover a *price* per time: then a moment with the set A active costs at least the least, over all sets, of
-//! what A exceeds the room by less the prices of A; and all prices are earned in the end. Whatever the prices are, that
-//! is a bound; good ones are found once, by following the slope.
+//! If a link has 1.0 free and all bursts to come have 0.7, one of them leaves 0.3 that no other can use, and two exceed the
+//! link by 0.4. At each moment some set of the bursts to come is active, and each burst for as long as it lasts. Every mover
+//! has a *price* per time: a moment then costs at least the minimum, over all sets A, of the excess of A less the prices of
+//! A, and all prices are earned in the end. This bound holds for all prices; good ones are found once, by subgradient ascent.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::component::{Knot, Placed};
-use super::descent::Purse;
+use super::component::{Component, Placed};
+use super::descent::NodeBudget;
 use super::prices::{Priced, prices};
 use super::step_function::{LINK, Steps, beyond};
 
-/// What sets of movers can add up to, in the order of their levels.
+/// The sums of sets of movers, in the order of their levels.
 #[derive(Clone, Debug)]
 struct Sets {
     levels: Vec<i64>,
-    /// The highest price of a set up to this one.
+    /// The highest price of the sets up to this one.
     dearest: Vec<i64>,
-    /// The least that a set from this one on has of level over price.
+    /// The least level less price of the sets from this one on.
     leanest: Vec<i64>,
-    /// What all movers earn in the end.
+    /// The sum of all prices times lengths.
     worth: i128,
 }
 
@@ -34,21 +33,21 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    /// Without prices: what is sent must find room, whole or not.
-    pub(super) fn by_area(knot: &Knot) -> Self {
-        Self { priced: vec![Vec::new(); knot.weights.len()], sets: BTreeMap::new() }
+    /// The bound without prices: the sum of demand beyond the free capacity.
+    pub(super) fn by_area(component: &Component) -> Self {
+        Self { priced: vec![Vec::new(); component.weights.len()], sets: BTreeMap::new() }
     }
 
-    pub(super) fn of(knot: &Knot, purse: &mut Purse) -> Self {
-        let priced = (0..knot.weights.len()).map(|link| prices(knot, link, purse)).collect();
+    pub(super) fn of(component: &Component, budget: &mut NodeBudget) -> Self {
+        let priced = (0..component.weights.len()).map(|link| prices(component, link, budget)).collect();
         Self { priced, sets: BTreeMap::new() }
     }
 
-    /// What no completion goes below, each link by itself.
-    pub(super) fn bound(&mut self, knot: &Knot, placed: &Placed) -> i128 {
-        let mut coming = vec![0; knot.weights.len()];
+    /// A lower bound of all completions, link by link.
+    pub(super) fn bound(&mut self, component: &Component, placed: &Placed) -> i128 {
+        let mut coming = vec![0; component.weights.len()];
         for mover in placed.waiting() {
-            for pattern in &knot.movers[mover].patterns {
+            for pattern in &component.movers[mover].patterns {
                 coming[pattern.link] += pattern.area;
             }
         }
@@ -56,7 +55,7 @@ impl Rooms {
             let demand = &placed.demand[link];
             let room = demand.area(|level| (LINK - level).max(0));
             let more = (area - room).max(self.sets(link, placed).excess(demand));
-            knot.weights[link] * (demand.area(beyond) + more.max(0))
+            component.weights[link] * (demand.area(beyond) + more.max(0))
         };
         coming.into_iter().enumerate().map(&mut link).sum()
     }
@@ -96,12 +95,12 @@ impl Sets {
         Self { levels: sets.iter().map(|(level, _)| *level).collect(), dearest, leanest, worth }
     }
 
-    /// What is added to the demand's own excess, at least.
+    /// The least that is added to the excess of the demand.
     fn excess(&self, demand: &Steps) -> i128 {
         self.worth + demand.area(|level| self.least((LINK - level).max(0)))
     }
 
-    /// The least, over all sets, of what it exceeds the room by less its price.
+    /// The minimum, over all sets, of the excess beyond the free capacity less the price.
     fn least(&self, room: i64) -> i64 {
         let above = self.levels.partition_point(|level| *level <= room);
         let fits = -self.dearest[above - 1];

@@ -1,92 +1,101 @@
-//! Branch and bound over contention of edges.
+//! Branch and bound over meetings of edges.
 
 use std::collections::BTreeSet;
 
 use super::bound::Pairs;
-use super::component::{Knot, Offers, Placed, Reach};
-use super::descent::{Purse, largest_first, start};
+use super::component::{Component, Offers, Placed, Reach};
+use super::descent::{NodeBudget, largest_first, start};
 use super::room::Rooms;
 
-/// Where every mover of a knot goes, what that costs, and what cannot be gone below.
+/// The turns of all movers of a component, and a lower bound of their excess.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub(super) placed: Placed,
     pub(super) bound: i128,
 }
 
-pub(super) fn best_turns(knot: &Knot, purse: &mut Purse) -> Found {
-    let root = anchored(knot);
-    let area = Rooms::by_area(knot).bound(knot, &root);
-    let placed = start(knot, area, purse);
-    if placed.cost == area || purse.left == 0 {
+pub(super) fn best_turns(component: &Component, budget: &mut NodeBudget) -> Found {
+    let root = anchored(component);
+    let area = Rooms::by_area(component).bound(component, &root);
+    let placed = start(component, area, budget);
+    if placed.cost == area || budget.left == 0 {
         return Found { placed, bound: area };
     }
-    let known =
-        Known { order: largest_first(knot), rooms: Rooms::of(knot, purse), pairs: Pairs::of(knot, purse) };
-    searched(knot, known, &root, placed, purse)
+    let known = Known {
+        order: largest_first(component),
+        rooms: Rooms::of(component, budget),
+        pairs: Pairs::of(component, budget),
+    };
+    searched(component, known, &root, placed, budget)
 }
 
-fn searched(knot: &Knot, mut known: Known, root: &Placed, best: Placed, purse: &mut Purse) -> Found {
-    let nothing = vec![0; knot.movers.len()];
-    let floor = match View::of(knot, &mut known, root, &nothing, best.cost) {
+fn searched(
+    component: &Component,
+    mut known: Known,
+    root: &Placed,
+    best: Placed,
+    budget: &mut NodeBudget,
+) -> Found {
+    let nothing = vec![0; component.movers.len()];
+    let floor = match View::of(component, &mut known, root, &nothing, best.cost) {
         Ok(view) => view.bound,
         Err(Hopeless { .. }) => return Found { bound: best.cost, placed: best },
     };
-    let mut search = Search { knot, known, purse, best, open: None, tried: BTreeSet::new(), whole: true };
+    let mut search =
+        Search { component, known, budget, best, open: None, tried: BTreeSet::new(), whole: true };
     search.explore(root, &nothing);
     let reached = search.open.map_or(search.best.cost, |open| open.min(search.best.cost));
     Found { bound: if search.whole { reached.max(floor) } else { floor }, placed: search.best }
 }
 
-/// Only differences of turns matter, so one mover stays where it is: the largest, as it leaves the others least room.
-fn anchored(knot: &Knot) -> Placed {
-    let mut root = Placed::nobody(knot);
-    if let Some(&anchor) = largest_first(knot).first() {
-        let excess = knot.against(&knot.movers[anchor], &root.demand).excess_at(0);
-        root.put(knot, anchor, (0, excess));
+/// The root of the search. Only differences of turns matter, so the largest mover stays at 0: it leaves the others least room.
+fn anchored(component: &Component) -> Placed {
+    let mut root = Placed::empty(component);
+    if let Some(&anchor) = largest_first(component).first() {
+        let excess = component.against(&component.movers[anchor], &root.demand).excess_at(0);
+        root.put(component, anchor, (0, excess));
     }
     root
 }
 
-/// What is worked out once and used at many nodes.
+/// Data that is computed once and used at many nodes.
 struct Known {
     order: Vec<usize>,
     pairs: Pairs,
     rooms: Rooms,
 }
 
-/// What can be done next, and what it leads to at least.
+/// The turns that waiting movers may take next, with lower bounds.
 struct View {
     offers: Vec<(usize, Offers)>,
-    /// What each waiting mover adds at least.
+    /// The least excess of each waiting mover.
     least: Vec<i128>,
     sum: i128,
     bound: i128,
     nodes: u64,
 }
 
-/// Nothing better than what is known can come of it.
+/// The node cannot lead to a better solution than the best so far.
 struct Hopeless {
     nodes: u64,
 }
 
 impl View {
-    /// With more movers placed, none adds less than it did `before`: so a node may be known to be hopeless when the
-    /// first movers have been looked at.
+    /// With more movers placed, none adds less than it did `before`, so a node may be hopeless after the first movers.
     fn of(
-        knot: &Knot,
+        component: &Component,
         known: &mut Known,
         placed: &Placed,
         before: &[i128],
         best: i128,
     ) -> Result<Self, Hopeless> {
-        let room = known.rooms.bound(knot, placed);
+        let room = known.rooms.bound(component, placed);
         let sum = placed.cost + placed.waiting().map(|mover| before[mover]).sum::<i128>();
         let mut view =
             Self { offers: Vec::new(), least: before.to_vec(), sum, bound: room.max(sum), nodes: 1 };
         for &mover in known.order.iter().filter(|mover| placed.turns[**mover].is_none()) {
             view.hopeful(best)?;
-            view.add(mover, knot.offers(mover, &placed.demand));
+            view.add(mover, component.offers(mover, &placed.demand));
         }
         let least: Vec<(usize, i128)> = placed.waiting().map(|mover| (mover, view.least[mover])).collect();
         view.bound = view.bound.max(view.sum + known.pairs.beyond_single(&least));
@@ -108,7 +117,7 @@ impl View {
     }
 }
 
-/// One mover at one turn, and what that leads to at least.
+/// One mover at one turn, with a lower bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Branch {
     bound: i128,
@@ -118,29 +127,29 @@ struct Branch {
 }
 
 struct Search<'a> {
-    knot: &'a Knot,
+    component: &'a Component,
     known: Known,
-    purse: &'a mut Purse,
+    budget: &'a mut NodeBudget,
     best: Placed,
-    /// The least that was left unexplored when nodes ran out.
+    /// The least bound of the nodes that were left when the budget was spent.
     open: Option<i128>,
-    /// What was explored to the end before, at this node or one above it: which kind of mover, at which turn.
+    /// The explored branches at this node and those above it: kind of mover and turn.
     tried: BTreeSet<(usize, i64)>,
-    /// Whether all contention of edges were considered.
+    /// Whether all meetings of edges were considered.
     whole: bool,
 }
 
 impl Search<'_> {
-    /// After this, `best` costs no more than any completion of `placed`, or `open` says what may have been missed.
+    /// After this, `best` costs no more than any completion of `placed`, or `open` bounds the completions left out.
     fn explore(&mut self, placed: &Placed, before: &[i128]) {
-        match View::of(self.knot, &mut self.known, placed, before, self.best.cost) {
-            Err(Hopeless { nodes }) => self.purse.pay(nodes),
+        match View::of(self.component, &mut self.known, placed, before, self.best.cost) {
+            Err(Hopeless { nodes }) => self.budget.pay(nodes),
             Ok(view) => self.go_on(placed, &view),
         }
     }
 
     fn go_on(&mut self, placed: &Placed, view: &View) {
-        self.purse.pay(view.nodes);
+        self.budget.pay(view.nodes);
         match view.offers.as_slice() {
             [] => self.best = placed.clone(),
             [(mover, offers)] => self.finish(placed, *mover, offers),
@@ -153,25 +162,25 @@ impl Search<'_> {
         let best = offers.best();
         if placed.cost + best.1 < self.best.cost {
             self.best = placed.clone();
-            self.best.put(self.knot, mover, best);
+            self.best.put(self.component, mover, best);
         }
     }
 
-    /// Some optimum has one of these next; what was tried need not be tried again below its later siblings.
+    /// Some optimum has one of these branches next; an explored branch is not repeated below its later siblings.
     fn branch(&mut self, placed: &Placed, view: &View) {
         let mut tried = Vec::new();
         for branch in self.branches(view) {
             if branch.bound >= self.best.cost {
                 break;
             }
-            if self.purse.left == 0 {
+            if self.budget.left == 0 {
                 self.leave_open(branch.bound);
                 break;
             }
             let mut next = placed.clone();
-            next.put(self.knot, branch.mover, (branch.turn, branch.excess));
+            next.put(self.component, branch.mover, (branch.turn, branch.excess));
             self.explore(&next, &view.least);
-            let done = (self.knot.movers[branch.mover].like, branch.turn);
+            let done = (self.component.movers[branch.mover].like, branch.turn);
             tried.push(done);
             self.tried.insert(done);
         }
@@ -180,13 +189,13 @@ impl Search<'_> {
         }
     }
 
-    /// The most promising first. Movers that meet nobody yet come after all who do; then any of them will do, anywhere.
+    /// The most promising branches first. Movers that meet no placed mover come last; any of them may then go anywhere.
     fn branches(&mut self, view: &View) -> Vec<Branch> {
         let mut kinds: Vec<usize> = Vec::new();
         let mut branches = Vec::new();
         for (mover, offers) in view.offers.iter().filter(|(_, offers)| offers.reach != Reach::Free) {
             self.whole &= offers.reach == Reach::All;
-            let like = self.knot.movers[*mover].like;
+            let like = self.component.movers[*mover].like;
             if !kinds.contains(&like) {
                 kinds.push(like);
                 branches.extend(self.branches_of(view, *mover, offers));
@@ -202,7 +211,7 @@ impl Search<'_> {
     }
 
     fn branches_of(&self, view: &View, mover: usize, offers: &Offers) -> impl Iterator<Item = Branch> {
-        let like = self.knot.movers[mover].like;
+        let like = self.component.movers[mover].like;
         let others = view.sum - view.least[mover];
         let branch = move |&(turn, excess): &(i64, i128)| Branch {
             bound: (others + excess).max(view.bound),

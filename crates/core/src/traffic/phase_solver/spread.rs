@@ -1,43 +1,43 @@
-//! Room on both sides: an optimum found where edges meet leaves bursts back to back, and the first late iteration
-//! would collide. Where that costs nothing, every mover goes to the middle of the turns it could as well have.
+//! Slack on both sides of each burst. An optimum where edges meet leaves bursts back to back, and the first late iteration
+//! would collide. Every mover goes to the middle of the turns with the same excess.
 
-use super::component::{Knot, Meeting, Placed, positions};
+use super::component::{Component, Meeting, Placed, positions};
 
-pub(super) fn spread(knot: &Knot, placed: &mut Placed) {
-    if knot.movers.len() > knot.tuning.spread_max_jobs {
+pub(super) fn spread(component: &Component, placed: &mut Placed) {
+    if component.movers.len() > component.tuning.spread_max_jobs {
         return;
     }
-    for _ in 0..knot.tuning.spread_rounds {
-        for mover in 0..knot.movers.len() {
-            centre(knot, placed, mover);
+    for _ in 0..component.tuning.spread_rounds {
+        for mover in 0..component.movers.len() {
+            centre(component, placed, mover);
         }
     }
 }
 
-fn centre(knot: &Knot, placed: &mut Placed, mover: usize) {
-    let Some((turn, excess)) = placed.lift(knot, mover) else { return };
-    let middle = middle(knot, placed, mover, (turn, excess));
-    placed.put(knot, mover, (middle, excess));
+fn centre(component: &Component, placed: &mut Placed, mover: usize) {
+    let Some((turn, excess)) = placed.lift(component, mover) else { return };
+    let middle = middle(component, placed, mover, (turn, excess));
+    placed.put(component, mover, (middle, excess));
 }
 
-fn middle(knot: &Knot, placed: &Placed, mover: usize, at: (i64, i128)) -> i64 {
+fn middle(component: &Component, placed: &Placed, mover: usize, at: (i64, i128)) -> i64 {
     let turn = at.0;
-    let period = knot.movers[mover].period;
-    room(knot, placed, mover, at)
+    let period = component.movers[mover].period;
+    room(component, placed, mover, at)
         .map_or(turn, |(before, after)| (turn + (after - before) / 2).rem_euclid(period))
 }
 
-/// How far a mover that is lifted could be put earlier and later without a change of excess; `None` if anywhere.
-/// Between two contention of edges excess is linear in the turn: equal at both, equal between.
+/// The distances by which a removed mover could be earlier and later without a change of excess; `None` if it may go anywhere.
+/// Between two meetings of edges the excess is linear in the turn: if equal at both, it is equal between.
 pub(super) fn room(
-    knot: &Knot,
+    component: &Component,
     placed: &Placed,
     mover: usize,
     (turn, excess): (i64, i128),
 ) -> Option<(i64, i64)> {
-    let max_lookups = knot.tuning.solver_max_lookups;
-    let mover = &knot.movers[mover];
-    let against = knot.against(mover, &placed.demand);
+    let max_lookups = component.tuning.solver_max_lookups;
+    let mover = &component.movers[mover];
+    let against = component.against(mover, &placed.demand);
     let (kinks, _) = positions(mover, &placed.demand, Meeting::Any, max_lookups);
     let distance = |from: i64, to: i64| (to - from).rem_euclid(mover.period);
     let mut later: Vec<i64> =

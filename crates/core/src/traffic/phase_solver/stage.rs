@@ -1,11 +1,11 @@
-//! One tier after another: newcomers are placed around the bodies of higher tiers, which keep their shape.
+//! Tier by tier: loops of a tier are placed around the placed sets of higher tiers, which keep their shape.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::component::{Knot, Mover, Pattern, Placed};
-use super::descent::Purse;
-use super::placed_set::Body;
+use super::component::{Component, Mover, Pattern, Placed};
+use super::descent::NodeBudget;
+use super::placed_set::PlacedSet;
 use super::problem::Problem;
 use super::search::{Found, best_turns};
 use super::spread::spread;
@@ -14,65 +14,67 @@ use super::{Excess, TierExcess};
 use crate::model::id::LinkId;
 use crate::tuning::TrafficTuning;
 
-/// Bodies among which nothing is left to decide, and what the tiers so far cost.
+/// The placed sets of the tiers so far, and the excess of each tier.
 #[derive(Debug)]
 pub(super) struct Stage<'t> {
     tuning: &'t TrafficTuning,
-    pub(super) bodies: Vec<Body>,
+    pub(super) placed_sets: Vec<PlacedSet>,
     pub(super) tiers: Vec<TierExcess>,
 }
 
 impl<'t> Stage<'t> {
     pub(super) fn new(tuning: &'t TrafficTuning) -> Self {
-        Self { tuning, bodies: Vec::new(), tiers: Vec::new() }
+        Self { tuning, placed_sets: Vec::new(), tiers: Vec::new() }
     }
 
-    pub(super) fn enter(&mut self, problem: &Problem, tier: u8, purse: &mut Purse) {
+    pub(super) fn enter(&mut self, problem: &Problem, tier: u8, budget: &mut NodeBudget) {
         let newcomers: Vec<usize> =
             (0..problem.loops().len()).filter(|index| problem.loops()[*index].tier == tier).collect();
         let weights = weights(problem, &newcomers);
-        let before = excess(&self.bodies, &weights);
-        self.bodies.extend(newcomers.iter().map(|index| Body::of_loop(problem, *index)));
-        let gap = self.untie(&weights, purse);
-        let caused = excess(&self.bodies, &weights) - before;
-        // Nothing is a bound too, where less than that was proven.
+        let before = excess(&self.placed_sets, &weights);
+        self.placed_sets.extend(newcomers.iter().map(|index| PlacedSet::of_loop(problem, *index)));
+        let gap = self.untie(&weights, budget);
+        let caused = excess(&self.placed_sets, &weights) - before;
+        // Zero is a bound, too, where less than that was proven.
         let bound = Excess::of((caused - gap).max(0));
         self.tiers.push(TierExcess { tier, excess: Excess::of(caused), bound });
     }
 
-    /// Solves every knot and makes one body of it; returns how far from proven they are, all together.
-    fn untie(&mut self, weights: &BTreeMap<LinkId, u32>, purse: &mut Purse) -> i128 {
-        let links = contended(&self.bodies, weights);
-        let mut knots = knots(&self.bodies, &links);
+    /// Solves every component and joins it to one placed set; returns the sum of their gaps to the bounds.
+    fn untie(&mut self, weights: &BTreeMap<LinkId, u32>, budget: &mut NodeBudget) -> i128 {
+        let links = contended(&self.placed_sets, weights);
+        let mut components = components(&self.placed_sets, &links);
         let mut gap = 0;
-        for left in (1..=knots.len()).rev() {
-            let tied = knots.remove(0);
-            let knot = knot(self.tuning, &self.bodies, &tied, &links, weights);
-            let mut share = Purse { left: purse.left / left as u64, spent: 0 };
-            let Found { mut placed, bound } = best_turns(&knot, &mut share);
-            spread(&knot, &mut placed);
-            purse.left -= share.spent.min(purse.left);
-            purse.spent += share.spent;
+        for left in (1..=components.len()).rev() {
+            let tied = components.remove(0);
+            let component = component(self.tuning, &self.placed_sets, &tied, &links, weights);
+            let mut share = NodeBudget { left: budget.left / left as u64, spent: 0 };
+            let Found { mut placed, bound } = best_turns(&component, &mut share);
+            spread(&component, &mut placed);
+            budget.left -= share.spent.min(budget.left);
+            budget.spent += share.spent;
             gap += placed.cost - bound;
             self.join(&tied, &placed);
         }
-        self.bodies.retain(|body| !body.members.is_empty());
+        self.placed_sets.retain(|placed_set| !placed_set.members.is_empty());
         gap
     }
 
-    /// The first takes all in; what is left of the others is empty until the knots are done.
+    /// Joins the members of a component into the first; the others stay empty until all components are solved.
     fn join(&mut self, tied: &[usize], placed: &Placed) {
-        let nothing = || Body { period: 1, members: Vec::new(), demands: BTreeMap::new() };
-        let parts: Vec<(Body, i64)> = tied
+        let nothing = || PlacedSet { period: 1, members: Vec::new(), demands: BTreeMap::new() };
+        let parts: Vec<(PlacedSet, i64)> = tied
             .iter()
             .zip(&placed.turns)
-            .map(|(body, turn)| (std::mem::replace(&mut self.bodies[*body], nothing()), turn.unwrap_or(0)))
+            .map(|(placed_set, turn)| {
+                (std::mem::replace(&mut self.placed_sets[*placed_set], nothing()), turn.unwrap_or(0))
+            })
             .collect();
-        self.bodies[tied[0]] = Body::joined(&parts);
+        self.placed_sets[tied[0]] = PlacedSet::joined(&parts);
     }
 }
 
-/// A link counts as much as the weightiest newcomer on it.
+/// The weight of a link is the largest weight of the newcomers on it.
 fn weights(problem: &Problem, newcomers: &[usize]) -> BTreeMap<LinkId, u32> {
     let mut weights = BTreeMap::new();
     for one in newcomers.iter().map(|index| &problem.loops()[*index]) {
@@ -84,87 +86,92 @@ fn weights(problem: &Problem, newcomers: &[usize]) -> BTreeMap<LinkId, u32> {
     weights
 }
 
-fn excess(bodies: &[Body], weights: &BTreeMap<LinkId, u32>) -> i128 {
+fn excess(placed_sets: &[PlacedSet], weights: &BTreeMap<LinkId, u32>) -> i128 {
     let on = |(link, weight): (&LinkId, &u32)| {
-        let sum = bodies.iter().filter_map(|body| body.demands.get(link)).fold(None, |sum, demand| {
-            Some(sum.map_or_else(|| demand.clone(), |sum: Steps| sum.plus(demand)))
-        });
+        let sum = placed_sets
+            .iter()
+            .filter_map(|placed_set| placed_set.demands.get(link))
+            .fold(None, |sum, demand| {
+                Some(sum.map_or_else(|| demand.clone(), |sum: Steps| sum.plus(demand)))
+            });
         sum.map_or(0, |sum| sum.excess() * i128::from(*weight))
     };
     weights.iter().map(on).sum()
 }
 
-/// Links that would not carry all bursts at once; on others, turns make no difference.
-fn contended(bodies: &[Body], weights: &BTreeMap<LinkId, u32>) -> Vec<LinkId> {
+/// Links that cannot carry all bursts at once; on other links turns make no difference.
+fn contended(placed_sets: &[PlacedSet], weights: &BTreeMap<LinkId, u32>) -> Vec<LinkId> {
     let peak = |link: &LinkId| -> i64 {
-        bodies.iter().filter_map(|body| body.demands.get(link)).map(Steps::peak).sum()
+        placed_sets.iter().filter_map(|placed_set| placed_set.demands.get(link)).map(Steps::peak).sum()
     };
     weights.keys().copied().filter(|link| peak(link) > LINK).collect()
 }
 
-fn bursts_on(body: &Body, link: LinkId) -> bool {
-    body.demands.get(&link).is_some_and(|demand| !demand.is_flat())
+fn bursts_on(placed_set: &PlacedSet, link: LinkId) -> bool {
+    placed_set.demands.get(&link).is_some_and(|demand| !demand.is_flat())
 }
 
-/// Bodies that burst on a common link are in one knot, in the order of their first member.
-fn knots(bodies: &[Body], links: &[LinkId]) -> Vec<Vec<usize>> {
-    let mut knot_of: Vec<usize> = (0..bodies.len()).collect();
+/// Placed sets that burst on a common link are in one component, in the order of their first member.
+fn components(placed_sets: &[PlacedSet], links: &[LinkId]) -> Vec<Vec<usize>> {
+    let mut component_of: Vec<usize> = (0..placed_sets.len()).collect();
     for &link in links {
-        let on: Vec<usize> = (0..bodies.len()).filter(|body| bursts_on(&bodies[*body], link)).collect();
-        let meeting: BTreeSet<usize> = on.iter().map(|body| knot_of[*body]).collect();
+        let on: Vec<usize> =
+            (0..placed_sets.len()).filter(|placed_set| bursts_on(&placed_sets[*placed_set], link)).collect();
+        let meeting: BTreeSet<usize> = on.iter().map(|placed_set| component_of[*placed_set]).collect();
         let Some(&first) = meeting.first() else { continue };
-        for knot in knot_of.iter_mut().filter(|knot| meeting.contains(knot)) {
-            *knot = first;
+        for component in component_of.iter_mut().filter(|component| meeting.contains(component)) {
+            *component = first;
         }
     }
-    let members =
-        |knot: usize| -> Vec<usize> { (0..bodies.len()).filter(|body| knot_of[*body] == knot).collect() };
-    (0..bodies.len()).map(members).filter(|members| members.len() > 1).collect()
+    let members = |component: usize| -> Vec<usize> {
+        (0..placed_sets.len()).filter(|placed_set| component_of[*placed_set] == component).collect()
+    };
+    (0..placed_sets.len()).map(members).filter(|members| members.len() > 1).collect()
 }
 
-fn knot(
+fn component(
     tuning: &TrafficTuning,
-    bodies: &[Body],
+    placed_sets: &[PlacedSet],
     tied: &[usize],
     links: &[LinkId],
     weights: &BTreeMap<LinkId, u32>,
-) -> Knot {
+) -> Component {
     let on: Vec<LinkId> = links
         .iter()
         .copied()
-        .filter(|link| tied.iter().any(|body| bursts_on(&bodies[*body], *link)))
+        .filter(|link| tied.iter().any(|placed_set| bursts_on(&placed_sets[*placed_set], *link)))
         .collect();
     let mut movers: Vec<Mover> = Vec::new();
-    for (index, body) in tied.iter().map(|body| &bodies[*body]).enumerate() {
+    for (index, placed_set) in tied.iter().map(|placed_set| &placed_sets[*placed_set]).enumerate() {
         let pattern = |(link, id): (usize, &LinkId)| {
-            let demand = body.demands.get(id).filter(|demand| !demand.is_flat())?;
-            Some(Pattern::new(link, demand.clone(), body.period))
+            let demand = placed_set.demands.get(id).filter(|demand| !demand.is_flat())?;
+            Some(Pattern::new(link, demand.clone(), placed_set.period))
         };
         let patterns = on.iter().enumerate().filter_map(pattern).collect();
-        let mut mover = Mover { period: body.period, patterns, like: index };
+        let mut mover = Mover { period: placed_set.period, patterns, like: index };
         mover.like = movers.iter().position(|other| other.sends_like(&mover)).unwrap_or(index);
         movers.push(mover);
     }
-    Knot {
+    Component {
         tuning: tuning.clone(),
         weights: on.iter().map(|link| i128::from(weights[link])).collect(),
-        base: on.iter().map(|link| Rc::new(flat_demand(bodies, *link))).collect(),
+        base: on.iter().map(|link| Rc::new(flat_demand(placed_sets, *link))).collect(),
         movers,
     }
 }
 
-/// All loops of all tiers, as if they were tied together.
-pub(super) fn whole_knot(tuning: &TrafficTuning, problem: &Problem) -> Knot {
+/// The component of all loops of all tiers.
+pub(super) fn whole_component(tuning: &TrafficTuning, problem: &Problem) -> Component {
     let all: Vec<usize> = (0..problem.loops().len()).collect();
-    let bodies: Vec<Body> = all.iter().map(|index| Body::of_loop(problem, *index)).collect();
+    let placed_sets: Vec<PlacedSet> = all.iter().map(|index| PlacedSet::of_loop(problem, *index)).collect();
     let weights = weights(problem, &all);
-    knot(tuning, &bodies, &all, &contended(&bodies, &weights), &weights)
+    component(tuning, &placed_sets, &all, &contended(&placed_sets, &weights), &weights)
 }
 
-/// What is sent at an even rate, whatever the turns.
-fn flat_demand(bodies: &[Body], link: LinkId) -> Steps {
-    let demands = || bodies.iter().filter_map(|body| body.demands.get(&link));
+/// The demand at an even rate, whatever the turns.
+fn flat_demand(placed_sets: &[PlacedSet], link: LinkId) -> Steps {
+    let demands = || placed_sets.iter().filter_map(|placed_set| placed_set.demands.get(&link));
     let level = demands().filter(|demand| demand.is_flat()).map(Steps::peak).sum();
-    let circle = demands().map(Steps::circle).next().expect("a link of the knot is used");
+    let circle = demands().map(Steps::circle).next().expect("a link of the component is used");
     Steps::flat(circle, level)
 }

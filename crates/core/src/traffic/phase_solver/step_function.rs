@@ -1,7 +1,7 @@
-//! Piecewise constant functions on the circle, in exact integers: what a body sends over a link, and what all do.
+//! Piecewise constant functions on the circle, in exact integers: the demand of one placed set on a link, and of all.
 
-/// All of a link. Demand is counted in billionths of the link that it is made on, so that areas of fast and slow links
-/// can be added.
+/// The capacity of a link. Demand is counted in billionths of its link, so that areas of fast and slow links can be added: a
+/// unit, and no tuning entry.
 pub(super) const LINK: i64 = 1_000_000_000;
 
 /// A level from each point until the next; the first point is 0, and neighbours differ.
@@ -39,7 +39,7 @@ impl Steps {
         steps
     }
 
-    /// From `at`, which is no earlier than the last point, the level is another.
+    /// Sets the level from `at` on, which is no earlier than the last point.
     fn set_from(&mut self, at: i64, level: i64) {
         if self.points.last().is_some_and(|last| last.0 == at) {
             self.points.pop();
@@ -71,7 +71,7 @@ impl Steps {
         self.points.iter().zip(ends).map(|(&(from, level), to)| (from, to, level))
     }
 
-    /// Where the level changes, and by how much; a change at 0 is one from the last level to the first.
+    /// The changes of the level with their times; a change at 0 is one from the last level to the first.
     pub(super) fn edges(&self) -> impl Iterator<Item = (i64, i64)> {
         let mut before = self.points[self.points.len() - 1].1;
         self.points.iter().filter_map(move |&(at, level)| {
@@ -85,12 +85,12 @@ impl Steps {
         self.stretches().map(|(from, to, level)| i128::from(height(level)) * i128::from(to - from)).sum()
     }
 
-    /// What is demanded beyond the link.
+    /// The demand beyond the link.
     pub(super) fn excess(&self) -> i128 {
         self.area(beyond)
     }
 
-    /// The same, later by `turn`, which is less than the circle.
+    /// The same function, later by `turn`, which is less than the circle.
     pub(super) fn turned(&self, turn: i64) -> Self {
         let split = self.points.partition_point(|point| point.0 < self.circle - turn);
         let last = self.points[split - 1].1;
@@ -141,16 +141,16 @@ pub(super) fn beyond(level: i64) -> i64 {
     (level - LINK).max(0)
 }
 
-/// The integral, from 0 to anywhere, of the excess that `level` more would cause on top of some demand.
+/// The integral, from 0 on, of the excess that another `level` adds to a demand.
 #[derive(Clone, Debug)]
-pub(super) struct Toll {
+pub(super) struct ExcessIntegral {
     circle: i64,
-    /// From where on, what has been paid until there, and what is paid from there on.
+    /// Start, integral up to the start, and rate from there on.
     stretches: Vec<(i64, i128, i64)>,
     total: i128,
 }
 
-impl Toll {
+impl ExcessIntegral {
     pub(super) fn of(demand: &Steps, level: i64) -> Self {
         let mut total = 0;
         let mut stretches = Vec::with_capacity(demand.points.len());
@@ -162,7 +162,7 @@ impl Toll {
         Self { circle: demand.circle, stretches, total }
     }
 
-    /// Up to `at`, which may lie on the second time around.
+    /// The integral up to `at`, which may lie in the second circle.
     pub(super) fn up_to(&self, at: i64) -> i128 {
         let (around, at) = if at >= self.circle { (self.total, at - self.circle) } else { (0, at) };
         let index = self.stretches.partition_point(|stretch| stretch.0 <= at) - 1;

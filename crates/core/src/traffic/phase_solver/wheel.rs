@@ -1,29 +1,28 @@
 //! One-shot shifts as published: positions on a circle in steps of five degrees, one loop after the other.
 //!
-//! What a loop sends is wound around the circle, as often as it fits, and averaged over each step. A newcomer takes the
-//! first position at which demand exceeds links least. Nobody who has a position is asked to change it: where that
-//! does not suffice, [`super::solve`] finds what does.
+//! The bursts of a loop are wound around the circle, as often as its period fits, and averaged over each step. A newcomer takes
+//! the first position with the least excess. Loops that have a position keep it; [`super::solve`] finds positions for all.
 
 use std::collections::BTreeMap;
 
 use crate::model::id::LinkId;
 use crate::model::units::Duration;
 
-/// Steps of five degrees.
+/// Steps of five degrees, as published. The number is the size of an array, and no tuning entry.
 const STEPS: usize = 72;
 
-/// What a loop that is by itself does in an iteration.
+/// The iteration of a loop without contention.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spoke {
-    /// When it sends, from and to, in order.
+    /// The bursts of an iteration, from and to, in order.
     pub sends: Vec<(Duration, Duration)>,
-    /// The part of each link that it takes while it sends.
+    /// The share of each link that a burst takes.
     pub links: Vec<(LinkId, f64)>,
-    /// How often it goes around the circle.
+    /// The number of iterations on the circle.
     pub appearances: u64,
 }
 
-/// A circle, and what is sent over links at each of its steps.
+/// A circle with the demand on links at each step.
 #[derive(Clone, Debug)]
 pub struct Wheel {
     circle: Duration,
@@ -35,7 +34,7 @@ impl Wheel {
         Self { circle, demand: BTreeMap::new() }
     }
 
-    /// Puts a loop where it is: its iterations begin so long after the circle does.
+    /// Adds a loop whose iterations begin `offset` after the circle does.
     pub fn put(&mut self, spoke: &Spoke, offset: Duration) {
         let busy = self.busy(spoke, offset);
         for (link, part) in &spoke.links {
@@ -46,7 +45,7 @@ impl Wheel {
         }
     }
 
-    /// The first of the positions at which a loop adds least to what links cannot carry.
+    /// The first position with the least excess.
     pub fn best(&self, spoke: &Spoke) -> Duration {
         let positions = STEPS.div_ceil(spoke.appearances.max(1) as usize);
         let offsets = (0..positions).map(|step| Duration(self.circle.0 * step as u64 / STEPS as u64));
@@ -63,7 +62,7 @@ impl Wheel {
         spoke.links.iter().map(beyond).sum()
     }
 
-    /// The part of each step in which a loop sends.
+    /// The share of each step in which a loop sends.
     fn busy(&self, spoke: &Spoke, offset: Duration) -> [f64; STEPS] {
         let width = self.circle.0 as f64 / STEPS as f64;
         let mut busy = [0.0; STEPS];
@@ -77,7 +76,7 @@ impl Wheel {
     }
 }
 
-/// Adds a span, in steps, wherever on the circle it falls.
+/// Adds a span, given in steps, which may wrap around the circle.
 fn add(busy: &mut [f64; STEPS], from: f64, to: f64) {
     let mut at = from;
     while at < to {
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_goes_around_twice_finds_room_twice() {
+    fn a_loop_with_two_iterations_on_the_circle_finds_two_gaps() {
         let mut wheel = Wheel::new(Duration(720));
         wheel.put(&spoke(100, 2), Duration::ZERO);
         assert_eq!(wheel.best(&spoke(260, 1)), Duration(100));
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn over_links_that_nobody_uses_every_position_is_as_good() {
+    fn on_unused_links_every_position_is_as_good() {
         let mut wheel = Wheel::new(Duration(720));
         wheel.put(&spoke(700, 1), Duration::ZERO);
         let elsewhere = Spoke { links: vec![(LinkId(1), 1.0)], ..spoke(700, 1) };

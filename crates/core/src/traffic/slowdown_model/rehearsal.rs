@@ -1,7 +1,7 @@
-//! A prediction that is watched: who sends when on one link while flows are run ahead.
+//! A recorded prediction: the bytes that flows send on one link while the network is run ahead.
 //!
-//! It is the run that slowdowns are predicted by, with the same starts and the same unsteady compute, so what is seen
-//! here is what was foreseen. It is watched for a while from its middle on, when everybody has found its place.
+//! This is the run from which slowdowns are predicted, with the same starts and the same varying compute times. Recording
+//! begins in the middle of the run, when phases have settled.
 
 use crate::model::id::LinkId;
 use crate::model::units::{Bandwidth, Duration, Instant};
@@ -12,31 +12,31 @@ use crate::traffic::contention_graph::Flow;
 use super::{Effort, Meeting};
 use crate::tuning::TrafficTuning;
 
-/// A link that several flows cross, and for how long to look at it.
+/// A link to record, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watched {
     pub link: LinkId,
     pub span: Duration,
 }
 
-/// What was seen.
+/// The recorded bytes of all flows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rehearsal {
     pub from: Instant,
-    /// In the order in which they were asked about.
+    /// In the order of the question.
     pub flows: Vec<Rehearsed>,
 }
 
-/// What one flow did.
+/// The iterations and recorded bytes of one flow.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rehearsed {
-    /// How long an iteration took on average, over the whole run.
+    /// The mean time of an iteration over the whole run.
     pub mean: Duration,
-    /// What it put on the link while that was watched, in order of time.
+    /// The bytes that it put on the link during the recording, in order of time.
     pub sent: Vec<LinkTransmission>,
 }
 
-/// Runs flows ahead, each in its traffic policy. Nothing is seen on a link that nobody shares.
+/// Runs flows ahead, each in its traffic policy. The recording of a link that no two flows share is empty.
 pub fn rehearse(
     tuning: &TrafficTuning,
     flows: &[(&Flow, TrafficPolicy)],
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_watched_is_what_was_predicted() {
+    fn a_recorded_run_has_the_predicted_slowdowns() {
         let flows = [flow(40, 30), flow(60, 50), flow(45, 20)];
         let classes = TrafficPolicy { follows: Follows::BytesLeft, ..TrafficPolicy::default() };
         for traffic in [TrafficPolicy::default(), classes] {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn at_no_time_more_is_sent_than_the_link_carries() {
+    fn a_link_never_carries_more_than_its_rate() {
         let flows = [flow(40, 30), flow(60, 50), flow(45, 20)];
         let span = Duration::from_millis(300);
         let seen = rehearse(
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_nobody_crosses_is_silent() {
+    fn a_link_that_no_flow_crosses_carries_nothing() {
         let flows = [flow(40, 30), flow(60, 50)];
         let elsewhere = Watched { link: LinkId(9), span: Duration::from_millis(300) };
         let seen = rehearse(
