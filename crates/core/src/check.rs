@@ -28,7 +28,7 @@ use crate::decide::snapshot::Snapshot;
 use crate::model::cluster::{Cluster, NodeState};
 use crate::model::id::{CounterId, IdVec, JobId, NodeId, QueueId, Window};
 use crate::model::job::{Capabilities, Exit, Job, JobSpec, Life, RoleKind, Teams, Topology};
-use crate::model::plan::{Amendment, Assignment};
+use crate::model::plan::{Amendment, Assignment, Part};
 use crate::model::queue::{Queue, lineage};
 use crate::model::units::{Instant, Resources};
 
@@ -400,7 +400,12 @@ fn is_whole(id: JobId, spec: &JobSpec, assignment: &Assignment) -> Result<(), Vi
             return Err(Violation::SplitGang(id, index));
         }
     }
-    Ok(())
+    // Members of a role that the job does not have: an assignment that was made for another job.
+    let role = |part: &Part| usize::from(part.role);
+    match assignment.parts().iter().map(role).find(|role| *role >= spec.roles.len()) {
+        Some(role) => Err(Violation::SplitGang(id, role)),
+        None => Ok(()),
+    }
 }
 
 fn is_eligible(

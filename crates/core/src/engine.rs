@@ -19,6 +19,8 @@ mod settings;
 mod slow_nodes;
 mod state;
 mod steps;
+#[cfg(test)]
+mod untrusted_input;
 
 use std::sync::Arc;
 

@@ -12,7 +12,12 @@ use crate::model::plan::{Amendment, Step};
 use crate::model::units::Instant;
 use crate::traffic::decision_inputs::Reconfiguration;
 
-/// The version of the records below. Adding a field with a default keeps it; anything else raises it.
+/// The version of the records below. Adding a field with a default keeps it; anything else raises it. A journal of another
+/// version is refused: its decisions could not be compared with those that this program makes.
+///
+/// | version | since |
+/// |---|---|
+/// | 3 | the plan holds traffic policies, CPU weights, reservations and bookings, and a decision is one amendment of all of them |
 pub const VERSION: u32 = 3;
 
 /// One line.
@@ -77,7 +82,10 @@ pub trait Journal {
 pub enum JournalError {
     #[error("the record is not whole")]
     Cut(#[source] serde_json::Error),
-    #[error("the record is of version {0}, and this program reads version {VERSION}")]
+    #[error(
+        "the journal is of version {0}, and this program reads version {VERSION}: replay it with the release that wrote it, or \
+         start a new journal"
+    )]
     Version(u32),
     #[error("the journal does not begin with a state record")]
     NoState,
@@ -137,5 +145,27 @@ impl Replay {
     /// The engine as it was at the last record.
     pub fn engine(&self) -> Option<&Engine> {
         self.engine.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_of_an_older_version_is_refused_by_its_version() {
+        let error = Record::from_line(r#"{"journal":{"version":2}}"#).unwrap_err().to_string();
+        assert!(
+            error.starts_with("the journal is of version 2, and this program reads version 3"),
+            "{error}"
+        );
+        assert!(Record::from_line(r#"{"journal":{"version":3}}"#).is_ok());
+    }
+
+    #[test]
+    fn a_state_record_of_an_older_version_is_no_record() {
+        // Version 2 kept assignments as `held`.
+        let older = r#"{"state":{"now":0,"plan":{"generation":0,"held":{}}}}"#;
+        assert!(matches!(Record::from_line(older), Err(JournalError::Cut(_))));
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::model::id::{CounterId, IdVec, NodeId};
-use crate::model::job::{Job, JobSpec};
-use crate::model::plan::Assignment;
+use crate::model::job::{Job, JobSpec, Shape};
+use crate::model::plan::{Assignment, Part};
 use crate::model::units::Resources;
 
 /// What is used of counters, where it is not nothing.
@@ -46,10 +46,8 @@ pub(super) fn counts<'a>(
     assignment: &'a Assignment,
 ) -> impl Iterator<Item = ((CounterId, NodeId), u64)> + 'a {
     assignment.parts().iter().flat_map(|part| {
-        let needs = &spec.roles[usize::from(part.role)].shape.counters;
-        needs
-            .iter()
-            .map(|(counter, each)| ((*counter, part.node), each.saturating_mul(u64::from(part.members))))
+        let needs = shape(spec, part).into_iter().flat_map(|shape| shape.counters.iter());
+        needs.map(|(counter, each)| ((*counter, part.node), each.saturating_mul(u64::from(part.members))))
     })
 }
 
@@ -59,7 +57,12 @@ pub(super) fn amounts<'a>(
     assignment: &'a Assignment,
 ) -> impl Iterator<Item = (NodeId, Resources)> + 'a {
     assignment.parts().iter().map(|part| {
-        let each = spec.roles[usize::from(part.role)].shape.each;
+        let each = shape(spec, part).map_or(Resources::NONE, |shape| shape.each);
         (part.node, each.times(u64::from(part.members)))
     })
+}
+
+/// What a member asks for. A part of a role that the job does not have takes nothing, and such a gang is not whole.
+pub(super) fn shape<'a>(spec: &'a JobSpec, part: &Part) -> Option<&'a Shape> {
+    spec.roles.get(usize::from(part.role)).map(|role| &role.shape)
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::amounts::shape;
 use super::{Checker, Violation};
 use crate::decide::snapshot::Snapshot;
 use crate::model::cluster::Cluster;
@@ -49,7 +50,7 @@ pub(super) fn shares<'a>(
     assignment: &'a Assignment,
 ) -> impl Iterator<Item = ((NodeId, DeviceId), u64)> + 'a {
     assignment.parts().iter().filter_map(|part| {
-        let each = spec.roles[usize::from(part.role)].shape.each.gpus.0;
+        let each = shape(spec, part)?.each.gpus.0;
         Some(((part.node, part.device?), each.saturating_mul(u64::from(part.members))))
     })
 }

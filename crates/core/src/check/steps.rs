@@ -43,6 +43,9 @@ pub fn check_steps<'a>(
         };
         let spec = jobs(step.job).ok_or(Violation::NotToRun(step.job))?;
         is_whole(step.job, &spec, to)?;
+        if let Some(node) = to.nodes().find(|node| cluster.nodes().get(*node).is_none()) {
+            return Err(Violation::NotEligible(step.job, node));
+        }
         lies_on_devices(step.job, &spec, to)?;
         let Some(assignment) = step.action.takes() else { return Ok(()) };
         for (node, amount) in amounts(&spec, assignment) {

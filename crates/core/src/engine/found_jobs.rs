@@ -10,7 +10,8 @@ use crate::model::plan::{Assignment, Part};
 use crate::model::units::Instant;
 
 impl Engine {
-    pub(super) fn was_found(&mut self, mut spec: Arc<JobSpec>, parts: Vec<Part>, since: Instant) {
+    pub(super) fn was_found(&mut self, spec: Arc<JobSpec>, parts: Vec<Part>, since: Instant) {
+        let mut spec = self.in_known_queue(spec);
         if spec.suspended {
             // It runs, whatever its owner wanted; to stop it is another event.
             Arc::make_mut(&mut spec).suspended = false;
@@ -82,6 +83,7 @@ impl Engine {
 
     fn begins_anew(&mut self, id: JobId, spec: Arc<JobSpec>) {
         self.drop_from_plan(id);
+        let spec = self.in_known_queue(spec);
         let (suspended, unwanted) = (spec.suspended, self.exceeds_quota(&spec));
         self.asks_for(id, Arc::unwrap_or_clone(spec));
         if let Some(reason) = unwanted.or_else(|| self.refusal(id)) {

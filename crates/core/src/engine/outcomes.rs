@@ -7,7 +7,7 @@ use super::state::{Ended, State, UnderWay};
 use super::{Ending, Engine};
 use crate::decide::infeasible::hopeless;
 use crate::decide::order::next_level_at;
-use crate::model::id::JobId;
+use crate::model::id::{JobId, QueueId};
 use crate::model::job::{Exit, Idle, Job, JobSpec, Life, Standing};
 use crate::model::plan::{Action, Assignment, StepId};
 use crate::model::policy::{Policy, Preemption, Sizing};
@@ -17,11 +17,15 @@ use crate::model::units::{Duration, Instant};
 use crate::observe::progress::Progress;
 use crate::observe::scaling::Measured;
 
+/// Every engine has this queue.
+const DEFAULT_QUEUE: QueueId = QueueId(0);
+
 /// How many jobs that are over are remembered.
 const REMEMBERED: usize = 1000;
 
 impl Engine {
     pub(super) fn submitted(&mut self, spec: Arc<JobSpec>) {
+        let spec = self.in_known_queue(spec);
         let unwanted = self.too_many_jobs().or_else(|| self.exceeds_quota(&spec));
         let id = self.state.jobs.push(self.newcomer(spec));
         self.index.welcome(&mut self.state, id);
@@ -29,6 +33,15 @@ impl Engine {
             Some(reason) => self.over(id, Life::Refused(reason)),
             None => self.index.line_up(&mut self.state, id),
         }
+    }
+
+    /// The same in the default queue, with an alarm, where the queue that the world names does not exist.
+    pub(super) fn in_known_queue(&mut self, mut spec: Arc<JobSpec>) -> Arc<JobSpec> {
+        if self.state.queues.get(spec.queue).is_none() {
+            self.alarm(format!("job {} is in queue {:?}, which does not exist", spec.name, spec.queue));
+            Arc::make_mut(&mut spec).queue = DEFAULT_QUEUE;
+        }
+        spec
     }
 
     /// A job as it is when nothing has happened to it yet.
@@ -145,7 +158,7 @@ impl Engine {
             Life::Refused(reason) | Life::Failed(reason) => Some(reason),
             _ => None,
         };
-        let job = self.state.jobs.remove(id).expect("a job that is over was there");
+        let Some(job) = self.state.jobs.remove(id) else { return };
         self.index.recount(&mut self.state, id);
         let (name, submitted, ended) = (job.spec.name.clone(), job.submitted, self.state.now);
         self.state.over.push_back((id, Ended { name, submitted, ended, state, reason }));
@@ -330,7 +343,11 @@ impl Engine {
                 self.stays_on(id, from);
             }
             // It would not go: it stays, and what was planned in its place is not.
-            (Action::Preempt { .. }, Life::Leaving { held, .. }) => self.stays_on(id, held[0].clone()),
+            (Action::Preempt { .. }, Life::Leaving { held, .. }) => {
+                if let Some(held) = held.into_iter().next() {
+                    self.stays_on(id, held);
+                }
+            }
             // These must happen in the end: they are tried again.
             (_, Life::Leaving { .. } | Life::Degraded { .. }) => {
                 self.index.unsettled.remove(&id);

@@ -83,8 +83,11 @@ impl Engine {
     /// Whether there is room in fact; for who has some of it already, beside what it has.
     fn has_room(&self, to: &Assignment, beside: Option<&Assignment>) -> bool {
         let cluster = &self.state.cluster;
-        let is_ready = to.nodes().all(|node| cluster.node(node).state == NodeState::Ready);
-        let lacking = match beside.filter(|held| is_ready && to.covers(held)) {
+        let state = |node| cluster.nodes().get(node).map(|node| node.state);
+        if !to.nodes().all(|node| state(node) == Some(NodeState::Ready)) {
+            return false;
+        }
+        let lacking = match beside.filter(|held| to.covers(held)) {
             Some(held) => {
                 let mut others = self.index.occupied.clone();
                 others.remove_all(held);
@@ -92,7 +95,7 @@ impl Engine {
             }
             None => self.index.occupied.lacking(cluster, to),
         };
-        is_ready && lacking.is_empty()
+        lacking.is_empty()
     }
 
     fn issue(&mut self, id: JobId, action: Action) -> Step {
