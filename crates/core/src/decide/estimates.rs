@@ -19,6 +19,6 @@ pub(super) fn expected_end(snapshot: &Snapshot<'_>, job: &Job) -> Instant {
     let now = snapshot.now;
     match job.time_left(now).filter(|left| !left.is_zero()) {
         Some(left) => now + left,
-        None => now + job.progress.ran(now).max(snapshot.tuning.decide.least_expected_duration),
+        None => now + job.progress.useful_run_time(now).max(snapshot.tuning.decide.least_expected_duration),
     }
 }

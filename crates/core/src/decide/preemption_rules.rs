@@ -8,7 +8,7 @@ use crate::model::units::{Duration, GpuTime, Instant};
 /// Whether a job has waited so long that it is exempt from preemption within its queue: neither a stream of short jobs
 /// nor one of urgent ones keeps it from ending. A job of unknown length is never exempt.
 pub(super) fn is_exempt(job: &Job, ranker: &Ranker<'_>, now: Instant) -> bool {
-    let waited = now.since(job.submitted) - job.progress.ran(now);
+    let waited = now.since(job.submitted) - job.progress.useful_run_time(now);
     let enough = |alone: Duration| {
         ranker.window(job.spec.queue).max(alone.times(ranker.tuning().min_wait_before_exemption))
     };

@@ -27,7 +27,7 @@ pub(super) fn owed_from(job: &Job, ranker: &Ranker<'_>, now: Instant) -> Instant
     } else {
         ranker.tuning().min_wait_before_reservation
     };
-    job.submitted + job.progress.ran(now) + window.max(alone.times(lengths))
+    job.submitted + job.progress.useful_run_time(now) + window.max(alone.times(lengths))
 }
 
 /// Finds the time from which a job is expected to fit, and what other jobs may take of its nodes until then and after.

@@ -109,7 +109,7 @@ impl Engine {
     }
 
     fn waited(&self, job: &Job) -> Duration {
-        self.state.now.since(job.submitted) - job.progress.ran(self.state.now)
+        self.state.now.since(job.submitted) - job.progress.useful_run_time(self.state.now)
     }
 
     /// For a job that waits and has no place: where it would come nearest to one, at the level it asks for, or else at

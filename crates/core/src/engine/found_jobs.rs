@@ -56,7 +56,7 @@ impl Engine {
         if let Life::Running(held) = life {
             let job = &mut self.state.jobs[id];
             let pace = job.pace_on(&held);
-            job.progress.starts(self.state.now, held.total().gpus, pace);
+            job.progress.start(self.state.now, held.total().gpus, pace);
             job.progress.is_among_peers(self.state.now, &held);
         }
         if let Some(planned) = planned {

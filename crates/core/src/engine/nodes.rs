@@ -114,11 +114,11 @@ impl Engine {
         let job = &mut self.state.jobs[id];
         match job.life.clone() {
             Life::Running(held) => {
-                job.progress.stops(now);
+                job.progress.stop(now);
                 self.set_life(id, Life::Degraded { held, lost });
             }
             life @ (Life::Starting(_) | Life::Moving { .. } | Life::Resizing { .. }) => {
-                job.progress.stops(now);
+                job.progress.stop(now);
                 let (held, exit) = (life.holds(), Exit::Abort(Failure::NodeGone));
                 self.set_life(id, Life::Leaving { held, exit });
                 self.forget_step(id);

@@ -174,7 +174,7 @@ impl Engine {
         }
         // Its place in line depends on what is left to do.
         self.index.step_out(&mut self.state, id);
-        self.state.jobs[id].progress.corrected(now, executed);
+        self.state.jobs[id].progress.correct(now, executed);
         self.index.line_up(&mut self.state, id);
         if self.state.policy.preemption == Preemption::ByGain {
             self.victims_may_be_had();
@@ -235,7 +235,7 @@ impl Engine {
         let now = self.state.now;
         let job = &mut self.state.jobs[id];
         let pace = job.pace_on(held);
-        job.progress.starts(since, held.total().gpus, pace);
+        job.progress.start(since, held.total().gpus, pace);
         job.progress.is_among_peers(now, held);
         job.runs_since = Some(since);
         job.failed_moves = 0;
@@ -300,7 +300,7 @@ impl Engine {
         let now = self.state.now;
         self.no_longer_runs(id);
         let job = &mut self.state.jobs[id];
-        job.progress.stops(now);
+        job.progress.stop(now);
         for held in job.life.holds() {
             self.index.occupied.remove_all(&held);
         }

@@ -17,7 +17,7 @@ impl Engine {
         let Some(job) = self.state.jobs.get_mut(id) else { return };
         let (spec, before) = (job.spec.clone(), job.progress.latest);
         let (hung, expected) = (job.progress.silent_since(now).is_some(), job.progress.hangs_from());
-        job.progress.reported(now, sample, &spec, context);
+        job.progress.record_report(now, sample, &spec, context);
         self.index.fading.extend(job.progress.hangs_from().map(|hangs| (hangs, id)));
         if let Some(expected) = expected.filter(|expected| job.progress.hangs_from() != Some(*expected)) {
             self.index.fading.remove(&(expected, id));

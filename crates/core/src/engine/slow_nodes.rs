@@ -21,7 +21,7 @@ impl Engine {
         let kind = |node: NodeId| nodes[node].gpu_type;
         let tuning = &self.state.policy.tuning.observe;
         let alike = |other| kind(other) == kind(node);
-        let verdict = job.progress.took(now, (role, node), iteration, alike, tuning);
+        let verdict = job.progress.record_member_time(now, (role, node), iteration, alike, tuning);
         let (count, slow_nodes) = (nodes.len(), &mut self.state.slow_nodes);
         self.state.dirty |= match verdict {
             Verdict::Nothing => false,

@@ -164,7 +164,7 @@ impl Progress {
     }
 
     /// Records the compute time per iteration of a role's members on a node, and returns the straggler verdict.
-    pub(crate) fn took(
+    pub(crate) fn record_member_time(
         &mut self,
         now: Instant,
         members: (u8, NodeId),
@@ -200,14 +200,14 @@ impl Progress {
     }
 
     /// Estimated work of `all` iterations, extrapolated from the completed ones; `None` before the first report.
-    pub fn judged(&self, all: Iterations) -> Option<Duration> {
+    pub fn extrapolated_work(&self, all: Iterations) -> Option<Duration> {
         let done = self.latest.map(|sample| sample.iterations).filter(|done| done.0 > 0)?;
         let work = u128::from(self.believed.0) * u128::from(all.0) / u128::from(done.0);
         Some(Duration(u64::try_from(work).unwrap_or(u64::MAX)))
     }
 
     /// Time that the done work took, without time whose work was lost.
-    pub fn ran(&self, now: Instant) -> Duration {
+    pub fn useful_run_time(&self, now: Instant) -> Duration {
         self.executed(now) - self.hastened(now)
     }
 
@@ -234,14 +234,14 @@ impl Progress {
         self.running.map_or(Gpus::ZERO, |(_, gpus)| gpus)
     }
 
-    pub(crate) fn starts(&mut self, now: Instant, gpus: Gpus, pace: Pace) {
-        self.stops(now);
+    pub(crate) fn start(&mut self, now: Instant, gpus: Gpus, pace: Pace) {
+        self.stop(now);
         self.running = Some((now, gpus));
         self.pace = pace;
         self.pulse.restart();
     }
 
-    pub(crate) fn stops(&mut self, now: Instant) {
+    pub(crate) fn stop(&mut self, now: Instant) {
         self.hastened = self.hastened(now);
         self.executed = self.executed(now);
         self.attained = self.attained(now);
@@ -250,7 +250,7 @@ impl Progress {
     }
 
     /// Replaces the estimate of done work by the world's: after a fault, the work that was saved.
-    pub(crate) fn corrected(&mut self, now: Instant, executed: Duration) {
+    pub(crate) fn correct(&mut self, now: Instant, executed: Duration) {
         self.attained = self.attained(now);
         self.hastened = self.hastened(now);
         self.executed = executed;
@@ -258,15 +258,15 @@ impl Progress {
     }
 
     /// Replaces the estimate by the work `done` at the newest report, and assumes `pace` since.
-    pub(crate) fn counted(&mut self, now: Instant, done: Duration, pace: Pace) {
+    pub(crate) fn set_from_measurement(&mut self, now: Instant, done: Duration, pace: Pace) {
         let since = self.latest.map_or(Duration::ZERO, |latest| now.since(latest.at));
-        self.corrected(now, done + pace.work(since));
+        self.correct(now, done + pace.work(since));
         (self.pace, self.believed) = (pace, done);
     }
 
     /// Evaluates a report. A report that is older than the newest, or whose loss is not a number, counts as odd; a
     /// report from the future counts as one of now.
-    pub(crate) fn reported(
+    pub(crate) fn record_report(
         &mut self,
         now: Instant,
         sample: Sample,
@@ -314,7 +314,7 @@ impl Progress {
         // The world reports the work of a stopped job exactly.
         let Some((since, _)) = self.running else { return };
         // A job cannot have used more than its maximum of cores for the time it has run.
-        self.corrected(now, alone(used).min(self.executed + now.since(since)));
+        self.correct(now, alone(used).min(self.executed + now.since(since)));
         let since = before.and_then(|before| Some((before.at, before.used?)));
         let (time, more) = since.map_or((Duration::ZERO, Duration::ZERO), |(at, by_then)| {
             (sample.at.since(at), alone(used - by_then))
@@ -337,7 +337,7 @@ impl Progress {
         let predicted = self.learning.predicted();
         let iterations = predicted.map(|predicted| predicted.iterations);
         let all = most.into_iter().chain(iterations).min()?;
-        self.judged(all).filter(|work| !work.is_zero())
+        self.extrapolated_work(all).filter(|work| !work.is_zero())
     }
 
     /// Whether the job has long exceeded the smallest total that its learning curve predicted.
@@ -355,9 +355,9 @@ mod tests {
     #[test]
     fn service_adds_up_over_stops_and_starts() {
         let mut progress = Progress::default();
-        progress.starts(Instant::from_secs(10), Gpus::whole(4), Pace::PLAIN);
-        progress.stops(Instant::from_secs(20));
-        progress.starts(Instant::from_secs(50), Gpus::whole(4), Pace::PLAIN);
+        progress.start(Instant::from_secs(10), Gpus::whole(4), Pace::PLAIN);
+        progress.stop(Instant::from_secs(20));
+        progress.start(Instant::from_secs(50), Gpus::whole(4), Pace::PLAIN);
         let now = Instant::from_secs(55);
         assert_eq!(progress.executed(now), Duration::from_secs(15));
         assert_eq!(progress.attained(now), GpuTime::gpu_seconds(60));
@@ -367,10 +367,10 @@ mod tests {
     fn a_larger_gang_does_more_in_the_same_time() {
         let pace = Pace { does: 5, of: 2 };
         let mut progress = Progress::default();
-        progress.starts(Instant::START, Gpus::whole(5), pace);
+        progress.start(Instant::START, Gpus::whole(5), pace);
         let now = Instant::from_secs(10);
         assert_eq!(progress.executed(now), Duration::from_secs(25));
-        assert_eq!(progress.ran(now), Duration::from_secs(10));
+        assert_eq!(progress.useful_run_time(now), Duration::from_secs(10));
         assert_eq!(pace.time(Duration::from_secs(25)), Duration::from_secs(10));
         assert_eq!(progress.attained(now), GpuTime::gpu_seconds(50));
     }
@@ -378,10 +378,10 @@ mod tests {
     #[test]
     fn lost_work_counts_as_attained_service_and_not_as_done() {
         let mut progress = Progress::default();
-        progress.starts(Instant::START, Gpus::whole(1), Pace::PLAIN);
+        progress.start(Instant::START, Gpus::whole(1), Pace::PLAIN);
         let now = Instant::from_secs(100);
-        progress.stops(now);
-        progress.corrected(now, Duration::from_secs(60));
+        progress.stop(now);
+        progress.correct(now, Duration::from_secs(60));
         assert_eq!(progress.executed(now), Duration::from_secs(60));
         assert_eq!(progress.attained(now), GpuTime::gpu_seconds(100));
     }
@@ -396,13 +396,13 @@ mod tests {
             used: None,
         };
         let spec = spec(Work::default());
-        let mut report = |sample| progress.reported(Instant::from_secs(12), sample, &spec, CONTEXT);
+        let mut report = |sample| progress.record_report(Instant::from_secs(12), sample, &spec, CONTEXT);
         report(sample(10, 100, 0.5));
         report(sample(9, 200, 0.1));
         report(sample(11, 50, 0.1));
         assert_eq!(progress.latest, Some(sample(10, 100, 0.5)));
         assert_eq!(progress.learning.odd(), 2);
-        let mut report = |sample| progress.reported(Instant::from_secs(12), sample, &spec, CONTEXT);
+        let mut report = |sample| progress.record_report(Instant::from_secs(12), sample, &spec, CONTEXT);
         report(sample(90, 120, f64::NAN));
         let latest = progress.latest.unwrap();
         assert_eq!((latest.loss, latest.at), (None, Instant::from_secs(12)));
@@ -411,8 +411,9 @@ mod tests {
     /// Reports every ten seconds up to two minutes, and `next` at three minutes.
     fn fallen_silent(next: Option<Sample>) -> Progress {
         let (spec, mut progress) = (spec(Work::default()), Progress::default());
-        progress.starts(Instant::START, Gpus::ZERO, Pace::PLAIN);
-        let mut report = |now, sample| progress.reported(Instant::from_secs(now), sample, &spec, CONTEXT);
+        progress.start(Instant::START, Gpus::ZERO, Pace::PLAIN);
+        let mut report =
+            |now, sample| progress.record_report(Instant::from_secs(now), sample, &spec, CONTEXT);
         (1..=12).for_each(|k| report(k * 10, sample(k * 10, k)));
         if let Some(next) = next {
             report(180, next);
@@ -433,7 +434,7 @@ mod tests {
         assert_eq!(progress.silent_since(later), Some(Instant::from_secs(120)));
         assert_eq!(progress.counted_on(later), Duration::from_secs(120));
         let mut stopped = progress.clone();
-        stopped.stops(later);
+        stopped.stop(later);
         assert_eq!(stopped.silent_since(later), None, "a job that does not run is not stalled");
     }
 
@@ -464,12 +465,12 @@ mod tests {
     fn the_work_of_a_job_that_shares_cores_follows_its_cpu_time() {
         let work = Work { iterations: Some(Iterations(1000)), cpu: Some(Cpu::cores(4)), ..Work::default() };
         let (spec, mut progress) = (spec(work), Progress::default());
-        progress.starts(Instant::START, Gpus::ZERO, Pace::PLAIN);
+        progress.start(Instant::START, Gpus::ZERO, Pace::PLAIN);
         for at in [10, 20] {
             let used = Some(Duration::from_secs(at));
             let sample =
                 Sample { at: Instant::from_secs(at), iterations: Iterations(at * 10), loss: None, used };
-            progress.reported(sample.at, sample, &spec, CONTEXT);
+            progress.record_report(sample.at, sample, &spec, CONTEXT);
         }
         // One core of four for twenty seconds.
         assert_eq!(progress.executed(Instant::from_secs(20)), Duration::from_secs(5));
@@ -481,10 +482,15 @@ mod tests {
     fn a_reported_cpu_time_is_limited_by_the_run_time() {
         let work = Work { iterations: Some(Iterations(1000)), cpu: Some(Cpu::cores(4)), ..Work::default() };
         let (spec, mut progress) = (spec(work), Progress::default());
-        progress.starts(Instant::START, Gpus::ZERO, Pace::PLAIN);
+        progress.start(Instant::START, Gpus::ZERO, Pace::PLAIN);
         let at = Instant::from_secs(10);
         let used = Some(Duration::HOUR);
-        progress.reported(at, Sample { at, iterations: Iterations(999), loss: None, used }, &spec, CONTEXT);
+        progress.record_report(
+            at,
+            Sample { at, iterations: Iterations(999), loss: None, used },
+            &spec,
+            CONTEXT,
+        );
         assert_eq!(progress.executed(at), Duration::from_secs(10));
     }
 }

@@ -161,7 +161,7 @@ fn judged(driver: &Driver, job: JobId, nodes: &[u32]) -> Result<(), Violation> {
     let spec = &driver.engine.job(job).unwrap().spec;
     let to = Assignment::whole(spec, nodes.iter().map(part).collect()).unwrap();
     let changes = [(job, Some(Arc::new(to)))].into_iter().collect();
-    driver.engine.check(Amendment { generation: Generation(1), changes }).map(|_| ())
+    driver.engine.check(Amendment::of_assignments(Generation(1), changes)).map(|_| ())
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn of_two_who_keep_apart_from_each_other_one_is_wrong() {
     };
     let judged = |nodes: [u32; 2]| {
         let changes = jobs.into_iter().zip(nodes.map(on)).collect();
-        driver.engine.check(Amendment { generation: Generation(1), changes }).map(|_| ())
+        driver.engine.check(Amendment::of_assignments(Generation(1), changes)).map(|_| ())
     };
     assert_eq!(judged([0, 2]), Ok(()));
     assert_eq!(judged([0, 1]), Err(Violation::AntiAffinityBroken(jobs[0], NodeId(0))));

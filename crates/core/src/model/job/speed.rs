@@ -52,7 +52,7 @@ impl Job {
         self.measured.note(members, done, latest.at.since(before.at), tuning);
         let spec = self.spec.clone();
         let Some(fit) = Fit::of(&spec, &self.measured) else { return false };
-        self.progress.counted(now, fit.work(latest.iterations), Pace::at(fit.speed(members)));
+        self.progress.set_from_measurement(now, fit.work(latest.iterations), Pace::at(fit.speed(members)));
         self.measured.is_news(fit.thousand_iterations(), tuning)
     }
 
