@@ -38,7 +38,7 @@ enum Command {
     Screenshot,
     /// Test sdk/python alone
     Sdk,
-    /// Check by text that `core` decides from its arguments alone
+    /// Check by text that `core` decides from its arguments alone, and that its modules import in no circle
     Fence,
 }
 

@@ -1,5 +1,4 @@
-//! Drives an engine by hand: one operation after another, with a world that does what it is told and remembers what
-//! is under way.
+//! Drives an engine by hand: applies one operation after another, and remembers which steps are under way.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use metronome_core::observe::progress::Sample;
 
 use crate::build;
 
-/// One thing that happens. Numbers name the n-th of what there is, counted round.
+/// An event or a command. A number `n` names the n-th job, node or link, modulo how many there are.
 #[derive(Clone, Debug)]
 pub enum Op {
     Submit(Box<JobSpec>),
@@ -34,12 +33,12 @@ pub enum Op {
     NodeGoes(usize),
     NodeComes(usize),
     Pass(Duration),
-    /// A job of one role turns up running, one member on each node from that one on.
+    /// The world finds a running job of one role: one member on each node from this one on.
     Found(Box<JobSpec>, usize),
-    /// Some members of a job that has nodes end: on its n-th part.
+    /// Some members of the n-th part of an assigned job end.
     MembersLeave(usize, usize),
     JobChanges(usize, Box<JobSpec>),
-    /// A node has so many GPUs and so much of every counter from now on.
+    /// A node has this number of GPUs, and this amount of every counter, from now on.
     NodeChanges(usize, u64, u64),
     SetChanges(u32, usize, bool),
     DomainChanges(u32, usize, Option<u32>),
@@ -47,9 +46,9 @@ pub enum Op {
     /// A job's first role belongs to a group from now on.
     Joins(u32, usize),
     BudgetChanges(u32, u32),
-    /// A queue comes, or is described anew.
+    /// A queue is added or replaced.
     QueueChanges(u32, Box<Queue>),
-    /// A job reports so many iterations, such a metric, and so many seconds of CPU; now, or as if it were later.
+    /// A job reports iterations, a metric and seconds of CPU time, with a time stamp this many seconds ahead.
     Reports {
         which: usize,
         iterations: u64,
@@ -57,12 +56,12 @@ pub enum Op {
         used: u64,
         ahead: u64,
     },
-    /// A member of somebody fails on a node.
+    /// A member of job `job-N` fails on a node.
     MemberFails(usize, u32),
-    /// A node is about to go, so many seconds from now or once it is empty.
+    /// A node is drained: until this many seconds from now, or until it is empty.
     NodeIsDrained(usize, Option<u64>),
-    /// Members of a running job on its n-th part take so many milliseconds for an iteration, said several times over so many
-    /// seconds.
+    /// Members of the n-th part of a running job take this many milliseconds for an iteration, as reported several times in
+    /// this many seconds.
     MembersTake {
         which: usize,
         part: usize,
@@ -80,7 +79,7 @@ pub enum Op {
     AllStepsSucceed,
 }
 
-/// What members take is told so often in one operation.
+/// The number of reports about members in one operation.
 const TOLD_TIMES: u64 = 10;
 
 #[derive(Debug)]
@@ -101,7 +100,7 @@ impl Driver {
         }
     }
 
-    /// One whose engine has these queues.
+    /// A driver whose engine has these queues.
     pub fn sharing(cluster: Cluster, policy: Policy, queues: IdVec<QueueId, Queue>) -> Self {
         let settings = Settings { full_check_every: 1, ..Settings::default() };
         Self {
@@ -110,7 +109,7 @@ impl Driver {
         }
     }
 
-    /// One whose engine lets jobs wait for nodes that may come.
+    /// A driver whose engine keeps jobs that fit on no present node.
     pub fn patient(cluster: Cluster, policy: Policy) -> Self {
         let settings = Settings { full_check_every: 1, keeps_hopeless: true, ..Settings::default() };
         let queues = IdVec::from_iter([Queue::open("default")]);
@@ -124,7 +123,7 @@ impl Driver {
         self.engine.submit(self.now, Arc::new(spec))
     }
 
-    /// Lets one operation happen, as far as it makes sense now. The engine is not polled, but where an operation takes time.
+    /// Applies an operation, if it makes sense now. The engine is polled only in operations that take time.
     pub fn apply(&mut self, op: &Op) {
         let event = match op {
             Op::Submit(spec) => Some(Event::JobSubmitted(Arc::new((**spec).clone()))),
@@ -208,7 +207,7 @@ impl Driver {
         }
     }
 
-    /// Members of one part take so long, and those of the others a hundred milliseconds.
+    /// Members of one part take this long, and those of the other parts a hundred milliseconds.
     fn members_take(&mut self, (which, part): (usize, usize), millis: u64, over: u64) {
         let Some(job) = self.job(which, |life| matches!(life, Life::Running(_))) else { return };
         let Some(held) = self.engine.life(job).map(|life| life.holds().remove(0)) else { return };
@@ -228,7 +227,7 @@ impl Driver {
         let nodes = self.engine.state().cluster.nodes().len();
         let mut on = vec![0; nodes];
         (first..first + members).for_each(|at| on[at % nodes] += 1);
-        // Whoever is found shares the first device of each node, however full that is.
+        // A job that is found shares the first device of each node, even if that is full.
         let device = spec.roles[0].shape.each.gpus.is_share().then_some(DeviceId(0));
         let part =
             |(node, members): (usize, &u32)| Part { device, ..Part::of(0, NodeId(node as u32), *members) };
@@ -266,14 +265,14 @@ impl Driver {
         Some(Event::Group { group, partition, others, members })
     }
 
-    /// Polls the engine and takes note of the steps it wants.
+    /// Polls the engine and notes its steps.
     pub fn poll(&mut self) {
         let steps = self.engine.poll(self.now).into_inner();
         self.under_way.extend(steps.iter().map(|step| (step.id, step.job)));
         self.steps.extend(steps);
     }
 
-    /// Carries out everything that is asked for until nothing more is.
+    /// Carries out all steps until the engine asks for none.
     pub fn settle(&mut self) {
         for _ in 0..1000 {
             self.poll();

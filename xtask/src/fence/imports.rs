@@ -43,33 +43,45 @@ struct Place {
 /// For each module with children: which child imports from which, and where.
 type Siblings = BTreeMap<Module, BTreeMap<String, BTreeMap<String, Place>>>;
 
-/// One text for each group of siblings that depend on each other in a circle, and for each known dependency that is gone.
+/// One text for each group of siblings that depend on each other in a circle, and for each known dependency that is gone or
+/// closes no circle any more.
 pub(super) fn cycles(sources: &[Source<'_>], known: &[Known]) -> Vec<String> {
     let mut siblings = dependencies(sources);
-    let mut breaches = Vec::new();
-    for Known { from, to, why } in known {
-        if !forget(&mut siblings, from, to) {
-            breaches.push(format!(
-                "`{from}` no longer imports from `{to}` ({why}): take it off the fence's list"
-            ));
-        }
-    }
+    let are_there: Vec<bool> = known.iter().map(|known| known.remove_from(&mut siblings)).collect();
+    let is_needed = |(known, is_there): &(&Known, bool)| *is_there && known.closes_a_circle_in(&siblings);
+    let needless = known.iter().zip(are_there).filter(|known| !is_needed(known));
+    let mut breaches: Vec<String> = needless.map(|(known, _)| known.is_needless()).collect();
     for (parent, graph) in &siblings {
         breaches.extend(circles(graph).into_iter().map(|circle| described(parent, graph, &circle)));
     }
     breaches
 }
 
-/// Removes the dependency of one sibling on another; false if there is none.
-fn forget(siblings: &mut Siblings, from: &str, to: &str) -> bool {
-    let split = |path: &str| {
-        let mut module: Module = path.split("::").map(str::to_owned).collect();
-        let name = module.pop().unwrap_or_default();
-        (module, name)
-    };
-    let ((parent, from), (_, to)) = (split(from), split(to));
-    let targets = siblings.get_mut(&parent).and_then(|graph| graph.get_mut(&from));
-    targets.is_some_and(|targets| targets.remove(&to).is_some())
+impl Known {
+    /// Removes the dependency; false if there is none.
+    fn remove_from(&self, siblings: &mut Siblings) -> bool {
+        let ((parent, from), (_, to)) = (split(self.from), split(self.to));
+        let targets = siblings.get_mut(&parent).and_then(|graph| graph.get_mut(&from));
+        targets.is_some_and(|targets| targets.remove(&to).is_some())
+    }
+
+    /// Whether the other dependencies lead back from its end to its beginning.
+    fn closes_a_circle_in(&self, siblings: &Siblings) -> bool {
+        let ((parent, from), (_, to)) = (split(self.from), split(self.to));
+        siblings.get(&parent).is_some_and(|graph| way(graph, &to, &from).is_some())
+    }
+
+    fn is_needless(&self) -> String {
+        let Self { from, to, why } = self;
+        format!("an import from `{to}` in `{from}` closes no cycle ({why}): delete it from the fence's list")
+    }
+}
+
+/// The module's parent and its own name.
+fn split(path: &str) -> (Module, String) {
+    let mut module: Module = path.split("::").map(str::to_owned).collect();
+    let name = module.pop().unwrap_or_default();
+    (module, name)
 }
 
 fn dependencies(sources: &[Source<'_>]) -> Siblings {

@@ -7,7 +7,10 @@
 use crate::model::cluster::Keeping;
 use crate::traffic::{Follows, TrafficPolicy};
 
-use super::sharing::{CLASS_COUNT, MAX_WEIGHT};
+/// Traffic classes; class 0 has the highest priority. HTB has eight priorities.
+pub(super) const CLASS_COUNT: u8 = 8;
+/// Upper bound of a flow's weight.
+const MAX_WEIGHT: u32 = 1 << 16;
 
 /// Class and weight of a flow at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,7 +24,7 @@ use crate::model::cluster::Keeping;
 use crate::model::id::LinkId;
 use crate::model::units::Share;
 
-use super::class_and_weight::ClassAndWeight;
+use super::class_and_weight::{CLASS_COUNT, ClassAndWeight};
 use super::running::RunningLoop;
 
 /// Parameters of link sharing.
@@ -49,11 +49,6 @@ impl Default for Sharing {
         Self { contention: Contention::Shared, floor: Share(50_000), keeping: Keeping::Exactly }
     }
 }
-
-/// Traffic classes; class 0 has the highest priority. HTB has eight priorities.
-pub(super) const CLASS_COUNT: u8 = 8;
-/// Upper bound of a flow's weight.
-pub(super) const MAX_WEIGHT: u32 = 1 << 16;
 
 /// Relative tolerance of equal levels: identical flows get the same rate to the last bit.
 const LEVEL_TOLERANCE_FACTOR: f64 = 1.0 + 1e-12;

@@ -1,7 +1,6 @@
 //! Decisions and states as text, so that everything in them is compared, whatever is added to them later.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 
 use metronome_core::decide::{Decision, decide};
 use metronome_core::engine::{Engine, State};
@@ -29,26 +28,18 @@ pub(crate) fn reasons(engine: &Engine) -> BTreeMap<JobId, Reason> {
         .collect()
 }
 
-/// What an engine would change if it decided now, one line for each change.
+/// What an engine would do if it decided now, one line for each kind of change; empty where it would do nothing.
 pub(crate) fn changes(engine: &Engine) -> Vec<String> {
-    let decision = decide(&engine.snapshot(), engine.policy());
-    let report = &decision.report;
+    let Decision { amendment, report, .. } = decide(&engine.snapshot(), engine.policy());
     // Jobs that have nodes stay, whatever is found out about their deadlines: a refusal of them has no effect.
-    let waits = |job: JobId| engine.life(job).is_some_and(Life::is_waiting);
-    let refused = decision.refused.iter().filter(|(job, _)| waits(*job));
-    [
-        lines("assignment", decision.amendment.changes.iter()),
-        lines("traffic policy", &decision.traffic),
-        lines("CPU weight", &decision.weights),
-        lines("refusal", refused),
-        lines("displaced", &report.displaced),
-        lines("reconfigured", &report.reconfigured),
-    ]
-    .concat()
-}
-
-fn lines<T: Debug>(what: &str, changes: impl IntoIterator<Item = T>) -> Vec<String> {
-    changes.into_iter().map(|change| format!("{what}: {change:?}")).collect()
+    let waits = |(job, _): &&(JobId, Reason)| engine.life(*job).is_some_and(Life::is_waiting);
+    let refused: Vec<&(JobId, Reason)> = report.refused.iter().filter(waits).collect();
+    let amended = (!amendment.is_empty()).then(|| format!("{amendment:?}"));
+    let displaced = (!report.displaced.is_empty()).then(|| format!("displaced: {:?}", report.displaced));
+    let reconfigured =
+        (!report.reconfigured.is_empty()).then(|| format!("reconfigured: {:?}", report.reconfigured));
+    let refused = (!refused.is_empty()).then(|| format!("refused: {refused:?}"));
+    [amended, displaced, reconfigured, refused].into_iter().flatten().collect()
 }
 
 /// The state after a decision, without what counts decisions, what the last one did and when the next one is due. Orders

@@ -164,7 +164,7 @@ fn in_phases_of(period: u64, bursts: &[(u64, u64)]) -> Profile {
 /// Gangs of two to six members of one to four GPUs, most of them with a known loop; some are elastic, have a deadline, can
 /// be moved.
 fn jobs(sizes: Sizes) -> impl Strategy<Value = JobSpec> {
-    let most_extras = if sizes == Sizes::Elastic { 3 } else { 0 };
+    let most_extras: u64 = if sizes == Sizes::Elastic { 3 } else { 0 };
     let gang = prop_oneof![
         4 => (2u64..7).prop_map(|members| Gang::rigid(members).unwrap()),
         1 => (2u64..5, 0..=most_extras).prop_map(|(min, more)| Gang::elastic(min, min + more).unwrap()),

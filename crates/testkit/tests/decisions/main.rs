@@ -49,7 +49,7 @@ impl Counts {
     fn count(&self, engine: &Engine) {
         let add = |count: &Cell<u64>, is: bool| count.set(count.get() + u64::from(is));
         add(&self.decisions, true);
-        add(&self.with_traffic_policies, !engine.state().traffic.is_empty());
+        add(&self.with_traffic_policies, !engine.plan().traffic().is_empty());
         add(&self.with_contention, !engine.snapshot().contention.components().is_empty());
     }
 }
