@@ -224,7 +224,16 @@ mod tests {
         let category = Category::Progressing;
         let category_weight = category.weight(&crate::tuning::ObserveTuning::DEFAULT);
         let left = Some(left);
-        CoreSharer { job: JobId(job), cores, left, used: 0.0, confidence, category, category_weight, submitted }
+        CoreSharer {
+            job: JobId(job),
+            cores,
+            left,
+            used: 0.0,
+            confidence,
+            category,
+            category_weight,
+            submitted,
+        }
     }
 
     #[test]
