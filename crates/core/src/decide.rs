@@ -163,3 +163,19 @@ fn close<'a>(view: &View<'a>, mut ledger: Ledger<'a>) -> Decision {
 pub(crate) fn feasible(snapshot: &Snapshot<'_>, policy: &Policy, job: &Job) -> Vec<NodeId> {
     placement::feasible_nodes(snapshot, policy.placement, job)
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_proposer_is_listed_and_described() {
+        let (list, readme) = (include_str!("decide.rs"), include_str!("decide/README.md"));
+        let modules = include_str!("decide/proposers.rs").lines();
+        let names = modules.filter_map(|line| line.strip_prefix("pub(super) mod ")?.strip_suffix(';'));
+        let names: Vec<&str> = names.collect();
+        assert!(names.len() > 10, "{names:?}");
+        for name in names {
+            assert!(list.contains(&format!("Box::new({name}::")), "`decide` does not list `{name}`");
+            assert!(readme.contains(&format!("`{name}`")), "the README does not describe `{name}`");
+        }
+    }
+}

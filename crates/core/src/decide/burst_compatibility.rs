@@ -24,13 +24,13 @@ pub(super) fn most_compatible(draft: &Draft<'_>, job: &Job, mut places: Vec<Assi
     let nearest = nearness(draft.snapshot, &places[0]);
     places.retain(|place| nearness(draft.snapshot, place) == nearest);
     places.truncate(draft.snapshot.tuning.decide.max_compatible_places);
-    let judge = Judge::of(draft, job, &places);
+    let judge = CompatibilityScores::of(draft, job, &places);
     places.swap_remove(judge.best(|at| (judge.is_loop_free(at), judge.score(at))))
 }
 
 /// The nearest place at which bursts can be kept apart; where there is none, the one with the best mean score.
 pub(super) fn nearest_compatible(draft: &Draft<'_>, job: &Job, mut places: Vec<Assignment>) -> Assignment {
-    let judge = Judge::of(draft, job, &places);
+    let judge = CompatibilityScores::of(draft, job, &places);
     let apart = (0..places.len()).find(|at| judge.lowest_score(*at) >= APART);
     let chosen = apart.unwrap_or_else(|| judge.best(|at| (true, judge.score(at))));
     places.swap_remove(chosen)
@@ -47,7 +47,7 @@ fn nearness(snapshot: &Snapshot<'_>, place: &Assignment) -> Vec<usize> {
 }
 
 /// A job with its flow at each of several places.
-struct Judge<'d, 'a> {
+struct CompatibilityScores<'d, 'a> {
     draft: &'d Draft<'a>,
     /// `None` where it sends nothing over links.
     flows: Vec<Option<Flow>>,
@@ -55,7 +55,7 @@ struct Judge<'d, 'a> {
     links: BTreeSet<LinkId>,
 }
 
-impl<'d, 'a> Judge<'d, 'a> {
+impl<'d, 'a> CompatibilityScores<'d, 'a> {
     fn of(draft: &'d Draft<'a>, job: &Job, places: &[Assignment]) -> Self {
         let pattern = pattern_of(&job.spec);
         let flow = |place: &Assignment| draft.contention.flow_at(&job.spec, pattern.as_ref()?, place);

@@ -18,7 +18,7 @@ use crate::tuning::DecideTuning;
 
 /// A job that shares the cores of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Mate {
+pub(super) struct CoreSharer {
     pub(super) job: JobId,
     /// The most cores it can use.
     pub(super) cores: f64,
@@ -32,7 +32,7 @@ pub(super) struct Mate {
     submitted: Instant,
 }
 
-impl Mate {
+impl CoreSharer {
     fn of(snapshot: &Snapshot<'_>, id: JobId, job: &Job) -> Option<Self> {
         let (now, tuning) = (snapshot.now, &snapshot.tuning.decide);
         let cores = cores(job.spec.work.cpu?);
@@ -89,24 +89,24 @@ pub(super) fn cores(cpu: Cpu) -> f64 {
 
 /// The jobs that share cores, by node.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Crowds {
-    by_node: BTreeMap<NodeId, Vec<Mate>>,
+pub(super) struct CoreSharing {
+    by_node: BTreeMap<NodeId, Vec<CoreSharer>>,
     /// Core-seconds that a job usually needs in all.
     pub(super) usual: f64,
 }
 
-impl Crowds {
+impl CoreSharing {
     /// The jobs on one node each, as the draft has them.
     pub(super) fn of(draft: &Draft<'_>) -> Self {
         let Snapshot { plan, jobs, now, .. } = *draft.snapshot;
-        let mut by_node: BTreeMap<NodeId, Vec<Mate>> = BTreeMap::new();
+        let mut by_node: BTreeMap<NodeId, Vec<CoreSharer>> = BTreeMap::new();
         let stays = plan.iter().filter(|(id, _)| !draft.is_changed(*id)).map(|(id, held)| (id, &**held));
         let comes = draft.starting().map(|(id, held)| (id, &**held));
         for (id, held) in stays.chain(comes) {
             // A stalled job uses nothing, and no core is kept for it.
             let counts = |job: &&Job| job.spec.work.cpu.is_some() && job.progress.silent_since(now).is_none();
             let Some(job) = jobs.get(id).filter(counts) else { continue };
-            if let (Some(node), Some(mate)) = (only_node(held), Mate::of(draft.snapshot, id, job)) {
+            if let (Some(node), Some(mate)) = (only_node(held), CoreSharer::of(draft.snapshot, id, job)) {
                 by_node.entry(node).or_default().push(mate);
             }
         }
@@ -114,11 +114,11 @@ impl Crowds {
         Self { by_node, usual }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (NodeId, &[Mate])> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (NodeId, &[CoreSharer])> {
         self.by_node.iter().map(|(node, mates)| (*node, &mates[..]))
     }
 
-    pub(super) fn on(&self, node: NodeId) -> &[Mate] {
+    pub(super) fn on(&self, node: NodeId) -> &[CoreSharer] {
         self.by_node.get(&node).map_or(&[], |mates| mates)
     }
 
@@ -135,7 +135,7 @@ pub(super) fn only_node(held: &Assignment) -> Option<NodeId> {
 }
 
 /// The median of what jobs need in all, of those of which it is known.
-fn usual<'m>(tuning: &DecideTuning, mates: impl Iterator<Item = &'m Mate> + Clone) -> f64 {
+fn usual<'m>(tuning: &DecideTuning, mates: impl Iterator<Item = &'m CoreSharer> + Clone) -> f64 {
     let middle = |mut all: Vec<f64>| {
         all.sort_unstable_by(f64::total_cmp);
         all.get(all.len() / 2).copied()
@@ -145,22 +145,27 @@ fn usual<'m>(tuning: &DecideTuning, mates: impl Iterator<Item = &'m Mate> + Clon
     known.unwrap_or_else(|| tuning.assumed_core_time.as_secs_f64() * cores())
 }
 
-fn drains(mates: &[Mate], capacity: f64, usual: f64) -> f64 {
+fn drains(mates: &[CoreSharer], capacity: f64, usual: f64) -> f64 {
     let together: f64 = mates.iter().map(|mate| mate.left(usual)).sum();
     let longest = mates.iter().map(|mate| mate.left(usual) / mate.cores).fold(0.0, f64::max);
     longest.max(together / capacity)
 }
 
 /// Whether the jobs can use more cores than the node has.
-pub(super) fn is_crowded(mates: &[Mate], capacity: f64) -> bool {
+pub(super) fn is_crowded(mates: &[CoreSharer], capacity: f64) -> bool {
     mates.iter().map(|mate| mate.cores).sum::<f64>() > capacity
 }
 
 /// The order in which jobs are served: those that decide when all have ended, then those with least left.
-pub(super) fn in_order(tuning: &DecideTuning, mates: &[Mate], capacity: f64, usual: f64) -> Vec<Mate> {
+pub(super) fn in_order(
+    tuning: &DecideTuning,
+    mates: &[CoreSharer],
+    capacity: f64,
+    usual: f64,
+) -> Vec<CoreSharer> {
     let drains = drains(mates, capacity, usual);
     let together: f64 = mates.iter().map(|mate| mate.left(usual)).sum();
-    let waits = |mate: &Mate| {
+    let waits = |mate: &CoreSharer| {
         let (left, alone) = (mate.left(usual), mate.left(usual) / mate.cores);
         alone < tuning.critical_part * drains
             || (together - left) / capacity + alone < tuning.max_later_for_short_jobs * drains
@@ -176,11 +181,11 @@ pub(super) fn in_order(tuning: &DecideTuning, mates: &[Mate], capacity: f64, usu
 /// The end of each job in seconds from now, if the first has all cores it can use and the next what is left.
 pub(super) fn finishes(
     tuning: &DecideTuning,
-    mates: &[Mate],
+    mates: &[CoreSharer],
     capacity: f64,
     usual: f64,
 ) -> BTreeMap<JobId, f64> {
-    let mut waiting: Vec<(Mate, f64)> =
+    let mut waiting: Vec<(CoreSharer, f64)> =
         in_order(tuning, mates, capacity, usual).into_iter().map(|mate| (mate, mate.left(usual))).collect();
     let (mut now, mut done) = (0.0, BTreeMap::new());
     while !waiting.is_empty() {
@@ -214,16 +219,25 @@ pub(super) fn finishes(
 mod tests {
     use super::*;
 
-    fn mate(job: u32, cores: f64, left: f64) -> Mate {
+    fn mate(job: u32, cores: f64, left: f64) -> CoreSharer {
         let (confidence, submitted) = (Share::WHOLE, Instant::START);
         let category = Category::Progressing;
         let category_weight = category.weight(&crate::tuning::ObserveTuning::DEFAULT);
         let left = Some(left);
-        Mate { job: JobId(job), cores, left, used: 0.0, confidence, category, category_weight, submitted }
+        CoreSharer {
+            job: JobId(job),
+            cores,
+            left,
+            used: 0.0,
+            confidence,
+            category,
+            category_weight,
+            submitted,
+        }
     }
 
     #[test]
-    fn those_with_least_left_are_done_first() {
+    fn jobs_with_least_left_end_first() {
         let mates = [mate(0, 4.0, 40.0), mate(1, 4.0, 8.0), mate(2, 4.0, 20.0)];
         let done = finishes(&DecideTuning::DEFAULT, &mates, 4.0, 0.0);
         assert_eq!(done[&JobId(1)], 2.0);
@@ -232,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_as_long_alone_as_all_together_does_not_wait() {
+    fn a_job_that_takes_as_long_alone_as_all_together_does_not_wait() {
         // With one core the first takes forty seconds, whatever the others do.
         let mates = [mate(0, 1.0, 40.0), mate(1, 4.0, 40.0), mate(2, 4.0, 40.0)];
         let done = finishes(&DecideTuning::DEFAULT, &mates, 4.0, 0.0);
@@ -240,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_can_use_little_leaves_the_rest_to_the_next() {
+    fn a_job_that_can_use_little_leaves_the_rest_to_the_next() {
         let mates = [mate(0, 1.0, 2.0), mate(1, 4.0, 60.0)];
         let done = finishes(&DecideTuning::DEFAULT, &mates, 4.0, 0.0);
         assert_eq!((done[&JobId(0)], done[&JobId(1)]), (2.0, 15.5));

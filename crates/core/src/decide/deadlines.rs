@@ -34,14 +34,14 @@ use books::Books;
 pub(crate) use advise::{Advice, advise};
 pub(super) use capacity_pools::Pools;
 pub(super) use kind::makes_room;
-pub(super) use need::{BookedSize, Timed};
+pub(super) use need::{BookedSize, DeadlineJob};
 
 /// What is decided about deadlines alone: the timetable, and what it leaves.
 #[derive(Debug, Default)]
 pub(super) struct Schedule<'a> {
     pub(super) timetable: Timetable,
     /// The jobs with deadlines, by deadline.
-    pub(super) jobs: Vec<Timed<'a>>,
+    pub(super) jobs: Vec<DeadlineJob<'a>>,
     /// Whether an earlier decision put the timetable into the plan already, as far as it could.
     pub(super) stands: bool,
     /// What is free beside the bookings.
@@ -72,7 +72,7 @@ pub(super) fn schedule<'a>(view: &View<'a>) -> Schedule<'a> {
 }
 
 /// Whether the timetable was made for these jobs and this capacity, and no size was to change since.
-fn stands(snapshot: &Snapshot<'_>, jobs: &[Timed<'_>], pools: &Pools) -> bool {
+fn stands(snapshot: &Snapshot<'_>, jobs: &[DeadlineJob<'_>], pools: &Pools) -> bool {
     let table = snapshot.plan.timetable();
     let knows_all = jobs.len() == table.entries.len() && jobs.iter().all(|job| table.get(job.id).is_some());
     let is_due = |made: Instant| table.next_change(made).is_some_and(|change| change <= snapshot.now);

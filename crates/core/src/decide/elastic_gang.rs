@@ -58,7 +58,7 @@ impl<'a> ElasticGang<'a> {
             snapshot.cluster.node(part.node).state == NodeState::Ready
                 && is_eligible(snapshot.cluster, part.node, on)
         };
-        let near = Near::to(snapshot, self.job, held);
+        let near = Proximity::to(snapshot, self.job, held);
         let unit = u64::from(self.unit());
         let whole = |members: &u32| u64::from(*members).is_multiple_of(unit);
         held.parts().iter().all(well)
@@ -169,14 +169,14 @@ impl<'a> ElasticGang<'a> {
 }
 
 /// Where a gang is, and how near other nodes are to it.
-pub(super) struct Near<'s> {
+pub(super) struct Proximity<'s> {
     snapshot: &'s Snapshot<'s>,
     held: &'s Assignment,
     domains: BTreeSet<DomainId>,
     topology: Topology,
 }
 
-impl<'s> Near<'s> {
+impl<'s> Proximity<'s> {
     pub(super) fn to(snapshot: &'s Snapshot<'s>, job: &Job, held: &'s Assignment) -> Self {
         let nodes = held.nodes().map(|node| snapshot.cluster.node(node));
         let domains = nodes.flat_map(|node| node.domains.iter().copied()).collect();

@@ -39,11 +39,11 @@ pub(super) fn pays(
     if here.route.links() == there.route.links() {
         return true;
     }
-    let company = Company::of(draft, gang, met_at_either(draft, gang.id, &here, &there));
+    let met_jobs = MetJobs::of(draft, gang, met_at_either(draft, gang.id, &here, &there));
     let cost = priority_weight(draft.snapshot, gang.job)
         * cost.times(draft.snapshot.tuning.decide.min_resize_gain).as_secs_f64();
-    let before = company.costs(&here, gang.members(before));
-    company.costs(&there, gang.members(after)) + cost < before
+    let before = met_jobs.costs(&here, gang.members(before));
+    met_jobs.costs(&there, gang.members(after)) + cost < before
 }
 
 /// Whether links decide about the size of a gang.
@@ -60,7 +60,7 @@ fn met_at_either(draft: &Draft<'_>, id: JobId, here: &Flow, there: &Flow) -> Vec
 }
 
 /// The jobs that a gang meets, and how much slower each is by the others alone.
-struct Company<'d, 'a> {
+struct MetJobs<'d, 'a> {
     draft: &'d Draft<'a>,
     gang: &'d ElasticGang<'a>,
     met: Vec<JobId>,
@@ -68,12 +68,12 @@ struct Company<'d, 'a> {
     without: Vec<f64>,
 }
 
-impl<'d, 'a> Company<'d, 'a> {
+impl<'d, 'a> MetJobs<'d, 'a> {
     fn of(draft: &'d Draft<'a>, gang: &'d ElasticGang<'a>, met: Vec<JobId>) -> Self {
         let flows: Vec<&Flow> = met.iter().filter_map(|other| draft.contention.flow(*other)).collect();
-        let company = Self { draft, gang, met, flows, without: Vec::new() };
-        let without = company.slowdowns(&company.flows);
-        Self { without, ..company }
+        let met_jobs = Self { draft, gang, met, flows, without: Vec::new() };
+        let without = met_jobs.slowdowns(&met_jobs.flows);
+        Self { without, ..met_jobs }
     }
 
     fn slowdowns(&self, flows: &[&Flow]) -> Vec<f64> {

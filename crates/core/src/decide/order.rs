@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Bound;
 
-use super::queue_shares::{Burden, Crowd, Shares};
+use super::queue_shares::{Burden, Shares, WaitingCounts};
 use crate::decide::snapshot::{Class, ClassKey, Place, Snapshot};
 use crate::model::id::{ClassId, Id, IdVec, JobId, QueueId};
 use crate::model::job::{Job, Priority, Standing};
@@ -33,14 +33,14 @@ pub struct Ranker<'a> {
     snapshot: &'a Snapshot<'a>,
     order: &'a Order,
     /// The waiting jobs of each queue (weighted order only).
-    others: BTreeMap<QueueId, Others>,
+    others: BTreeMap<QueueId, QueueStatistics>,
     /// How queues take turns, where the policy shares capacity among them.
     shares: Option<Shares<'a>>,
 }
 
 /// What a waiting job is compared with: the jobs that wait in its queue.
 #[derive(Clone, Copy, Debug, Default)]
-struct Others {
+struct QueueStatistics {
     /// The most members of a job.
     widest: u32,
     /// The number of jobs of known length, and the sum of their rough lengths.
@@ -48,7 +48,7 @@ struct Others {
     lengths: u64,
 }
 
-impl Others {
+impl QueueStatistics {
     fn add(&mut self, class: &Class) {
         self.widest = self.widest.max(class.members);
         if class.key.length > 0 {
@@ -77,7 +77,7 @@ impl Others {
 
 pub(crate) fn order<'a>(snapshot: &'a Snapshot<'a>, policy: &'a Policy) -> Ranker<'a> {
     let order = &policy.order;
-    let mut others: BTreeMap<QueueId, Others> = BTreeMap::new();
+    let mut others: BTreeMap<QueueId, QueueStatistics> = BTreeMap::new();
     if matches!(order, Order::Weighted(_)) {
         for (_, class) in snapshot.waiting.classes() {
             others.entry(class.key.queue).or_default().add(class);
@@ -270,7 +270,7 @@ pub(crate) fn priority_share(present: &BTreeMap<Priority, usize>, priority: Prio
 pub struct QueueCursor<'a> {
     ranker: &'a Ranker<'a>,
     firsts: Vec<BinaryHeap<Reverse<(Rank, ClassId)>>>,
-    crowd: Crowd<'a>,
+    waiting_counts: WaitingCounts<'a>,
     /// What queues held when they were last compared, and their burden then.
     burdens: IdVec<QueueId, Option<(Resources, Burden)>>,
     /// The queue whose turn it was last, and what queues held then: the turn stays until that changes or a job joins.
@@ -286,7 +286,7 @@ impl<'a> QueueCursor<'a> {
         Self {
             ranker,
             firsts: vec![BinaryHeap::new(); lines],
-            crowd: Crowd::nobody(queues),
+            waiting_counts: WaitingCounts::none(queues),
             burdens: IdVec::filled(None, queues.len()),
             turn: None,
             len: 0,
@@ -313,7 +313,7 @@ impl<'a> QueueCursor<'a> {
         let rank = self.ranker.rank_of(job, class);
         let line = self.ranker.shares.as_ref().map_or(0, |_| class.key.queue.index());
         self.firsts[line].push(Reverse((rank, id)));
-        self.crowd.comes(class.key.queue);
+        self.waiting_counts.enter(class.key.queue);
         self.turn = None;
         self.len += 1;
     }
@@ -338,7 +338,7 @@ impl<'a> QueueCursor<'a> {
         let Reverse((rank, class)) = self.firsts[line].pop()?;
         self.len -= 1;
         let key = &self.ranker.snapshot.waiting.class(class).expect("the class of a waiting job").key;
-        self.crowd.goes(key.queue);
+        self.waiting_counts.leave(key.queue);
         Some((rank.job, class))
     }
 
@@ -354,7 +354,7 @@ impl<'a> QueueCursor<'a> {
     }
 
     fn next_turn(&mut self, held: &IdVec<QueueId, Resources>) -> Option<usize> {
-        let Self { ranker, firsts, crowd, burdens, .. } = self;
+        let Self { ranker, firsts, waiting_counts, burdens, .. } = self;
         let shares = ranker.shares.as_ref()?;
         let burden = |queue: QueueId| {
             let now = held[queue];
@@ -362,7 +362,7 @@ impl<'a> QueueCursor<'a> {
             burdens[queue].insert(known.unwrap_or_else(|| (now, shares.burden(queue, now)))).1
         };
         let stands = |queue: QueueId| !firsts[queue.index()].is_empty();
-        shares.next(burden, stands, |queue| crowd.waits_inside(queue)).map(Id::index)
+        shares.next(burden, stands, |queue| waiting_counts.waits_inside(queue)).map(Id::index)
     }
 
     /// Puts the next job of a class into the queue, because this one was served.

@@ -181,7 +181,7 @@ impl<'a> Rights<'a> {
 
     /// Whether a queue would still hold no more than its own with `need`, while another holds more than its own:
     /// without that, nothing can be reclaimed.
-    pub(super) fn may_take_back(
+    pub(super) fn may_reclaim(
         &self,
         held: &IdVec<QueueId, Resources>,
         queue: QueueId,
@@ -211,21 +211,21 @@ impl<'a> Rights<'a> {
 
 /// The number of jobs that wait in each queue or inside it.
 #[derive(Debug)]
-pub(super) struct Crowd<'a> {
+pub(super) struct WaitingCounts<'a> {
     queues: &'a IdVec<QueueId, Queue>,
     waiting: Vec<usize>,
 }
 
-impl<'a> Crowd<'a> {
-    pub(super) fn nobody(queues: &'a IdVec<QueueId, Queue>) -> Self {
+impl<'a> WaitingCounts<'a> {
+    pub(super) fn none(queues: &'a IdVec<QueueId, Queue>) -> Self {
         Self { queues, waiting: vec![0; queues.len()] }
     }
 
-    pub(super) fn comes(&mut self, queue: QueueId) {
+    pub(super) fn enter(&mut self, queue: QueueId) {
         lineage(self.queues, queue).for_each(|queue| self.waiting[queue.index()] += 1);
     }
 
-    pub(super) fn goes(&mut self, queue: QueueId) {
+    pub(super) fn leave(&mut self, queue: QueueId) {
         lineage(self.queues, queue).for_each(|queue| self.waiting[queue.index()] -= 1);
     }
 
@@ -240,7 +240,7 @@ mod tests {
     use crate::model::units::Gpus;
 
     #[test]
-    fn within_a_part_is_whose_greatest_part_is_no_greater() {
+    fn holdings_are_within_a_part_if_their_dominant_part_is_no_greater() {
         let (queues, pasts) = (IdVec::default(), Pasts::default());
         for whole in [0, 1, 3, 7, 1_000, 80_000_000, u64::MAX] {
             let gpus = |gpus: u64| Resources { gpus: Gpus(gpus), ..Resources::NONE };

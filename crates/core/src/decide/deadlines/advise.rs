@@ -3,7 +3,7 @@
 use super::best_effort;
 use super::books::Books;
 use super::capacity_pools::{Floor, Pools};
-use super::need::{Timed, timed};
+use super::need::{DeadlineJob, timed};
 use crate::deadlines::{GUARD, Need, Outlook, Stops, as_soon_as_may_be};
 use crate::decide::snapshot::Snapshot;
 use crate::model::id::{JobId, NodeId};
@@ -39,16 +39,16 @@ pub(crate) fn advise(snapshot: &Snapshot<'_>, deadlines: Deadlines, id: JobId) -
     if books.booked.contains_key(&at) {
         return None;
     }
-    keep_the_floor(&mut books, at);
+    keep_best_effort_part(&mut books, at);
     Some(Advice { earliest: books.earliest(at), in_the_way: books.in_the_way(at) })
 }
 
 /// Keeps the part of jobs without deadlines from bookings, as a decision does.
-fn keep_the_floor(books: &mut Books<'_>, at: usize) {
+fn keep_best_effort_part(books: &mut Books<'_>, at: usize) {
     let deadline = books.jobs[at].job.spec.deadline;
     let strict = deadline.is_some_and(|deadline| deadline.binding == Binding::Strict);
     let goes_below = strict && !books.snapshot.plan.timetable().owes_others(&books.snapshot.tuning.deadlines);
-    if best_effort::are_there(books.snapshot) && !goes_below {
+    if best_effort::any_jobs(books.snapshot) && !goes_below {
         books.pools.floor(Floor::Kept);
     }
 }
@@ -71,7 +71,7 @@ impl Books<'_> {
         }
     }
 
-    fn soonest(&self, outlook: &Outlook, timed: &Timed<'_>) -> Option<Instant> {
+    fn soonest(&self, outlook: &Outlook, timed: &DeadlineJob<'_>) -> Option<Instant> {
         let need = &timed.need;
         if timed.stops == Stops::AtAnyTime {
             return as_soon_as_may_be(outlook, need, &self.grid).map(|booking| booking.ends);

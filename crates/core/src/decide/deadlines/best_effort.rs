@@ -7,7 +7,7 @@
 
 use super::capacity_pools::{Pools, best_effort_part};
 use super::kind::{Kind, makes_room};
-use super::need::Timed;
+use super::need::DeadlineJob;
 use crate::deadlines::Units;
 use crate::decide::snapshot::Snapshot;
 use crate::model::id::{JobId, NodeId};
@@ -16,16 +16,16 @@ use crate::model::units::Resources;
 
 /// What jobs without deadlines would take now, by what they have left to do.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Others {
-    gpus: Line,
-    cores: Line,
+pub(super) struct BestEffortDemand {
+    gpus: CumulativeDemand,
+    cores: CumulativeDemand,
 }
 
 /// Jobs in the order of the work they have left; each with what all jobs up to it would take.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Line(Vec<(u128, Units)>);
+struct CumulativeDemand(Vec<(u128, Units)>);
 
-impl Others {
+impl BestEffortDemand {
     pub(super) fn of(snapshot: &Snapshot<'_>) -> Self {
         let tuning = &snapshot.tuning.decide;
         let running_weight = u128::from(tuning.running_weight);
@@ -40,7 +40,7 @@ impl Others {
             let line = if matches!(kind, Kind::Gpus(_)) { &mut gpus } else { &mut cores };
             line.push((left_to_do(units, left.0) / part, units));
         }
-        Self { gpus: Line::of(gpus), cores: Line::of(cores) }
+        Self { gpus: CumulativeDemand::of(gpus), cores: CumulativeDemand::of(cores) }
     }
 
     /// What the jobs take of a pool that go ahead of a booked job.
@@ -48,7 +48,7 @@ impl Others {
         &self,
         snapshot: &Snapshot<'_>,
         pools: &Pools,
-        timed: &Timed<'_>,
+        timed: &DeadlineJob<'_>,
         node: Option<NodeId>,
     ) -> Units {
         let least = timed.need.sizes[0].units;
@@ -61,7 +61,7 @@ impl Others {
     }
 }
 
-impl Line {
+impl CumulativeDemand {
     fn of(mut wants: Vec<(u128, Units)>) -> Self {
         wants.sort_unstable();
         let mut all: Units = 0;
@@ -79,7 +79,7 @@ impl Line {
 }
 
 /// Whether jobs without deadlines wait and have less than their part.
-pub(super) fn lack_room(snapshot: &Snapshot<'_>) -> bool {
+pub(super) fn lack_capacity(snapshot: &Snapshot<'_>) -> bool {
     let held = snapshot.plan.iter().filter(|(id, _)| is_other(snapshot, *id));
     let held = held.fold(Resources::NONE, |sum, (_, held)| sum + held.total());
     let all = snapshot.cluster.capacity();
@@ -90,7 +90,7 @@ pub(super) fn lack_room(snapshot: &Snapshot<'_>) -> bool {
 }
 
 /// Whether there are jobs without deadlines.
-pub(super) fn are_there(snapshot: &Snapshot<'_>) -> bool {
+pub(super) fn any_jobs(snapshot: &Snapshot<'_>) -> bool {
     waiting(snapshot).next().is_some() || snapshot.plan.iter().any(|(id, _)| is_other(snapshot, id))
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Schedule;
 use super::capacity_pools::{Booked, Pools};
-use super::need::Timed;
+use super::need::DeadlineJob;
 use crate::deadlines::{
     Booking, Entry, Grid, Need, Outlook, Stops, Timetable, Verdict, book_in_one_piece, fill,
 };
@@ -14,7 +14,7 @@ use crate::model::id::NodeId;
 pub(super) struct Books<'a> {
     pub(super) snapshot: &'a Snapshot<'a>,
     /// By deadline.
-    pub(super) jobs: Vec<Timed<'a>>,
+    pub(super) jobs: Vec<DeadlineJob<'a>>,
     /// What is free beside the bookings.
     pub(super) pools: Pools,
     pub(super) grid: Grid,
@@ -29,7 +29,7 @@ pub(super) struct Plan {
 }
 
 impl<'a> Books<'a> {
-    pub(super) fn new(snapshot: &'a Snapshot<'a>, jobs: Vec<Timed<'a>>, pools: Pools) -> Self {
+    pub(super) fn new(snapshot: &'a Snapshot<'a>, jobs: Vec<DeadlineJob<'a>>, pools: Pools) -> Self {
         let grid = pools.grid;
         Self { snapshot, jobs, pools, grid, booked: BTreeMap::new() }
     }
@@ -39,7 +39,7 @@ impl<'a> Books<'a> {
     }
 
     /// A running job without a booking that cannot be stopped keeps what it has until it ends.
-    pub(super) fn leave_room_for_the_unbooked(&mut self) {
+    pub(super) fn reserve_for_unbooked_jobs(&mut self) {
         let mut pools = self.pools.clone();
         let booked = |at: &usize| self.snapshot.plan.timetable().governs(self.jobs[*at].id);
         for at in (0..self.jobs.len()).filter(|at| self.stays(*at) && !booked(at)) {
@@ -50,7 +50,7 @@ impl<'a> Books<'a> {
 
     /// Books for every job what the timetable of the last decision says.
     pub(super) fn book_as_before(&mut self) {
-        self.leave_room_for_the_unbooked();
+        self.reserve_for_unbooked_jobs();
         for at in 0..self.jobs.len() {
             let entry = self.before(at);
             if let Some((entry, booking)) = entry.and_then(|entry| Some((entry, entry.booking.clone()?))) {
@@ -64,7 +64,7 @@ impl<'a> Books<'a> {
         let timed = &self.jobs[at];
         if let Some(held) = self.snapshot.plan.get(timed.id) {
             let left = timed.job.progress.pace().time(timed.need.work);
-            pools.leave_to(self.snapshot, held, timed.need.now + left);
+            pools.take_until(self.snapshot, held, timed.need.now + left);
         }
     }
 
@@ -87,7 +87,7 @@ impl<'a> Books<'a> {
     }
 
     /// A booking on the node of the job; on any node, if it has none.
-    fn fill_in_place(&self, pools: &Pools, timed: &Timed<'a>, at: usize) -> Option<Booked> {
+    fn fill_in_place(&self, pools: &Pools, timed: &DeadlineJob<'a>, at: usize) -> Option<Booked> {
         let on = |node: NodeId| {
             let outlook = pools.outlook(self.snapshot, timed, Some(node))?;
             let booking = self.fill_need(&outlook, &timed.need, timed.stops)?;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::kind::{Kind, makes_room};
 use super::memory_per_unit::{PerUnit, may_run_out};
-use super::need::Timed;
-use super::pool_hierarchy::{self, Family, units};
+use super::need::DeadlineJob;
+use super::pool_hierarchy::{self, PoolHierarchy, units};
 use crate::deadlines::{Booking, Grid, Outlook, Pool, Rounds, Timetable, Units};
 use crate::decide::estimates::{end_if_started, expected_end};
 use crate::decide::snapshot::Snapshot;
@@ -42,7 +42,7 @@ pub(super) struct Booked {
 pub(in crate::decide) struct Pools {
     outlooks: BTreeMap<Pool, Outlook>,
     capacity: Vec<(Pool, Units)>,
-    family: Family,
+    hierarchy: PoolHierarchy,
     /// One part in this many of a pool is kept for jobs without deadlines.
     best_effort_part: Units,
     /// The times at which decisions may be made.
@@ -51,20 +51,20 @@ pub(in crate::decide) struct Pools {
 
 impl Pools {
     /// The capacity of ready nodes, without what jobs hold that cannot be stopped.
-    pub(super) fn of(snapshot: &Snapshot<'_>, jobs: &[Timed<'_>]) -> Self {
+    pub(super) fn of(snapshot: &Snapshot<'_>, jobs: &[DeadlineJob<'_>]) -> Self {
         let staying: Vec<(&Job, &Assignment)> = staying(snapshot).collect();
         let stay: Vec<&Job> = staying.iter().map(|(job, _)| *job).collect();
         let booked = match may_run_out(snapshot, jobs, &stay) {
             true => pool_hierarchy::Booked::MemoryAsWell,
             false => pool_hierarchy::Booked::UnitsAlone,
         };
-        let family = Family::of(snapshot, jobs.iter().map(|timed| timed.kind), booked);
+        let hierarchy = PoolHierarchy::of(snapshot, jobs.iter().map(|timed| timed.kind), booked);
         let rounds = Rounds { multiples_of: snapshot.round, apart: snapshot.spacing };
         let grid = Grid::of(snapshot.now, rounds, jobs.len(), &snapshot.tuning.deadlines);
         let mut capacity: BTreeMap<Pool, Units> = BTreeMap::new();
         let ready = snapshot.cluster.nodes().iter().filter(|(_, node)| node.state == NodeState::Ready);
         for (id, node) in ready {
-            for pool in family.around(id) {
+            for pool in hierarchy.around(id) {
                 *capacity.entry(pool).or_default() += units(pool, node.capacity);
             }
         }
@@ -72,30 +72,30 @@ impl Pools {
         let outlooks = outlooks.collect();
         let best_effort_part = best_effort_part(snapshot);
         let capacity = capacity.into_iter().collect();
-        let mut pools = Self { outlooks, capacity, family, best_effort_part, grid };
-        pools.leave_to_those_that_stay(snapshot, &staying);
+        let mut pools = Self { outlooks, capacity, hierarchy, best_effort_part, grid };
+        pools.take_for_staying_jobs(snapshot, &staying);
         pools
     }
 
-    fn leave_to_those_that_stay(&mut self, snapshot: &Snapshot<'_>, staying: &[(&Job, &Assignment)]) {
+    fn take_for_staying_jobs(&mut self, snapshot: &Snapshot<'_>, staying: &[(&Job, &Assignment)]) {
         for (job, held) in staying {
             let until = match (job.spec.work.alone, job.runs_since) {
                 (Some(_), Some(_)) => expected_end(snapshot, job),
                 _ => end_of(job, snapshot.now),
             };
-            self.leave_to(snapshot, held, until);
+            self.take_until(snapshot, held, until);
         }
     }
 
     /// Takes what a job holds out of the pools until it ends: no other job can be booked for it.
-    pub(super) fn leave_to(&mut self, snapshot: &Snapshot<'_>, held: &Assignment, until: Instant) {
+    pub(super) fn take_until(&mut self, snapshot: &Snapshot<'_>, held: &Assignment, until: Instant) {
         let until = self.grid.up(until);
         for (node, amount) in held.takes() {
             let described = snapshot.cluster.node(*node);
             if described.state != NodeState::Ready {
                 continue;
             }
-            for pool in self.family.around(*node) {
+            for pool in self.hierarchy.around(*node) {
                 if let Some(outlook) = self.outlooks.get_mut(&pool) {
                     outlook.take(snapshot.now, until, units(pool, *amount));
                 }
@@ -126,7 +126,7 @@ impl Pools {
     pub(super) fn outlook(
         &self,
         snapshot: &Snapshot<'_>,
-        timed: &Timed<'_>,
+        timed: &DeadlineJob<'_>,
         node: Option<NodeId>,
     ) -> Option<Cow<'_, Outlook>> {
         self.outlook_of(snapshot, timed.kind, node, || PerUnit::most_of(timed))
@@ -140,11 +140,11 @@ impl Pools {
         per_unit: impl Fn() -> Option<PerUnit>,
     ) -> Option<Cow<'_, Outlook>> {
         let common = |common: Cow<'_, Outlook>, other: &Outlook| Cow::Owned(common.common(other));
-        let pools = self.family.pools(snapshot, kind, node);
+        let pools = self.hierarchy.pools(snapshot, kind, node);
         let mut outlooks = pools.iter().filter_map(|pool| self.outlooks.get(pool));
         let first = Cow::Borrowed(outlooks.next()?);
         let all = outlooks.fold(first, common);
-        let memories = self.family.memories(snapshot, kind, node);
+        let memories = self.hierarchy.memories(snapshot, kind, node);
         let Some(per_unit) = Some(&memories).filter(|pools| !pools.is_empty()).and_then(|_| per_unit())
         else {
             return Some(all);
@@ -157,10 +157,10 @@ impl Pools {
     pub(super) fn outlook_without(
         &self,
         snapshot: &Snapshot<'_>,
-        timed: &Timed<'_>,
+        timed: &DeadlineJob<'_>,
         booked: &Booked,
     ) -> Option<Outlook> {
-        if self.family.memories(snapshot, timed.kind, booked.node).is_empty() {
+        if self.hierarchy.memories(snapshot, timed.kind, booked.node).is_empty() {
             let mut outlook = self.outlook(snapshot, timed, booked.node)?.into_owned();
             outlook.cancel(&timed.need, &booked.booking);
             return Some(outlook);
@@ -179,23 +179,23 @@ impl Pools {
         amount: Units,
     ) -> Units {
         let of = |pool: &Pool| self.capacity.iter().find(|(known, _)| known == pool).map(|(_, units)| *units);
-        let own = self.family.pools(snapshot, kind, node).iter().filter_map(of).min().unwrap_or_default();
+        let own = self.hierarchy.pools(snapshot, kind, node).iter().filter_map(of).min().unwrap_or_default();
         let all = kind.units(snapshot.cluster.capacity());
         let share = i128::from(amount) * i128::from(own) / i128::from(all.max(1));
         Units::try_from(share).unwrap_or(Units::MAX)
     }
 
-    pub(super) fn book(&mut self, snapshot: &Snapshot<'_>, timed: &Timed<'_>, booked: &Booked) {
+    pub(super) fn book(&mut self, snapshot: &Snapshot<'_>, timed: &DeadlineJob<'_>, booked: &Booked) {
         self.change(snapshot, timed, booked, 1);
     }
 
-    pub(super) fn cancel(&mut self, snapshot: &Snapshot<'_>, timed: &Timed<'_>, booked: &Booked) {
+    pub(super) fn cancel(&mut self, snapshot: &Snapshot<'_>, timed: &DeadlineJob<'_>, booked: &Booked) {
         self.change(snapshot, timed, booked, -1);
     }
 
-    fn change(&mut self, snapshot: &Snapshot<'_>, timed: &Timed<'_>, booked: &Booked, sign: Units) {
+    fn change(&mut self, snapshot: &Snapshot<'_>, timed: &DeadlineJob<'_>, booked: &Booked, sign: Units) {
         let Booked { booking, node } = booked;
-        for pool in self.family.pools(snapshot, timed.kind, *node) {
+        for pool in self.hierarchy.pools(snapshot, timed.kind, *node) {
             if let Some(outlook) = self.outlooks.get_mut(&pool) {
                 match sign {
                     1 => outlook.book(&timed.need, booking),
@@ -203,7 +203,7 @@ impl Pools {
                 }
             }
         }
-        for pool in self.family.memories(snapshot, timed.kind, *node) {
+        for pool in self.hierarchy.memories(snapshot, timed.kind, *node) {
             for segment in &booking.segments {
                 if let Some(outlook) = self.outlooks.get_mut(&pool) {
                     outlook.take(segment.from, segment.to, sign * timed.memory.with(segment.members));
@@ -220,7 +220,7 @@ impl Pools {
 
     /// Nodes on which a job that is bound to one node might run, the node with most free capacity until its deadline
     /// first.
-    pub(super) fn nodes_for(&self, snapshot: &Snapshot<'_>, timed: &Timed<'_>) -> Vec<NodeId> {
+    pub(super) fn nodes_for(&self, snapshot: &Snapshot<'_>, timed: &DeadlineJob<'_>) -> Vec<NodeId> {
         let (roles, least) = (&timed.job.spec.roles, timed.job.spec.least());
         let nodes = snapshot.cluster.nodes().iter().filter(|(id, node)| {
             node.state == NodeState::Ready
@@ -241,7 +241,7 @@ impl Pools {
 
 impl Pools {
     /// Whether a job that cannot be stopped ends before what it takes is booked.
-    pub(in crate::decide) fn leave_room_for(
+    pub(in crate::decide) fn allow_start(
         &self,
         snapshot: &Snapshot<'_>,
         table: &Timetable,
@@ -264,7 +264,7 @@ impl Pools {
     }
 
     /// Takes what a starting job was given out of the pools, if the job cannot be stopped.
-    pub(in crate::decide) fn leave_to_starting_job(
+    pub(in crate::decide) fn take_for_starting_job(
         &mut self,
         snapshot: &Snapshot<'_>,
         id: JobId,
@@ -272,7 +272,7 @@ impl Pools {
     ) {
         let job = &snapshot.jobs[id];
         if !makes_room(job) {
-            self.leave_to(snapshot, held, end_of(job, snapshot.now));
+            self.take_until(snapshot, held, end_of(job, snapshot.now));
         }
     }
 }

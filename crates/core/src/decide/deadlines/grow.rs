@@ -7,10 +7,10 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
-use super::best_effort::Others;
+use super::best_effort::BestEffortDemand;
 use super::books::Books;
 use super::capacity_pools::Booked;
-use super::need::Timed;
+use super::need::DeadlineJob;
 use crate::deadlines::{Booking, Need, Outlook, Segment, Size, Stops, Units, Walk, as_soon_as_may_be};
 use crate::decide::draft::{Draft, Reach};
 use crate::decide::elastic_gang::ElasticGang;
@@ -33,7 +33,7 @@ pub(super) enum Growth<'t, 'a> {
 }
 
 pub(super) struct Terms<'r, 'a> {
-    others: Others,
+    others: BestEffortDemand,
     view: &'r View<'a>,
     /// A draft beside the plan, to find out where a job would be.
     plan: OnceCell<RefCell<Draft<'a>>>,
@@ -114,12 +114,18 @@ fn offer<'a>(books: &Books<'a>, growth: Growth<'_, 'a>, at: usize) -> Option<Off
 }
 
 /// The size that a job has, if any, and the next larger one.
-fn next_size(timed: &Timed<'_>, now: u32) -> Option<(Option<Size>, Size)> {
+fn next_size(timed: &DeadlineJob<'_>, now: u32) -> Option<(Option<Size>, Size)> {
     let next = timed.need.sizes.iter().find(|size| size.members > now)?;
     Some((timed.need.size(now), *next))
 }
 
-fn may_grow(books: &Books<'_>, timed: &Timed<'_>, growth: Growth<'_, '_>, now: u32, size: Size) -> bool {
+fn may_grow(
+    books: &Books<'_>,
+    timed: &DeadlineJob<'_>,
+    growth: Growth<'_, '_>,
+    now: u32,
+    size: Size,
+) -> bool {
     let tuning = &books.snapshot.tuning.decide;
     if growth.is_filled() {
         return true;
@@ -135,7 +141,7 @@ fn may_grow(books: &Books<'_>, timed: &Timed<'_>, growth: Growth<'_, '_>, now: u
 
 /// Whether more work is done until then at the larger size, with its pause counted once too often. A job that is about
 /// to get that size already pauses only if it does not get it.
-fn is_worth_it(timed: &Timed<'_>, before: Option<Size>, size: Size, until: Instant) -> bool {
+fn is_worth_it(timed: &DeadlineJob<'_>, before: Option<Size>, size: Size, until: Instant) -> bool {
     let time = until.since(timed.need.now);
     let work = |size: Size, time: Duration| Pace::at(size.speed).work(time);
     let Some(before) = before.filter(|before| before.members == timed.need.has.members) else { return true };
@@ -145,12 +151,12 @@ fn is_worth_it(timed: &Timed<'_>, before: Option<Size>, size: Size, until: Insta
 
 impl<'r, 'a> Terms<'r, 'a> {
     pub(super) fn of(view: &'r View<'a>) -> Self {
-        Self { others: Others::of(view.snapshot), view, plan: OnceCell::new() }
+        Self { others: BestEffortDemand::of(view.snapshot), view, plan: OnceCell::new() }
     }
 
     /// Whether a larger size saves more than it costs all jobs on links. The place of a job that waits for others to
     /// leave is not known, so the answer is yes.
-    fn pays_on_links(&self, timed: &Timed<'a>, before: Option<Size>, size: Size) -> bool {
+    fn pays_on_links(&self, timed: &DeadlineJob<'a>, before: Option<Size>, size: Size) -> bool {
         let snapshot = self.view.snapshot;
         if snapshot.contention.knows_no_links() {
             return true;
@@ -170,7 +176,7 @@ impl<'r, 'a> Terms<'r, 'a> {
         &self,
         plan: &mut Draft<'a>,
         gang: &ElasticGang<'a>,
-        timed: &Timed<'a>,
+        timed: &DeadlineJob<'a>,
         size: Size,
     ) -> Option<Assignment> {
         if let Some(held) = self.view.snapshot.plan.get(timed.id) {
@@ -188,7 +194,7 @@ impl<'r, 'a> Terms<'r, 'a> {
 /// on.
 fn with_size_now(
     books: &Books<'_>,
-    timed: &Timed<'_>,
+    timed: &DeadlineJob<'_>,
     outlook: &mut Outlook,
     growth: Growth<'_, '_>,
     size: Size,

@@ -13,12 +13,12 @@ use crate::model::units::Memory;
 
 /// Memory as a function of the number of members.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Beside {
+pub(super) struct MemoryNeed {
     always: Units,
     each: Units,
 }
 
-impl Beside {
+impl MemoryNeed {
     /// Of a job that is booked at several sizes, or only at the one it has or asks for.
     pub(super) fn of(id: JobId, job: &Job, held: Option<&Assignment>) -> Self {
         match ElasticGang::of(id, job).filter(|gang| gang.may_be_resized()) {

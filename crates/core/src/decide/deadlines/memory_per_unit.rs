@@ -2,7 +2,7 @@
 
 use super::kind::Kind;
 use super::memory::bytes;
-use super::need::Timed;
+use super::need::DeadlineJob;
 use crate::deadlines::Units;
 use crate::decide::snapshot::Snapshot;
 use crate::model::cluster::NodeState;
@@ -28,7 +28,7 @@ impl PerUnit {
     }
 
     /// The largest memory per unit among the sizes of a job and the steps between them.
-    pub(super) fn most_of(timed: &Timed<'_>) -> Option<Self> {
+    pub(super) fn most_of(timed: &DeadlineJob<'_>) -> Option<Self> {
         let takes = |at: usize| {
             let size = timed.need.sizes[at];
             (timed.memory.with(size.members), size.units)
@@ -54,7 +54,7 @@ impl PerUnit {
 }
 
 /// Whether memory may run out on some node before what jobs book does.
-pub(super) fn may_run_out(snapshot: &Snapshot<'_>, jobs: &[Timed<'_>], staying: &[&Job]) -> bool {
+pub(super) fn may_run_out(snapshot: &Snapshot<'_>, jobs: &[DeadlineJob<'_>], staying: &[&Job]) -> bool {
     let ready = || snapshot.cluster.nodes().values().filter(|node| node.state == NodeState::Ready);
     let scarcest = |units: fn(Resources) -> u64| {
         let per_unit = |has: Resources| PerUnit {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::kind::{Kind, makes_room};
-use super::memory::Beside;
+use super::memory::MemoryNeed;
 use crate::deadlines::{Has, Need, Pauses, Size, Stops, Units};
 use crate::decide::elastic_gang::ElasticGang;
 use crate::decide::snapshot::Snapshot;
@@ -16,13 +16,13 @@ use crate::observe::scaling::{Speed, useful};
 
 /// A job whose deadline counts.
 #[derive(Clone, Debug)]
-pub(in crate::decide) struct Timed<'a> {
+pub(in crate::decide) struct DeadlineJob<'a> {
     pub(in crate::decide) id: JobId,
     pub(in crate::decide) job: &'a Job,
     pub(super) kind: Kind,
     pub(in crate::decide) need: Need,
     pub(super) stops: Stops,
-    pub(super) memory: Beside,
+    pub(super) memory: MemoryNeed,
     /// How long the job may wait for other jobs to make room for it.
     pub(super) handover: Duration,
 }
@@ -30,17 +30,17 @@ pub(in crate::decide) struct Timed<'a> {
 /// What a job is booked to have now: members, and the node where it is bound to one.
 #[derive(Clone, Debug)]
 pub(in crate::decide) struct BookedSize<'a> {
-    pub(in crate::decide) timed: Timed<'a>,
+    pub(in crate::decide) timed: DeadlineJob<'a>,
     pub(in crate::decide) members: u32,
     pub(in crate::decide) node: Option<NodeId>,
 }
 
 /// All jobs whose deadlines count and that are to run, by deadline.
-pub(super) fn timed<'a>(snapshot: &Snapshot<'a>, deadlines: Deadlines) -> Vec<Timed<'a>> {
+pub(super) fn timed<'a>(snapshot: &Snapshot<'a>, deadlines: Deadlines) -> Vec<DeadlineJob<'a>> {
     let handover = handover(snapshot, deadlines);
     let live = snapshot.timed.iter().map(|id| (*id, &snapshot.jobs[*id]));
-    let mut timed: Vec<Timed<'a>> =
-        live.filter_map(|(id, job)| Timed::of(snapshot, deadlines, handover, id, job)).collect();
+    let mut timed: Vec<DeadlineJob<'a>> =
+        live.filter_map(|(id, job)| DeadlineJob::of(snapshot, deadlines, handover, id, job)).collect();
     timed.sort_by_key(|timed| (timed.need.until, timed.id));
     timed
 }
@@ -63,7 +63,7 @@ fn makes_room_within(job: &Job, deadlines: Deadlines) -> Duration {
     takes + restart + gives_back
 }
 
-impl<'a> Timed<'a> {
+impl<'a> DeadlineJob<'a> {
     fn of(
         snapshot: &Snapshot<'a>,
         deadlines: Deadlines,
@@ -84,7 +84,7 @@ impl<'a> Timed<'a> {
             pauses: pauses(job, kind, handover, snapshot.now),
         };
         let stops = if job.spec.capabilities.suspend { Stops::AtAnyTime } else { Stops::Never };
-        let memory = Beside::of(id, job, snapshot.plan.get(id).map(|held| &**held));
+        let memory = MemoryNeed::of(id, job, snapshot.plan.get(id).map(|held| &**held));
         let timed = Self { id, job, kind, need, stops, memory, handover };
         Some(Self { need: Need { has: timed.has(snapshot), ..timed.need.clone() }, ..timed })
     }

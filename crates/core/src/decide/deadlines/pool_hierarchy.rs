@@ -18,9 +18,9 @@ use crate::model::job::Eligibility;
 use crate::model::units::Resources;
 
 #[derive(Clone, Debug)]
-pub(super) struct Family {
+pub(super) struct PoolHierarchy {
     /// Pools of several nodes, each set of nodes once.
-    pools: Vec<Wide>,
+    pools: Vec<NodePool>,
     /// The pool of each kind that jobs with deadlines are of.
     kinds: BTreeMap<Kind, usize>,
     /// The memory pool of each kind, if memory is booked.
@@ -31,7 +31,7 @@ pub(super) struct Family {
 
 /// The resources of one kind on a set of nodes.
 #[derive(Clone, Debug)]
-struct Wide {
+struct NodePool {
     pool: Pool,
     nodes: Nodes,
     /// The pools in which this one lies, itself included.
@@ -58,18 +58,18 @@ impl Nodes {
     }
 }
 
-impl Family {
+impl PoolHierarchy {
     pub(super) fn of(snapshot: &Snapshot<'_>, jobs: impl Iterator<Item = Kind>, booked: Booked) -> Self {
         let memories = (booked == Booked::MemoryAsWell).then(BTreeMap::new);
-        let mut family = Self { pools: Vec::new(), kinds: BTreeMap::new(), memories, by_node: false };
+        let mut hierarchy = Self { pools: Vec::new(), kinds: BTreeMap::new(), memories, by_node: false };
         for kind in jobs {
-            family.note(snapshot, kind);
+            hierarchy.note(snapshot, kind);
         }
-        for at in 0..family.pools.len() {
-            let nodes = &family.pools[at].nodes;
-            family.pools[at].within = family.within(family.pools[at].pool, nodes);
+        for at in 0..hierarchy.pools.len() {
+            let nodes = &hierarchy.pools[at].nodes;
+            hierarchy.pools[at].within = hierarchy.within(hierarchy.pools[at].pool, nodes);
         }
-        family
+        hierarchy
     }
 
     fn note(&mut self, snapshot: &Snapshot<'_>, kind: Kind) {
@@ -94,16 +94,16 @@ impl Family {
 
     /// A pool of such nodes, which may be there already.
     fn add(&mut self, pool: Pool, nodes: Nodes) -> usize {
-        let same = |known: &Wide| is_alike(known.pool, pool) && known.nodes == nodes;
+        let same = |known: &NodePool| is_alike(known.pool, pool) && known.nodes == nodes;
         self.pools.iter().position(same).unwrap_or_else(|| {
-            self.pools.push(Wide { pool, nodes, within: Vec::new() });
+            self.pools.push(NodePool { pool, nodes, within: Vec::new() });
             self.pools.len() - 1
         })
     }
 
     /// The pools of the same resource that contain all of some nodes.
     fn within(&self, pool: Pool, nodes: &Nodes) -> Vec<Pool> {
-        let around = |other: &&Wide| is_alike(other.pool, pool) && nodes.lie_in(&other.nodes);
+        let around = |other: &&NodePool| is_alike(other.pool, pool) && nodes.lie_in(&other.nodes);
         self.pools.iter().filter(around).map(|other| other.pool).collect()
     }
 
@@ -113,7 +113,7 @@ impl Family {
             (Some(at), ..) => self.pools[*at].within.clone(),
             (None, Some(pool), _) => self.within(pool, &nodes_of(snapshot, pool)),
             (None, None, Some(node)) => {
-                self.around(node).filter(|pool| thing(*pool) == Thing::Cores).collect()
+                self.around(node).filter(|pool| resource_of(*pool) == PooledResource::Cores).collect()
             }
             (None, None, None) => Vec::new(),
         }
@@ -126,7 +126,7 @@ impl Family {
             (Some(at), ..) => self.pools[*at].within.clone(),
             (None, Some(pool), _) => self.within(memory_beside(pool), &nodes_of(snapshot, pool)),
             (None, None, Some(node)) => {
-                self.around(node).filter(|pool| thing(*pool) == Thing::Memory).collect()
+                self.around(node).filter(|pool| resource_of(*pool) == PooledResource::Memory).collect()
             }
             (None, None, None) => Vec::new(),
         }
@@ -165,32 +165,32 @@ fn nodes_of(snapshot: &Snapshot<'_>, pool: Pool) -> Nodes {
 
 /// The units of a pool in an amount of resources.
 pub(super) fn units(pool: Pool, amount: Resources) -> Units {
-    let units = match thing(pool) {
-        Thing::Gpus => amount.gpus.0,
-        Thing::Cores => amount.cpu.0,
-        Thing::Memory => amount.memory.0,
+    let units = match resource_of(pool) {
+        PooledResource::Gpus => amount.gpus.0,
+        PooledResource::Cores => amount.cpu.0,
+        PooledResource::Memory => amount.memory.0,
     };
     Units::try_from(units).unwrap_or(Units::MAX)
 }
 
 /// The resource of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Thing {
+enum PooledResource {
     Gpus,
     Cores,
     Memory,
 }
 
-fn thing(pool: Pool) -> Thing {
+fn resource_of(pool: Pool) -> PooledResource {
     match pool {
-        Pool::Gpus(_) => Thing::Gpus,
-        Pool::Cores(_) | Pool::CoresOf(_) => Thing::Cores,
-        Pool::MemoryByGpus(_) | Pool::MemoryByCores(_) | Pool::MemoryOf(_) => Thing::Memory,
+        Pool::Gpus(_) => PooledResource::Gpus,
+        Pool::Cores(_) | Pool::CoresOf(_) => PooledResource::Cores,
+        Pool::MemoryByGpus(_) | Pool::MemoryByCores(_) | Pool::MemoryOf(_) => PooledResource::Memory,
     }
 }
 
 fn is_alike(one: Pool, other: Pool) -> bool {
-    thing(one) == thing(other)
+    resource_of(one) == resource_of(other)
 }
 
 /// The memory of the nodes of a pool.
@@ -205,5 +205,5 @@ fn memory_beside(pool: Pool) -> Pool {
 
 fn anywhere(pool: Pool) -> Pool {
     let anywhere = Eligibility::default();
-    if thing(pool) == Thing::Gpus { Pool::Gpus(anywhere) } else { Pool::Cores(anywhere) }
+    if resource_of(pool) == PooledResource::Gpus { Pool::Gpus(anywhere) } else { Pool::Cores(anywhere) }
 }

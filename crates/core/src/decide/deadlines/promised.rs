@@ -24,18 +24,18 @@ use crate::model::job::Binding;
 use crate::model::units::Duration;
 
 pub(super) fn schedule<'a>(view: &View<'a>, books: Books<'a>) -> Schedule<'a> {
-    let mut making = Making::of(books);
-    making.keep_those_taken_on();
-    making.keep_the_floor();
-    for candidate in making.candidates() {
-        making.take_on(candidate);
+    let mut admissions = Admissions::of(books);
+    admissions.keep_admitted_jobs();
+    admissions.keep_best_effort_part();
+    for candidate in admissions.candidates() {
+        admissions.admit(candidate);
     }
-    making.floor(Floor::Open);
-    grow(&mut making.books, Growth::Promised(&Terms::of(view)));
-    making.close()
+    admissions.floor(Floor::Open);
+    grow(&mut admissions.books, Growth::Promised(&Terms::of(view)));
+    admissions.close()
 }
 
-struct Making<'a> {
+struct Admissions<'a> {
     books: Books<'a>,
     /// The least that each job would take alone; `None` for a job that cannot be in time.
     costs: Vec<Option<Cost>>,
@@ -51,9 +51,9 @@ struct Making<'a> {
     has_floor: bool,
 }
 
-impl<'a> Making<'a> {
+impl<'a> Admissions<'a> {
     fn of(mut books: Books<'a>) -> Self {
-        books.leave_room_for_the_unbooked();
+        books.reserve_for_unbooked_jobs();
         let costs = books.jobs.iter().map(|timed| timed.need.cost()).collect();
         let verdicts = |at: usize| books.before(at).map(|entry| entry.verdict);
         let all = 0..books.jobs.len();
@@ -65,16 +65,16 @@ impl<'a> Making<'a> {
         Self { made: kept.len(), has_floor: false, costs, promised, kept, table, bare, books }
     }
 
-    fn keep_those_taken_on(&mut self) {
+    fn keep_admitted_jobs(&mut self) {
         match self.books.plan(self.bare.clone(), self.kept.iter().copied()) {
             Ok(plan) => self.books.adopt(plan),
-            Err(_) => self.keep_their_plans(),
+            Err(_) => self.keep_stored_plans(),
         }
     }
 
     /// Books for every job the plan it had: these fit together, unless there is less capacity. A new job that takes
     /// longer to make room is no reason to break a promise.
-    fn keep_their_plans(&mut self) {
+    fn keep_stored_plans(&mut self) {
         let mut broken = Vec::new();
         for at in self.kept.clone() {
             self.expect_handover_as_before(at);
@@ -136,14 +136,14 @@ impl<'a> Making<'a> {
     }
 
     /// Records for how long jobs without deadlines have had less than their part, and keeps that part.
-    fn keep_the_floor(&mut self) {
+    fn keep_best_effort_part(&mut self) {
         let snapshot = self.books.snapshot;
         let past = snapshot.plan.timetable().made.map_or(Duration::ZERO, |made| snapshot.now.since(made));
-        match best_effort::lack_room(snapshot) {
+        match best_effort::lack_capacity(snapshot) {
             true => self.table.note_lack(past, &snapshot.tuning.deadlines),
             false => self.table.note_plenty(past),
         }
-        self.has_floor = best_effort::are_there(snapshot);
+        self.has_floor = best_effort::any_jobs(snapshot);
         self.floor(Floor::Kept);
     }
 
@@ -173,18 +173,18 @@ impl<'a> Making<'a> {
     }
 
     /// Books a job. A strict job may use the part of jobs without deadlines unless these have waited for long.
-    fn take_on(&mut self, at: usize) {
+    fn admit(&mut self, at: usize) {
         let goes_below = self.is_strict(at) && !self.table.owes_others(&self.books.snapshot.tuning.deadlines);
         if goes_below {
             self.floor(Floor::Open);
         }
-        self.find_room(at);
+        self.find_booking(at);
         if goes_below {
             self.floor(Floor::Kept);
         }
     }
 
-    fn find_room(&mut self, at: usize) {
+    fn find_booking(&mut self, at: usize) {
         if let Some(booked) = self.books.fill(&self.books.pools, at) {
             self.books.book(at, booked);
             return self.promise(at);
@@ -200,12 +200,12 @@ impl<'a> Making<'a> {
                 self.books.adopt(plan);
                 self.promise(at);
             }
-            Err(first) => self.take_the_place_of_another(at, with_it, first),
+            Err(first) => self.replace_booking(at, with_it, first),
         }
     }
 
     /// Of the jobs up to the first that does not fit, the one that takes most is left out, if that is not the new one.
-    fn take_the_place_of_another(&mut self, at: usize, mut who: BTreeSet<usize>, first: usize) {
+    fn replace_booking(&mut self, at: usize, mut who: BTreeSet<usize>, first: usize) {
         let may_go = |other: &usize| !self.promised.contains(other) && !self.books.stays(*other);
         let unpromised = who.range(..=first).copied().filter(may_go);
         let Some(other) = unpromised.max_by_key(|other| (self.weighed(*other), *other != at)) else { return };

@@ -2,7 +2,7 @@
 
 use super::Ledger;
 use crate::deadlines::Timetable;
-use crate::decide::deadlines::{BookedSize, Pools, Schedule, Timed, makes_room};
+use crate::decide::deadlines::{BookedSize, DeadlineJob, Pools, Schedule, makes_room};
 use crate::decide::view::View;
 use crate::model::id::JobId;
 use crate::model::job::Job;
@@ -16,7 +16,7 @@ pub(in crate::decide) struct Bookings<'a> {
     /// Jobs that will never run.
     pub(in crate::decide) refused: Vec<(JobId, Reason)>,
     /// The jobs with deadlines, by deadline.
-    pub(in crate::decide) jobs: Vec<Timed<'a>>,
+    pub(in crate::decide) jobs: Vec<DeadlineJob<'a>>,
     /// Whether the timetable is that of an earlier decision, which put it into the plan as far as it could.
     pub(in crate::decide) stands: bool,
     /// Bookings of waiting jobs whose quotas hold them up.
@@ -44,7 +44,7 @@ impl Ledger<'_> {
     /// Whether a job that cannot be stopped would have ended before its capacity is booked.
     pub(in crate::decide) fn bookings_allow(&self, view: &View<'_>, job: JobId) -> Result<(), Reason> {
         match &self.bookings.pools {
-            Some(pools) => pools.leave_room_for(view.snapshot, &self.bookings.timetable, job),
+            Some(pools) => pools.allow_start(view.snapshot, &self.bookings.timetable, job),
             None => Ok(()),
         }
     }
@@ -53,7 +53,7 @@ impl Ledger<'_> {
     pub(super) fn book_start(&mut self, view: &View<'_>, job: JobId) {
         let Some(held) = self.draft.assigned(job).cloned() else { return };
         if let Some(pools) = &mut self.bookings.pools {
-            pools.leave_to_starting_job(view.snapshot, job, &held);
+            pools.take_for_starting_job(view.snapshot, job, &held);
         }
     }
 }

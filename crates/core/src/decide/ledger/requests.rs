@@ -269,7 +269,7 @@ impl<'a> Ledger<'a> {
         let Some(first) = class.line.first().filter(|_| lacked) else { return false };
         let need = || view.snapshot.jobs[first.job].spec.least();
         let held = self.draft.held().by_queue();
-        let reclaims = |rights: &Rights<'_>| rights.may_take_back(held, class.key.queue, need());
+        let reclaims = |rights: &Rights<'_>| rights.may_reclaim(held, class.key.queue, need());
         self.is_owed_reservation(view, first.job) || self.requests.rights.as_ref().is_some_and(reclaims)
     }
 

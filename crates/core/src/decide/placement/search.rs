@@ -24,7 +24,7 @@ mod teams;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::decide::cpu_sharing::{Crowds, cores};
+use crate::decide::cpu_sharing::{CoreSharing, cores};
 use crate::decide::draft::{Draft, Reach};
 use crate::decide::gang_size::GangSize;
 use crate::decide::snapshot::Snapshot;
@@ -148,12 +148,12 @@ struct Search<'a> {
     /// The requests of other jobs that the place should leave capacity for, where the policy looks at them.
     requests: Option<Requests>,
     /// The jobs with which it would share cores, where the policy looks at them.
-    crowds: Option<Crowds>,
+    crowds: Option<CoreSharing>,
 }
 
 /// The jobs that share the cores of nodes, for a job that would as well.
-fn crowds(draft: &Draft<'_>, job: &Job, rule: Placement) -> Option<Crowds> {
-    (rule == Placement::Topology && job.spec.work.cpu.is_some()).then(|| Crowds::of(draft))
+fn crowds(draft: &Draft<'_>, job: &Job, rule: Placement) -> Option<CoreSharing> {
+    (rule == Placement::Topology && job.spec.work.cpu.is_some()).then(|| CoreSharing::of(draft))
 }
 
 /// Least disturbance, least loss to others, then the policy's own score: greater is better.

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::decide::deadlines::{BookedSize, Timed, makes_room};
+use crate::decide::deadlines::{BookedSize, DeadlineJob, makes_room};
 use crate::decide::draft::{Draft, Reach};
 use crate::decide::elastic_gang::ElasticGang;
 use crate::decide::gang_size::GangSize;
@@ -97,7 +97,7 @@ impl<'a> Bookings<'a> {
 }
 
 /// What a job is to have now, where the timetable decides that and the job can be told.
-fn booked_now<'a>(view: &View<'a>, ledger: &Ledger<'a>, timed: Timed<'a>) -> Option<BookedSize<'a>> {
+fn booked_now<'a>(view: &View<'a>, ledger: &Ledger<'a>, timed: DeadlineJob<'a>) -> Option<BookedSize<'a>> {
     let now = view.snapshot.now;
     let entry = ledger.bookings.timetable.get(timed.id).filter(|_| ledger.bookings.govern(timed.id))?;
     let members = entry.booking.as_ref().map_or(0, |booking| booking.members_at(now));
@@ -116,7 +116,7 @@ fn booked_now<'a>(view: &View<'a>, ledger: &Ledger<'a>, timed: Timed<'a>) -> Opt
 }
 
 /// The smaller size of a job that has more than it is to have; its eviction where it is to have nothing.
-fn give_back(view: &View<'_>, timed: &Timed<'_>, members: u32) -> Option<Entry> {
+fn give_back(view: &View<'_>, timed: &DeadlineJob<'_>, members: u32) -> Option<Entry> {
     let held = view.snapshot.plan.get(timed.id)?.clone();
     let (job, has) = (timed.id, timed.members(&held));
     if members == 0 && timed.job.spec.capabilities.suspend {
@@ -257,7 +257,7 @@ impl<'a> Growing<'a> {
     }
 }
 
-fn quota_allows(view: &View<'_>, draft: &Draft<'_>, timed: &Timed<'_>, members: u32) -> bool {
+fn quota_allows(view: &View<'_>, draft: &Draft<'_>, timed: &DeadlineJob<'_>, members: u32) -> bool {
     let held = view.snapshot.plan.get(timed.id).map_or(Resources::NONE, |held| held.total());
     let more = total(timed, members) - held;
     view.quota_leaves(draft.queues(), draft.held(), &timed.job.spec, more).is_ok()
@@ -265,7 +265,7 @@ fn quota_allows(view: &View<'_>, draft: &Draft<'_>, timed: &Timed<'_>, members: 
 
 /// A size for a job, on a node where it is bound to one.
 struct Wish<'w, 'a> {
-    timed: &'w Timed<'a>,
+    timed: &'w DeadlineJob<'a>,
     members: u32,
     node: Option<NodeId>,
 }
@@ -329,7 +329,7 @@ fn together<'s>(shapes: impl Iterator<Item = (&'s Shape, u32)>) -> Shape {
     Shape { counters: counters.into_iter().collect(), ..all }
 }
 
-fn total(timed: &Timed<'_>, members: u32) -> Resources {
+fn total(timed: &DeadlineJob<'_>, members: u32) -> Resources {
     match ElasticGang::of(timed.id, timed.job) {
         Some(gang) => gang.total_with(members),
         None => timed.job.spec.least(),

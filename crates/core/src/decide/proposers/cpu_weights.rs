@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::decide::cpu_sharing::{Crowds, Mate, cores, in_order, is_crowded};
+use crate::decide::cpu_sharing::{CoreSharer, CoreSharing, cores, in_order, is_crowded};
 use crate::decide::ledger::{Entry, Ledger, Proposal};
 use crate::decide::proposer::Proposer;
 use crate::decide::view::View;
@@ -21,8 +21,8 @@ pub(in crate::decide) struct CpuWeights;
 impl<'a> Proposer<'a> for CpuWeights {
     fn propose(&mut self, view: &View<'a>, ledger: &mut Ledger<'a>) -> Option<Proposal> {
         let crowds = match (view.policy.throttling, view.policy.moving) {
-            (Throttling::Never, Moving::Never) => Crowds::default(),
-            _ => Crowds::of(&ledger.draft),
+            (Throttling::Never, Moving::Never) => CoreSharing::default(),
+            _ => CoreSharing::of(&ledger.draft),
         };
         let capacity = |node| cores(view.snapshot.cluster.node(node).capacity.cpu);
         let crowded = || crowds.iter().filter(|(node, mates)| is_crowded(mates, capacity(*node)));
@@ -48,7 +48,7 @@ impl<'a> Proposer<'a> for CpuWeights {
 }
 
 /// The jobs that together can use all cores, in the order in which they are served.
-fn ahead(order: &[Mate], capacity: f64) -> BTreeMap<JobId, CpuWeight> {
+fn ahead(order: &[CoreSharer], capacity: f64) -> BTreeMap<JobId, CpuWeight> {
     let mut free = capacity;
     let mut weights = BTreeMap::new();
     for mate in order {

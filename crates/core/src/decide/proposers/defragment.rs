@@ -27,7 +27,7 @@ use crate::model::job::{Job, Priority};
 use crate::model::policy::Moving;
 use crate::model::units::{Duration, GpuTime, Instant};
 use crate::traffic::decision_inputs::{Reconfiguration, What, Why};
-use movers::{Gathered, Movers};
+use movers::{MovePlan, Movers};
 use search::Search;
 
 /// Moves running jobs for the first waiting gang that fits then.
@@ -70,7 +70,7 @@ impl<'a> Defragment<'a> {
     }
 }
 
-fn proposal(request: Request, Gathered { place, moves, saves }: Gathered) -> Proposal {
+fn proposal(request: Request, MovePlan { place, moves, saves }: MovePlan) -> Proposal {
     let job = request.job;
     let jobs: BTreeSet<JobId> = moves.iter().map(|(mover, _)| *mover).collect();
     let (why, what, jobs) = (Why::Fragmentation { job }, What::Place, jobs.into_iter().collect());

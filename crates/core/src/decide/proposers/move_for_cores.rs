@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::decide::cpu_sharing::{Crowds, Mate, cores, finishes, is_crowded};
+use crate::decide::cpu_sharing::{CoreSharer, CoreSharing, cores, finishes, is_crowded};
 use crate::decide::draft::Draft;
 use crate::decide::ledger::{Ledger, Proposal};
 use crate::decide::movable::{self, beside_reservations, is_movable, is_time_to_look, takes, whole_on};
@@ -43,8 +43,8 @@ impl<'a> Proposer<'a> for MoveForCores {
 /// The move that saves most, if one is worth it.
 fn best_move<'a>(view: &View<'a>, ledger: &Ledger<'a>) -> Option<(JobId, Assignment, f64)> {
     let draft = &ledger.draft;
-    let crowds = Crowds::of(draft);
-    let (last, first) = (done_last(draft, &crowds), done_first(draft, &crowds));
+    let crowds = CoreSharing::of(draft);
+    let (last, first) = (ending_last(draft, &crowds), ending_first(draft, &crowds));
     let moves = last.into_iter().flat_map(|from| worth_it(view, ledger, &crowds, from, &first));
     let best = moves.max_by(|one, other| {
         one.saves.total_cmp(&other.saves).then(other.job.cmp(&one.job)).then(other.to.cmp(&one.to))
@@ -57,7 +57,7 @@ fn has(draft: &Draft<'_>, node: NodeId) -> f64 {
 }
 
 /// Crowded nodes, the one whose jobs end last first.
-fn done_last(draft: &Draft<'_>, crowds: &Crowds) -> Vec<NodeId> {
+fn ending_last(draft: &Draft<'_>, crowds: &CoreSharing) -> Vec<NodeId> {
     let crowded = crowds.iter().filter(|(node, mates)| {
         is_crowded(mates, has(draft, *node))
             && mates.len() <= draft.snapshot.tuning.decide.max_jobs_compared_on_node
@@ -70,7 +70,7 @@ fn done_last(draft: &Draft<'_>, crowds: &Crowds) -> Vec<NodeId> {
 }
 
 /// Nodes to which a job could be moved, the one whose jobs end first first.
-fn done_first(draft: &Draft<'_>, crowds: &Crowds) -> Vec<(f64, NodeId)> {
+fn ending_first(draft: &Draft<'_>, crowds: &CoreSharing) -> Vec<(f64, NodeId)> {
     let nodes = draft.snapshot.cluster.nodes().iter();
     let is_well = |node: NodeId, state| state == NodeState::Ready && !draft.is_slow(node);
     let ready = nodes.filter(|(node, spec)| {
@@ -87,9 +87,9 @@ fn done_first(draft: &Draft<'_>, crowds: &Crowds) -> Vec<(f64, NodeId)> {
 fn worth_it(
     view: &View<'_>,
     ledger: &Ledger<'_>,
-    crowds: &Crowds,
+    crowds: &CoreSharing,
     from: NodeId,
-    done_first: &[(f64, NodeId)],
+    ending_first: &[(f64, NodeId)],
 ) -> Vec<Gain> {
     let tuning = &view.snapshot.tuning.decide;
     let ends = crowds.drains(from, has(&ledger.draft, from));
@@ -97,7 +97,7 @@ fn worth_it(
     let movable = crowds.on(from).iter().filter(|mate| is_settled_and_known(view, ledger, mate));
     movable
         .filter_map(|mate| {
-            let emptier = done_first.iter().filter(|(done, _)| *done < ends).map(|(_, node)| *node);
+            let emptier = ending_first.iter().filter(|(done, _)| *done < ends).map(|(_, node)| *node);
             let gains = emptier
                 .filter(|to| whole_on(view, ledger, mate.job, *to).is_some())
                 .filter_map(|to| gain(view, ledger, crowds, (from, &stay), mate, to));
@@ -106,7 +106,7 @@ fn worth_it(
         .collect()
 }
 
-fn is_settled_and_known(view: &View<'_>, ledger: &Ledger<'_>, mate: &Mate) -> bool {
+fn is_settled_and_known(view: &View<'_>, ledger: &Ledger<'_>, mate: &CoreSharer) -> bool {
     mate.is_known() && !ledger.draft.is_changed(mate.job) && is_movable(view, mate.job)
 }
 
@@ -114,9 +114,9 @@ fn is_settled_and_known(view: &View<'_>, ledger: &Ledger<'_>, mate: &Mate) -> bo
 fn gain(
     view: &View<'_>,
     ledger: &Ledger<'_>,
-    crowds: &Crowds,
+    crowds: &CoreSharing,
     (from, stay): (NodeId, &BTreeMap<JobId, f64>),
-    mate: &Mate,
+    mate: &CoreSharer,
     to: NodeId,
 ) -> Option<Gain> {
     let (usual, now) = (crowds.usual, view.snapshot.now);
@@ -124,15 +124,16 @@ fn gain(
     let cost = takes(&view.snapshot.jobs[mate.job]).as_secs_f64();
     let there = crowds.on(to);
     let before = finishes(tuning, there, has(&ledger.draft, to), usual);
-    let left: Vec<Mate> = crowds.on(from).iter().filter(|other| other.job != mate.job).copied().collect();
+    let left: Vec<CoreSharer> =
+        crowds.on(from).iter().filter(|other| other.job != mate.job).copied().collect();
     let after_here = finishes(tuning, &left, has(&ledger.draft, from), usual);
     let after_there = finishes(tuning, &[there, &[*mate]].concat(), has(&ledger.draft, to), usual);
     let was = |job: JobId| stay.get(&job).or(before.get(&job)).copied().unwrap_or_default();
-    let is = |other: &Mate| {
+    let is = |other: &CoreSharer| {
         let ends = after_here.get(&other.job).or(after_there.get(&other.job)).copied().unwrap_or_default();
         if other.job == mate.job { ends + cost } else { ends }
     };
-    let suffers = |other: &&Mate| {
+    let suffers = |other: &&CoreSharer| {
         let age = other.age(now);
         age + is(other) > view.snapshot.tuning.decide.max_delay_by_move * (age + was(other.job))
     };

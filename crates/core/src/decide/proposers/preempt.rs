@@ -113,7 +113,7 @@ impl<'a> Preempt<'a> {
     fn may_have_victims(&self, view: &View<'a>, ledger: &Ledger<'a>, job: JobId) -> bool {
         let spec = &view.snapshot.jobs[job].spec;
         let held = ledger.draft.held().by_queue();
-        let reclaims = |rights: &Rights<'_>| rights.may_take_back(held, spec.queue, spec.least());
+        let reclaims = |rights: &Rights<'_>| rights.may_reclaim(held, spec.queue, spec.least());
         self.victims.is_some()
             || !ledger.requests.last_started.is_empty()
             || ledger.requests.rights.as_ref().is_some_and(reclaims)
@@ -207,7 +207,7 @@ impl<'a> Victims<'a> {
         let (queue, need) = (job.spec.queue, job.spec.least());
         let (draft, requests) = (&ledger.draft, &ledger.requests);
         let held = draft.held().by_queue();
-        let reclaims = requests.rights.as_ref().is_some_and(|rights| rights.may_take_back(held, queue, need));
+        let reclaims = requests.rights.as_ref().is_some_and(|rights| rights.may_reclaim(held, queue, need));
         let theirs = match reclaims {
             true => self.index.total(),
             false => self.index.most(job, looks_for_gain(view), now),
@@ -413,7 +413,7 @@ fn starting(view: &View<'_>, ledger: &Ledger<'_>, class: ClassId) -> BTreeSet<Jo
 fn surplus<'s, 'a>(grounds: &Grounds<'s, 'a>, job: &Job) -> Option<Surplus<'s, 'a>> {
     let Ledger { draft, requests, .. } = grounds.ledger;
     let held = draft.held().by_queue();
-    let reclaims = |rights: &&Rights<'a>| rights.may_take_back(held, job.spec.queue, job.spec.least());
+    let reclaims = |rights: &&Rights<'a>| rights.may_reclaim(held, job.spec.queue, job.spec.least());
     requests.rights.as_ref().filter(reclaims).map(|rights| Surplus::of(rights, draft, job))
 }
 

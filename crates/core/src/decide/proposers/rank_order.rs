@@ -66,6 +66,7 @@ impl<'a> RankOrder<'a> {
 }
 
 /// The job that is next.
+#[derive(Clone, Copy)]
 enum Turn<'a> {
     Waiting(JobId, ClassId),
     Planned(JobId, &'a Arc<Assignment>),

@@ -30,7 +30,7 @@ pub(in crate::decide) struct Reclaim {
 
 /// A gang that gives members back.
 #[derive(Clone)]
-struct Giver<'a> {
+struct ShrinkingGang<'a> {
     gang: ElasticGang<'a>,
     held: Arc<Assignment>,
     smaller: Arc<Assignment>,
@@ -62,16 +62,17 @@ impl Reclaim {
         request: Request,
     ) -> Option<Proposal> {
         let chosen = self.choose(view, ledger, &view.snapshot.jobs[request.job])?;
-        for Giver { gang, held, smaller } in &chosen {
+        for ShrinkingGang { gang, held, smaller } in &chosen {
             ledger.draft.resize(gang.id, &gang.job.spec, held, smaller.clone());
         }
         let mark = ledger.draft.mark();
         let admitted = admit_beside_reservations(view, ledger, request);
         ledger.draft.rollback(mark);
-        for Giver { gang, held, smaller } in &chosen {
+        for ShrinkingGang { gang, held, smaller } in &chosen {
             ledger.draft.undo_resize(gang.id, &gang.job.spec, smaller, held);
         }
-        let resize = |Giver { gang, held, smaller }| Entry::Resize { job: gang.id, from: held, to: smaller };
+        let resize =
+            |ShrinkingGang { gang, held, smaller }| Entry::Resize { job: gang.id, from: held, to: smaller };
         let mut entries: Vec<Entry> = chosen.into_iter().map(resize).collect();
         entries.extend(admitted.ok()?.into_iter().map(with_room_free));
         Some(Proposal { serves: Some((request, Serves::ByRearranging)), entries })
@@ -83,7 +84,7 @@ impl Reclaim {
         view: &View<'a>,
         ledger: &mut Ledger<'a>,
         job: &'a Job,
-    ) -> Option<Vec<Giver<'a>>> {
+    ) -> Option<Vec<ShrinkingGang<'a>>> {
         let most = *self.most.get_or_insert_with(|| total(&givers(ledger)));
         let would_do = |theirs: Resources| job.spec.least().fits_in(ledger.draft.total() + theirs);
         let is_spent =
@@ -110,12 +111,12 @@ fn with_room_free(entry: Entry) -> Entry {
 }
 
 /// What these gangs could give back together.
-fn total(givers: &[Giver<'_>]) -> Resources {
+fn total(givers: &[ShrinkingGang<'_>]) -> Resources {
     givers.iter().map(|giver| giver.gang.total(&giver.held)).sum()
 }
 
 /// Gangs that run above their minimum, the gang that loses most first.
-fn givers<'a>(ledger: &Ledger<'a>) -> Vec<Giver<'a>> {
+fn givers<'a>(ledger: &Ledger<'a>) -> Vec<ShrinkingGang<'a>> {
     let (draft, rights) = (&ledger.draft, ledger.requests.rights.as_ref());
     let Snapshot { jobs, plan, elastic, .. } = *draft.snapshot;
     let planned = elastic.iter().filter(|id| !draft.is_leaving(**id) && !ledger.bookings.govern(**id));
@@ -124,18 +125,18 @@ fn givers<'a>(ledger: &Ledger<'a>) -> Vec<Giver<'a>> {
     // A gang may have given members back already in this decision.
     let held = may_give.map(|(gang, held)| (gang, draft.assigned(gang.id).unwrap_or(held)));
     let large = held.filter(|(gang, held)| gang.count(held) > 0);
-    let mut givers: Vec<Giver<'a>> =
-        large.filter_map(|(gang, held)| Giver::at_least(draft, gang, held)).collect();
+    let mut givers: Vec<ShrinkingGang<'a>> =
+        large.filter_map(|(gang, held)| ShrinkingGang::at_least(draft, gang, held)).collect();
     let queues = draft.held().by_queue();
     let beyond = |queue| rights.is_some_and(|rights| rights.is_beyond(queues, queue));
-    givers.sort_by_cached_key(|Giver { gang, held, .. }| {
+    givers.sort_by_cached_key(|ShrinkingGang { gang, held, .. }| {
         let loss = GpuTime::of(held.total().gpus, gang.cost());
         (beyond(gang.job.spec.queue), Reverse(loss), Reverse(gang.job.spec.priority), gang.id)
     });
     givers
 }
 
-impl<'a> Giver<'a> {
+impl<'a> ShrinkingGang<'a> {
     /// A gang that shrinks to its minimum.
     fn at_least(draft: &Draft<'a>, gang: ElasticGang<'a>, held: &Arc<Assignment>) -> Option<Self> {
         let smaller = Arc::new(gang.without(draft.snapshot.cluster, held, gang.count(held))?);
@@ -156,8 +157,8 @@ struct Search<'s, 'a> {
 }
 
 impl<'a> Search<'_, 'a> {
-    fn choose(&self, mut trial: Draft<'a>, all: Vec<Giver<'a>>) -> Option<Vec<Giver<'a>>> {
-        let all: Vec<Giver<'a>> = all.into_iter().filter(|giver| give(&mut trial, giver)).collect();
+    fn choose(&self, mut trial: Draft<'a>, all: Vec<ShrinkingGang<'a>>) -> Option<Vec<ShrinkingGang<'a>>> {
+        let all: Vec<ShrinkingGang<'a>> = all.into_iter().filter(|giver| give(&mut trial, giver)).collect();
         if !self.fits(&mut trial) {
             return None;
         }
@@ -174,7 +175,7 @@ impl<'a> Search<'_, 'a> {
 
     /// Fewer members are given back where fewer will do: found by halving, for what fits with some given back fits with
     /// more. The trial is left with these given back.
-    fn as_few_as_will_do(&self, trial: &mut Draft<'a>, all: Giver<'a>) -> Giver<'a> {
+    fn as_few_as_will_do(&self, trial: &mut Draft<'a>, all: ShrinkingGang<'a>) -> ShrinkingGang<'a> {
         let (mut too_few, mut enough) = (0, all.gang.count(&all.held));
         let mut best = all;
         while enough - too_few > 1 {
@@ -204,12 +205,12 @@ impl<'a> Search<'_, 'a> {
     }
 }
 
-fn give<'a>(trial: &mut Draft<'a>, giver: &Giver<'a>) -> bool {
-    let Giver { gang, held, smaller } = giver;
+fn give<'a>(trial: &mut Draft<'a>, giver: &ShrinkingGang<'a>) -> bool {
+    let ShrinkingGang { gang, held, smaller } = giver;
     trial.resize(gang.id, &gang.job.spec, held, smaller.clone())
 }
 
-fn take<'a>(trial: &mut Draft<'a>, giver: &Giver<'a>) {
-    let Giver { gang, held, smaller } = giver;
+fn take<'a>(trial: &mut Draft<'a>, giver: &ShrinkingGang<'a>) {
+    let ShrinkingGang { gang, held, smaller } = giver;
     trial.undo_resize(gang.id, &gang.job.spec, smaller, held);
 }

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use crate::decide::cpu_sharing::Crowds;
+use crate::decide::cpu_sharing::CoreSharing;
 use crate::decide::draft::Draft;
 use crate::decide::ledger::{Entry, Ledger, Proposal};
 use crate::decide::movable::{is_time_to_look, whole_on};
@@ -37,7 +37,7 @@ impl<'a> Proposer<'a> for Speculate {
         }
         let converged = self.converged.get_or_insert_with(|| newly_converged(view, &ledger.draft));
         while let Some(id) = converged.pop_front() {
-            let to = least_in_the_way(&ledger.draft, &Crowds::of(&ledger.draft), id);
+            let to = least_in_the_way(&ledger.draft, &CoreSharing::of(&ledger.draft), id);
             if let Some(proposal) = to.and_then(|to| go(view, ledger, id, to)) {
                 return Some(proposal);
             }
@@ -47,7 +47,7 @@ impl<'a> Proposer<'a> for Speculate {
         if std::mem::replace(&mut self.has_rebalanced, true) || !is_time_to_look(view, rebalance_interval) {
             return None;
         }
-        let (id, to) = evened_out(view, &ledger.draft, &Crowds::of(&ledger.draft))?;
+        let (id, to) = evened_out(view, &ledger.draft, &CoreSharing::of(&ledger.draft))?;
         go(view, ledger, id, to)
     }
 }
@@ -57,7 +57,7 @@ fn newly_converged(view: &View<'_>, draft: &Draft<'_>) -> VecDeque<JobId> {
     let interval = view.snapshot.tuning.observe.evaluation_interval;
     let looks = view.snapshot.now.0 / interval.0;
     let since = Instant(looks.saturating_sub(1) * interval.0);
-    let crowds = Crowds::of(draft);
+    let crowds = CoreSharing::of(draft);
     let mates = crowds.iter().flat_map(|(_, mates)| mates.iter());
     let converged = mates.filter(|mate| mate.category == Category::Converged).filter(|mate| {
         let learning = &view.snapshot.jobs[mate.job].progress.learning;
@@ -73,7 +73,7 @@ fn is_settled(view: &View<'_>, id: JobId) -> bool {
 }
 
 /// The node with the least score, unless that is its own.
-fn least_in_the_way(draft: &Draft<'_>, crowds: &Crowds, id: JobId) -> Option<NodeId> {
+fn least_in_the_way(draft: &Draft<'_>, crowds: &CoreSharing, id: JobId) -> Option<NodeId> {
     let nodes = draft.snapshot.cluster.nodes().iter();
     let ready = nodes.filter(|(_, node)| node.state == NodeState::Ready).map(|(node, _)| node);
     let is_here = |node: NodeId| crowds.on(node).iter().any(|mate| mate.job == id);
@@ -87,14 +87,14 @@ fn least_in_the_way(draft: &Draft<'_>, crowds: &Crowds, id: JobId) -> Option<Nod
     Some(best).filter(|_| elsewhere)
 }
 
-fn burden(crowds: &Crowds, node: NodeId) -> (f64, f64) {
+fn burden(crowds: &CoreSharing, node: NodeId) -> (f64, f64) {
     let mates = crowds.on(node);
     (mates.len() as f64, mates.iter().map(|mate| mate.category_weight).sum())
 }
 
 /// A job that learns least on the fullest node, to the emptiest, if they are above and below the mean and would not
 /// just change places.
-fn evened_out(view: &View<'_>, draft: &Draft<'_>, crowds: &Crowds) -> Option<(JobId, NodeId)> {
+fn evened_out(view: &View<'_>, draft: &Draft<'_>, crowds: &CoreSharing) -> Option<(JobId, NodeId)> {
     let nodes = draft.snapshot.cluster.nodes().iter();
     let ready: Vec<NodeId> =
         nodes.filter(|(_, node)| node.state == NodeState::Ready).map(|(node, _)| node).collect();

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::decide::draft::{Draft, Reach};
-use crate::decide::elastic_gang::{ElasticGang, Near, Place};
+use crate::decide::elastic_gang::{ElasticGang, Place, Proximity};
 use crate::model::id::NodeId;
 use crate::model::plan::{Assignment, Part};
 
@@ -24,7 +24,7 @@ impl<'a> ElasticGang<'a> {
             }
             return Some(larger);
         }
-        let near = Near::to(draft.snapshot, self.job, held);
+        let near = Proximity::to(draft.snapshot, self.job, held);
         let stays = self.job.spec.capabilities.resize_in_place;
         let allowed = |node: &NodeId| near.allows(*node) && (!stays || held.touches(*node));
         let nodes = draft.snapshot.cluster.nodes().ids().filter(allowed);
@@ -52,7 +52,7 @@ impl<'a> ElasticGang<'a> {
         draft: &Draft<'a>,
         held: &Assignment,
     ) -> Option<Assignment> {
-        let near = Near::to(draft.snapshot, self.job, held);
+        let near = Proximity::to(draft.snapshot, self.job, held);
         let mut places: BTreeMap<Place, Vec<(Reverse<usize>, u32, NodeId)>> = BTreeMap::new();
         // A member on a slow node would hold up the whole gang.
         let is_of_use = |node: &NodeId| near.allows(*node) && !draft.is_slow(*node);

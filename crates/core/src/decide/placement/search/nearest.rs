@@ -26,7 +26,7 @@ impl<'a> Search<'a> {
     ) -> Result<Vec<Part>, u32> {
         let shape = &numbered.1.shape;
         let busy = self.used_up(draft);
-        let mut company = Company::of(draft);
+        let mut placed = PlacedMembers::of(draft);
         let mut parts = Vec::new();
         for count in 0..members {
             let candidates = self.candidates(draft, scope, shape).into_iter().map(|(node, _)| node);
@@ -34,11 +34,11 @@ impl<'a> Search<'a> {
                 candidates.filter(|node| !busy.contains(node) && draft.forbid(shape, *node).is_none());
             let merit = |node: &NodeId| {
                 let (disturbance, _, score) = self.score(draft, *node, shape, 0);
-                (disturbance, Reverse(company.cost(draft.snapshot.cluster, *node)), score, Reverse(*node))
+                (disturbance, Reverse(placed.cost(draft.snapshot.cluster, *node)), score, Reverse(*node))
             };
             let node = allowed.max_by_key(merit).ok_or(count)?;
             parts.extend(self.seat(draft, numbered, node, 1));
-            company.join(draft.snapshot.cluster, node, 1);
+            placed.join(draft.snapshot.cluster, node, 1);
         }
         Ok(merged(parts))
     }
@@ -59,7 +59,7 @@ impl<'a> Search<'a> {
 
 /// How many members of the job are where.
 #[derive(Default)]
-struct Company {
+struct PlacedMembers {
     all: u64,
     on: BTreeMap<NodeId, u64>,
     within: BTreeMap<DomainId, u64>,
@@ -68,13 +68,13 @@ struct Company {
 /// The cost of a member that is as far away as possible.
 const MOST_COST: u64 = 100;
 
-impl Company {
+impl PlacedMembers {
     fn of(draft: &Draft<'_>) -> Self {
-        let mut company = Self::default();
+        let mut placed = Self::default();
         for part in draft.placed() {
-            company.join(draft.snapshot.cluster, part.node, u64::from(part.members));
+            placed.join(draft.snapshot.cluster, part.node, u64::from(part.members));
         }
-        company
+        placed
     }
 
     fn join(&mut self, cluster: &Cluster, node: NodeId, members: u64) {

@@ -27,7 +27,7 @@ pub(super) struct Mover<'a> {
 }
 
 /// The place of a gang once these moves are made.
-pub(super) struct Gathered {
+pub(super) struct MovePlan {
     pub(super) place: Assignment,
     pub(super) moves: Vec<(JobId, Assignment)>,
     pub(super) saves: Duration,

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::movers::{Gathered, Mover};
+use super::movers::{MovePlan, Mover};
 use crate::decide::draft::{Draft, Reach};
 use crate::decide::link_cost::{self, cost_at, is_not_worth_taking, priority_weight};
 use crate::decide::movable::takes;
@@ -47,7 +47,7 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// The best moves; none where too few jobs can be moved, where the time is unknown at which the job would fit
     /// otherwise, or where it does not pay.
-    pub(super) fn best(&self) -> Option<Gathered> {
+    pub(super) fn best(&self) -> Option<MovePlan> {
         let mut choices: Vec<(f64, Within, Vec<Step>)> = self
             .steps()
             .into_iter()
@@ -62,7 +62,7 @@ impl<'s, 'a> Search<'s, 'a> {
         });
         choices.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         choices.truncate(self.view.snapshot.tuning.decide.max_domains_defragmented);
-        choices.iter().find_map(|(_, within, steps)| self.gather(*within, steps, waits))
+        choices.iter().find_map(|(_, within, steps)| self.plan_moves(*within, steps, waits))
     }
 
     /// When the job is expected to fit if no job is moved for it.
@@ -179,7 +179,7 @@ impl<'s, 'a> Search<'s, 'a> {
     }
 
     /// The moves by which the job fits there, if they pay for a job that would wait this long otherwise.
-    fn gather(&self, within: Within, steps: &[Step], waits: Duration) -> Option<Gathered> {
+    fn plan_moves(&self, within: Within, steps: &[Step], waits: Duration) -> Option<MovePlan> {
         let enough = self.enough(within, steps)?;
         let gone = self.widen(steps, enough)?;
         let (gone, place) = self.prune(gone)?;
@@ -193,7 +193,7 @@ impl<'s, 'a> Search<'s, 'a> {
         let starts = gone.iter().map(|mover| takes(mover.job)).max().unwrap_or(Duration::ZERO);
         let gains = self.gains(waits - starts);
         let saves = Duration(((gains - costs).max(0.0) * 1e9) as u64);
-        (gains > self.view.snapshot.tuning.decide.min_move_gain * costs.max(0.0)).then_some(Gathered {
+        (gains > self.view.snapshot.tuning.decide.min_move_gain * costs.max(0.0)).then_some(MovePlan {
             place,
             moves,
             saves,
