@@ -1,4 +1,4 @@
-//! A whole gang on its nodes.
+//! Assignments: a whole gang on its nodes.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,11 @@ use crate::model::id::{CounterId, DeviceId, NodeId};
 use crate::model::job::JobSpec;
 use crate::model::units::{Gpus, Resources};
 
-/// Members of one role on one node; on one device of it, where each has a share of a GPU.
+/// Members of one role on one node; on one device of it if each has a share of a GPU.
 ///
-/// A number stands for one device as long as somebody is on it: whoever names the same shares it. Devices that members
-/// have for themselves are not numbered, as each is as good as the other; there are always enough beside the numbered.
+/// A device number is valid while a member uses the device: parts with the same number share it. Devices that a
+/// member has for itself have no number, because they are interchangeable; enough of them remain beside the numbered
+/// ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Part {
     pub role: u8,
@@ -27,31 +28,31 @@ impl Part {
         Self { role, node, device: None, members }
     }
 
-    /// Whether these members are where those of another part are.
+    /// Whether these members are in the same place as those of another part.
     pub(crate) fn is_with(&self, other: &Self) -> bool {
         (self.role, self.node, self.device) == (other.role, other.node, other.device)
     }
 }
 
-/// A whole gang on its nodes. There is no way to make half of one.
+/// A whole gang on its nodes. No constructor makes a partial one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
     /// By role, then node.
     parts: Vec<Part>,
-    /// What it takes from each node, by node.
+    /// Resources per node, in order of node.
     takes: Vec<(NodeId, Resources)>,
-    /// What it takes of counters, by node and counter.
+    /// Counters by node and counter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     counters: Vec<(NodeId, CounterId, u64)>,
-    /// What it takes of devices that are shared, by node and device.
+    /// Shares of devices by node and device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     shares: Vec<(NodeId, DeviceId, Gpus)>,
 }
 
-/// Why parts do not make an assignment.
+/// Why parts do not form an assignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotWhole {
-    /// Fewer or more than its gang allows.
+    /// Fewer or more members than the gang allows.
     #[error("role {role} would have {members} members")]
     Members { role: usize, members: u64 },
     /// A share of a GPU without a device, or whole GPUs with one.
@@ -60,7 +61,7 @@ pub enum NotWhole {
 }
 
 impl Assignment {
-    /// Puts the parts together, if every role gets as many members as its gang asks for, each on devices.
+    /// Combines the parts, if every role gets as many members as its gang allows, each on devices.
     pub fn whole(spec: &JobSpec, mut parts: Vec<Part>) -> Result<Self, NotWhole> {
         parts.retain(|part| part.members > 0);
         parts.sort_unstable();
@@ -112,8 +113,8 @@ impl Assignment {
         }
     }
 
-    /// What is left of it once some members of a role on a node have ended; `None` if they were not there. `spec` asks
-    /// for that much less already.
+    /// The rest of the assignment after some members of a role on a node ended; `None` if they were not there. `spec`
+    /// contains the reduced gang already.
     pub(crate) fn without(&self, spec: &JobSpec, left: Part) -> Option<Self> {
         let mut parts = self.parts.clone();
         let part = parts.iter_mut().find(|part| part.is_with(&left))?;
@@ -125,22 +126,22 @@ impl Assignment {
         &self.parts
     }
 
-    /// What it takes from each node it touches, in order of node.
+    /// Resources per node, in order of node.
     pub fn takes(&self) -> &[(NodeId, Resources)] {
         &self.takes
     }
 
-    /// What it takes of counters, in order of node, then counter.
+    /// Counters, in order of node, then counter.
     pub fn counters(&self) -> &[(NodeId, CounterId, u64)] {
         &self.counters
     }
 
-    /// What it takes of devices that are shared, in order of node, then device.
+    /// Shares of devices, in order of node, then device.
     pub fn shares(&self) -> &[(NodeId, DeviceId, Gpus)] {
         &self.shares
     }
 
-    /// The same on one node.
+    /// Shares of devices on one node.
     pub(crate) fn shares_on(&self, node: NodeId) -> &[(NodeId, DeviceId, Gpus)] {
         let from = self.shares.partition_point(|(other, ..)| *other < node);
         let to = self.shares.partition_point(|(other, ..)| *other <= node);
@@ -151,7 +152,7 @@ impl Assignment {
         self.takes.iter().map(|(node, _)| *node)
     }
 
-    /// Whether it has every member that another has, where that has it.
+    /// Whether it contains every member of another assignment at the same place.
     pub fn covers(&self, other: &Self) -> bool {
         let has = |part: &Part| self.parts.iter().any(|own| own.is_with(part) && own.members >= part.members);
         other.parts.iter().all(has)
