@@ -40,28 +40,26 @@ const POLICIES: [&str; 13] = [
     "elasticflow",
 ];
 
-/// Whether gangs may have more members than their least.
+/// Whether jobs may wait for bandwidth where the policy says so (`Slowdowns::WaitedOut`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sizes {
-    Fixed,
-    /// Then no job waits for bandwidth: see `policies`.
-    Elastic,
+pub(crate) enum BandwidthWaits {
+    Allowed,
+    /// For comparisons with an engine that is restored from its state. A job that waits for bandwidth can be reported to lack
+    /// room. Its class then stays closed until capacity is released, also when the job would no longer wait or others could
+    /// make room for it, while a restored engine considers it again and serves it.
+    Excluded,
 }
 
 /// One policy of the table, `metronome` as often as four others.
-///
-/// Beside elastic gangs, jobs start at once where they would wait for bandwidth. A job for which elastic gangs would give
-/// members back, and which waits for bandwidth then, is reported to lack room. Its class stays closed when it would no
-/// longer wait, until some job ends, while an engine that was restored meanwhile looks at it again and starts it.
-fn policies(sizes: Sizes) -> impl Strategy<Value = Policy> {
+fn policies(waits: BandwidthWaits) -> impl Strategy<Value = Policy> {
     let named = prop_oneof![
         1 => Just("metronome"),
         3 => prop::sample::select(&POLICIES[..]),
     ];
     (named, any::<bool>()).prop_map(move |(name, starts_at_once)| {
         let policy = policy(name);
-        let waits = policy.slowdowns == Slowdowns::WaitedOut;
-        if waits && (starts_at_once || sizes == Sizes::Elastic) {
+        let would_wait = policy.slowdowns == Slowdowns::WaitedOut;
+        if would_wait && (starts_at_once || waits == BandwidthWaits::Excluded) {
             return Policy { slowdowns: Slowdowns::Weighed, ..policy };
         }
         policy
@@ -99,20 +97,15 @@ impl History {
     }
 }
 
-/// Some jobs that are submitted and started together, and up to `length` operations after that.
-pub(crate) fn histories(length: usize) -> impl Strategy<Value = History> {
-    prop_oneof![Just(Sizes::Fixed), Just(Sizes::Elastic)]
-        .prop_flat_map(move |sizes| histories_of(sizes, length))
-}
-
-fn histories_of(sizes: Sizes, length: usize) -> impl Strategy<Value = History> {
+/// Some jobs that are submitted and started together, and up to 39 operations after that.
+pub(crate) fn histories(waits: BandwidthWaits) -> impl Strategy<Value = History> {
     let rates = prop::sample::select(vec![gbps(25), gbps(50), gbps(100), gbps(400)]);
     let uplinks = prop::collection::vec(rates, 3..5);
     let keeping = prop_oneof![3 => Just(Keeping::Exactly), 1 => Just(Keeping::Roughly)];
     let min_run = prop_oneof![2 => Just(Duration::ZERO), 1 => Just(Duration::MINUTE)];
-    let first = prop::collection::vec(jobs(sizes), 3..8);
-    let ops = prop::collection::vec(ops(sizes), 1..length);
-    (uplinks, keeping, min_run, policies(sizes), first, ops).prop_map(
+    let first = prop::collection::vec(jobs(), 3..8);
+    let ops = prop::collection::vec(ops(waits), 1..40);
+    (uplinks, keeping, min_run, policies(waits), first, ops).prop_map(
         |(uplinks, keeping, min_run, policy, first, ops)| {
             let submit = first.into_iter().map(|spec| Op::Submit(Box::new(spec)));
             let ops = submit.chain([Op::AllStepsSucceed]).chain(ops).collect();
@@ -163,11 +156,10 @@ fn in_phases_of(period: u64, bursts: &[(u64, u64)]) -> Profile {
 
 /// Gangs of two to six members of one to four GPUs, most of them with a known loop; some are elastic, have a deadline, can
 /// be moved.
-fn jobs(sizes: Sizes) -> impl Strategy<Value = JobSpec> {
-    let most_extras: u64 = if sizes == Sizes::Elastic { 3 } else { 0 };
+fn jobs() -> impl Strategy<Value = JobSpec> {
     let gang = prop_oneof![
         4 => (2u64..7).prop_map(|members| Gang::rigid(members).unwrap()),
-        1 => (2u64..5, 0..=most_extras).prop_map(|(min, more)| Gang::elastic(min, min + more).unwrap()),
+        1 => (2u64..5, 1u64..4).prop_map(|(min, more)| Gang::elastic(min, min + more).unwrap()),
     ];
     let gpus = prop::sample::select(vec![1u64, 2, 2, 3, 4]);
     let profile = prop::option::weighted(0.9, profiles());
@@ -204,12 +196,12 @@ fn rates() -> impl Strategy<Value = Bandwidth> {
     ]
 }
 
-fn ops(sizes: Sizes) -> impl Strategy<Value = Op> {
+fn ops(waits: BandwidthWaits) -> impl Strategy<Value = Op> {
     let which = || 0usize..16;
     let time = (0u64..120).prop_map(Duration::from_secs);
     let reports = (which(), 0u64..1000, 0.0f64..3.0, 0u64..1000);
     prop_oneof![
-        6 => jobs(sizes).prop_map(|spec| Op::Submit(Box::new(spec))),
+        6 => jobs().prop_map(|spec| Op::Submit(Box::new(spec))),
         1 => which().prop_map(Op::Cancel),
         1 => which().prop_map(Op::Suspend),
         1 => which().prop_map(Op::Resume),
@@ -230,7 +222,7 @@ fn ops(sizes: Sizes) -> impl Strategy<Value = Op> {
         2 => reports.prop_map(|(which, iterations, metric, used)| {
             Op::Reports { which, iterations, metric, used, ahead: 0 }
         }),
-        1 => policies(sizes).prop_map(|policy| Op::PolicyChanges(Box::new(policy))),
+        1 => policies(waits).prop_map(|policy| Op::PolicyChanges(Box::new(policy))),
     ]
 }
 
