@@ -1,4 +1,4 @@
-//! Decision records and the tuning table state the same numbers.
+//! Decision records and the tuning table state the same numbers, and every accepted value is one that decisions can use.
 //!
 //! A record in `docs/design` lists the entries that it sets in a table with the head `| tuning entry | value |`.
 
@@ -6,7 +6,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use metronome_core::tuning::{Origin, Tuning};
+use metronome_core::model::policy::Policy;
+use metronome_core::tuning::{Entry, Origin, Tuning};
+use metronome_sim::scenario::Scenario;
+use metronome_sim::world::{self, RunOptions};
 
 const HEAD: &str = "| tuning entry | value |";
 
@@ -73,4 +76,41 @@ fn every_experiment_that_an_entry_names_exists() {
             assert!(repository().join("experiments").join(name).is_dir(), "{}: {name}", entry.name);
         }
     }
+}
+
+/// Simulates an example under `metronome` with one entry at a value.
+fn simulate(example: &Scenario, entry: &Entry, value: &str) {
+    let mut tuning = Tuning::DEFAULT;
+    tuning.set(&entry.name, value).unwrap();
+    // A weight alone breaks the sum of weights: then the table is refused, and there is nothing to simulate.
+    let Ok(policy) = Policy::named("metronome").unwrap().tuned(tuning) else { return };
+    let outcome = world::run(example, RunOptions::new(policy), &|_| {});
+    assert_eq!(outcome.last_alarm, None, "{} = {value}", entry.name);
+}
+
+#[test]
+fn every_entry_at_either_end_of_its_range_gives_decisions_that_the_checker_accepts() {
+    let examples = ["shared-uplink", "small-lab"].map(|name| {
+        Scenario::read(&repository().join(format!("examples/{name}.yaml"))).expect("an example is sound")
+    });
+    for entry in Tuning::DEFAULT.entries() {
+        for example in &examples {
+            simulate(example, &entry, &entry.least);
+            simulate(example, &entry, &entry.most);
+        }
+    }
+}
+
+#[test]
+fn an_overridden_entry_changes_a_decision_and_is_recorded_with_the_policy() {
+    let example = Scenario::read(&repository().join("examples/two-jobs.yaml")).unwrap();
+    let under = |policy: Policy| world::run(&example, RunOptions::new(policy), &|_| {}).lane_changes;
+    let mut tuning = Tuning::DEFAULT;
+    tuning.set("predictionTolerance", "1").unwrap();
+    let tolerant = Policy::named("metronome").unwrap().tuned(tuning).unwrap();
+    let written = serde_json::to_string(&tolerant).unwrap();
+    assert!(written.ends_with(r#""tuning":{"predictionTolerance":"1"}}"#), "{written}");
+    assert_eq!(serde_json::from_str::<Policy>(&written).unwrap(), tolerant);
+    assert_eq!(under(tolerant), 0, "a loss of less than an iteration is a tie");
+    assert!(under(Policy::named("metronome").unwrap()) > 0);
 }
