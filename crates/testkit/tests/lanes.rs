@@ -86,7 +86,7 @@ fn lanes_are_recorded_and_decided_again_to_the_same_bytes() {
             replay.feed(Record::from_line(line).unwrap()).unwrap();
         }
         assert!(replay.mismatches.is_empty(), "{links:?}: {:?}", replay.mismatches[0]);
-        assert_eq!(lines.text().contains("\"lanes\""), links != Links::Shared, "{links:?}");
+        assert_eq!(lines.text().contains("\"traffic\":"), links != Links::Shared, "{links:?}");
         let left = &replay.engine().expect("a journal begins with a state").state().plan.traffic();
         assert!(left.is_empty(), "{links:?}: who is over has no lane: {left:?}");
     }

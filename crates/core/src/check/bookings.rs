@@ -15,9 +15,6 @@ use crate::model::job::{Eligibility, Job, JobSpec, Role};
 use crate::model::plan::Amendment;
 use crate::model::units::{Instant, Resources};
 
-/// Above this number of kinds of jobs, the planner books all of them from the pools of the whole cluster.
-const MAX_KINDS: usize = 64;
-
 pub(super) fn keeps_rules_of_bookings(
     snapshot: &Snapshot<'_>,
     amendment: &Amendment,
@@ -147,7 +144,8 @@ impl Taken {
             }));
         }
         let mut by_pool: BTreeMap<Pool, Vec<(Instant, Instant, u64, JobId)>> = BTreeMap::new();
-        let pools_apart = kinds_of_jobs_with_deadlines(snapshot) < MAX_KINDS;
+        // Above this number of kinds of jobs, all of them are booked from the pools of the whole cluster.
+        let pools_apart = kinds_of_jobs_with_deadlines(snapshot) < snapshot.tuning.decide.max_pool_kinds;
         for (kind, taken) in by_kind {
             let kind = if pools_apart { kind } else { kind.anywhere() };
             by_pool.entry(kind.pool(snapshot)).or_default().extend(taken);

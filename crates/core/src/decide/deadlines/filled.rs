@@ -6,6 +6,7 @@ use super::Schedule;
 use super::books::{Books, Plan};
 use super::capacity_pools::{Booked, Pools};
 use super::grow::{Growth, grow};
+use super::kind::makes_room;
 use crate::deadlines::{Timetable, Verdict, as_soon_as_may_be};
 use crate::model::report::Reason;
 
@@ -26,10 +27,16 @@ pub(super) fn schedule(mut books: Books<'_>) -> Schedule<'_> {
     Schedule { refused, ..schedule }
 }
 
-/// Jobs that cannot be in time any more run as soon as possible, in the order of deadlines.
-fn plan_anyway(books: &Books<'_>, who: Vec<usize>) -> Plan {
+/// Jobs that cannot be in time any more run as soon as possible, in the order of deadlines. Jobs with a place that cannot be
+/// stopped come first: they keep what they hold, whatever is booked for other jobs.
+fn plan_anyway(books: &Books<'_>, mut known: Vec<usize>) -> Plan {
+    let keeps_its_place = |at: &usize| {
+        let timed = &books.jobs[*at];
+        !makes_room(timed.job) && books.snapshot.plan.get(timed.id).is_some()
+    };
+    known.sort_by_key(|at| !keeps_its_place(at));
     let mut plan = Plan { pools: books.pools.clone(), booked: Default::default() };
-    for at in who {
+    for at in known {
         let timed = &books.jobs[at];
         let found = books.fill(&plan.pools, at).or_else(|| soon(books, &plan.pools, at));
         if let Some(found) = found {
