@@ -233,7 +233,11 @@ fn mishaps(scenario: &Scenario) -> Result<Vec<(Duration, Mishap)>, Failure> {
                     }
                 }
             }
-            Fault::Spoilt { .. } | Fault::Slow { .. } | Fault::Hang { .. } | Fault::Steps { .. } => {
+            Fault::Spoilt { .. }
+            | Fault::Slow { .. }
+            | Fault::Hang { .. }
+            | Fault::Agent { .. }
+            | Fault::Steps { .. } => {
                 return Err(Failure::input("arrange such a fault on a real machine")
                     .hint("known here are faults of nodes, and of links"));
             }

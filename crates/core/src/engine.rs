@@ -3,6 +3,7 @@
 
 mod adopt;
 mod deadlines;
+mod directives;
 mod event;
 mod explain;
 pub mod forecast;
@@ -41,6 +42,7 @@ use crate::model::report::{Reason, Report};
 use crate::model::units::Instant;
 use crate::traffic::TrafficPolicy;
 
+pub use directives::{Directive, NodeOutcome};
 pub use event::{Ending, Event};
 use index::Index;
 pub use settings::Settings;
@@ -154,6 +156,12 @@ impl Engine {
             Event::JobEnded { job, how } => self.ended(job, how),
             Event::StepDone { job, step } => self.step_done(job, step),
             Event::StepFailed { job, step, failure } => self.step_failed(job, step, failure),
+            Event::DirectiveApplied { job, node, generation } => {
+                self.directive_applied(job, node, generation)
+            }
+            Event::DirectiveFailed { job, node, generation, reason } => {
+                self.directive_failed(job, node, generation, reason);
+            }
             Event::Worked { job, executed } => self.worked(job, executed),
             Event::Progress { job, sample } => self.reported(job, sample),
             Event::MemberFailed { node, of } => self.member_failed(node, of),
@@ -225,7 +233,8 @@ impl Engine {
     pub fn next_wake(&self) -> Option<Instant> {
         let due = self.state.dirty.then(|| self.earliest_cycle());
         let woken = self.state.wake.map(|wake| self.not_too_soon(wake));
-        let ends = [self.state.node_failures.next_end(), self.state.slow_nodes.next_end()];
+        let retry = self.index.directive_retries.first().map(|(at, _)| *at);
+        let ends = [self.state.node_failures.next_end(), self.state.slow_nodes.next_end(), retry];
         let timers = [due, woken, self.index.next_timer()].into_iter().chain(ends);
         timers.flatten().min()
     }
@@ -300,6 +309,7 @@ impl Engine {
             pasts: &self.state.pasts,
             contention: &self.index.contention,
             decision_inputs: &self.state.decision_inputs,
+            unconfirmed: &self.index.unconfirmed,
             slow: self.state.slow_nodes.slow(),
             timed: &self.index.timed,
             priorities: &self.index.priorities,
@@ -352,8 +362,8 @@ impl Engine {
         &self.state.plan
     }
 
-    /// What a job may do on links, as of the last decision. A world that shapes traffic reads it after each poll and
-    /// makes its links so; traffic policies take no resources, so nothing waits for that, and nothing is reported back.
+    /// The traffic policy of a job, as of the last decision. Every change of it is also a step (`Action::Direct`), of which a world
+    /// reports what became on each node.
     pub fn traffic_policy(&self, job: JobId) -> TrafficPolicy {
         self.state.plan.traffic_policy(job)
     }

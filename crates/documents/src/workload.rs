@@ -222,6 +222,8 @@ pub struct FaultShape {
     pub slowdown: Option<Text>,
     pub notice: Option<Text>,
     pub rate: Option<Text>,
+    pub agent: Option<Text>,
+    pub delay: Option<Text>,
     pub at: Option<Text>,
     #[serde(rename = "for")]
     pub lasts: Option<Text>,

@@ -204,8 +204,23 @@ pub enum Fault {
     Link { links: [LinkId; 2], at: Instant, lasts: Option<Duration>, rate: Option<Bandwidth> },
     /// A job does and says nothing from `at` on, if it trains then, for so long or until it is started anew.
     Hang { job: Name, at: Instant, lasts: Option<Duration> },
+    /// The agent of a node handles traffic policies in this way from `at` on, for so long or for ever.
+    Agent { node: NodeId, at: Instant, lasts: Option<Duration>, what: AgentFault },
     /// Each step fails, comes late by up to `delay`, or is lost, with these chances.
     Steps { fail: Share, late: Share, lost: Share, delay: Duration },
+}
+
+/// What is wrong with an agent that is asked for a traffic policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentFault {
+    /// It applies the policy after this time.
+    Late(Duration),
+    /// It neither applies it nor answers.
+    Deaf,
+    /// It says that it has applied it, and has not.
+    Wrong,
+    /// It says that it cannot.
+    Fails,
 }
 
 /// A job that saves its work may be stopped and moved; another is left alone.

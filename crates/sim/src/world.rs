@@ -4,6 +4,7 @@
 //! same instant, in a further round. A run ends when no event can change anything any more.
 
 mod agenda;
+mod agents;
 mod asked;
 mod books;
 mod cores;
@@ -37,6 +38,7 @@ use crate::model::TrainingModel;
 use crate::outcome::{Because, Change, Fate, Outcome, Taken};
 use crate::scenario::{Arrival, Departures, Fault, Rounds, Scenario, profile};
 use agenda::{Agenda, Happening};
+use agents::Agents;
 use books::Books;
 use dice::Dice;
 pub use estimates::Estimates;
@@ -151,6 +153,7 @@ struct World<'a> {
     now: Instant,
     agenda: Agenda,
     dice: Dice,
+    agents: Agents,
     wires: Wires,
     trainings: Vec<Training>,
     /// For each job of the engine the training it belongs to, and which member of it it is.
@@ -219,6 +222,7 @@ impl<'a> World<'a> {
             now: Instant::START,
             agenda,
             dice: Dice::new(options.seed, &scenario.faults),
+            agents: Agents::of(&scenario.faults),
             wires,
             trainings: arrivals.iter().map(|arrival| Training::of(arrival, split)).collect(),
             estimates: options.estimates.or(scenario.estimates),
@@ -299,7 +303,10 @@ impl<'a> World<'a> {
                 Happening::LinkChanges { link, rate } => self.link_changes(link, rate),
                 Happening::StepComes(step) => self.step_comes(step),
                 Happening::StepEnds { step, tells } => self.step_ends(&step, tells),
-                Happening::IsTold(event) => self.engine.observe(self.now, event),
+                Happening::IsTold(event) => {
+                    self.engine.observe(self.now, event);
+                    self.agents_have_acted();
+                }
                 Happening::LinkIsSeen { link, rate, since } => {
                     self.watch.told_of_link(since);
                     self.engine.observe(self.now, Event::LinkChanged { link, rate });
@@ -398,7 +405,9 @@ impl<'a> World<'a> {
     /// Links are shaped before anything that was decided with it happens.
     fn keep_to_lanes(&mut self) {
         let lanes = self.engine.state().plan.traffic().iter();
-        let of_trainings = lanes.map(|(job, lane)| (self.owners[*job].training, *lane)).collect();
+        let in_effect = lanes.map(|(job, lane)| (*job, self.in_effect(*job, *lane)));
+        let directed = in_effect.filter(|(_, lane)| !lane.is_default());
+        let of_trainings = directed.map(|(job, lane)| (self.owners[job].training, lane)).collect();
         self.wires.keep_to_lanes(self.now, of_trainings);
     }
 
@@ -672,7 +681,7 @@ fn foresee(fault: &Fault, arrivals: &[Arrival], agenda: &mut Agenda) {
                 agenda.add(at + lasts, Happening::Wakes(index));
             }
         }
-        Fault::Steps { .. } => {}
+        Fault::Steps { .. } | Fault::Agent { .. } => {}
     }
 }
 

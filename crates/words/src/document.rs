@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use metronome_core::deadlines::Verdict;
 use metronome_core::model::report::{
-    Ahead, Best, Condition, Due, Explanation, Learned, NotUsed, Reason, Unwell,
+    Ahead, Best, Condition, Due, Explanation, Learned, NotUsed, Reason, Unconfirmed, Unwell,
 };
 use metronome_core::model::units::{Duration, Gpus, Instant, Resources, Share};
 use metronome_core::observe::progress::Category;
@@ -36,6 +36,8 @@ pub struct Document<'a> {
     nodes: Vec<OnNode>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unwell: Vec<UnwellText>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unconfirmed: Vec<UnconfirmedText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline: Option<DeadlineText>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,6 +102,14 @@ struct AvoidedText {
 
 /// A node under the job, and what is not well with it.
 #[derive(Debug, Serialize)]
+struct UnconfirmedText {
+    node: String,
+    since_s: f64,
+    for_s: f64,
+    failure: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
 struct UnwellText {
     node: String,
     is: &'static str,
@@ -159,6 +169,7 @@ pub fn document<'a>(explanation: &'a Explanation, names: &impl Names) -> Documen
         ahead_because: explanation.ahead.iter().map(because).collect(),
         nodes: nodes(explanation, names),
         unwell: explanation.unwell.iter().map(|unwell| unwell_text(unwell, names)).collect(),
+        unconfirmed: explanation.unconfirmed.iter().map(|one| unconfirmed_text(one, names)).collect(),
         deadline: explanation.due.as_ref().map(deadline),
         progress: explanation.learned.as_ref().map(|learned| progress(learned, explanation.need.gpus)),
         forecast: None,
@@ -208,6 +219,15 @@ fn avoided_text(avoided: &NotUsed, names: &impl Names) -> AvoidedText {
         node: names.node(avoided.node).to_string(),
         for_s: avoided.lasts.as_secs_f64(),
         failed: avoided.failed.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn unconfirmed_text(unconfirmed: &Unconfirmed, names: &impl Names) -> UnconfirmedText {
+    UnconfirmedText {
+        node: names.node(unconfirmed.node).to_string(),
+        since_s: unconfirmed.since.as_secs_f64(),
+        for_s: unconfirmed.lasts.as_secs_f64(),
+        failure: unconfirmed.failure.as_ref().map(ToString::to_string),
     }
 }
 

@@ -16,7 +16,7 @@ use metronome_core::model::id::{JobId, NodeId};
 use metronome_core::model::job::Priority;
 use metronome_core::model::plan::Assignment;
 use metronome_core::model::report::{
-    Ahead, Best, Condition, Due, Explanation, Failure, Learned, NotUsed, Reason, State, Unwell,
+    Ahead, Best, Condition, Due, Explanation, Failure, Learned, NotUsed, Reason, State, Unconfirmed, Unwell,
 };
 use metronome_core::model::units::{Cpu, Duration, Gpus, Instant, Memory, Resources, Share};
 use metronome_core::observe::progress::Category;
@@ -107,6 +107,9 @@ fn told(explanation: &Explanation, names: &impl Names, submitted: Option<String>
     }
     for unwell in &explanation.unwell {
         fact("unwell", is_unwell(unwell, names));
+    }
+    for unconfirmed in &explanation.unconfirmed {
+        fact("directive", is_unconfirmed(unconfirmed, names));
     }
     text
 }
@@ -206,6 +209,14 @@ pub fn is_avoided(avoided: &NotUsed, names: &impl Names) -> String {
 fn in_quotes(jobs: &[Name]) -> String {
     let quoted: Vec<String> = jobs.iter().map(|job| format!("`{job}`")).collect();
     quoted.join(", ")
+}
+
+/// A node that has not applied the traffic policy or the CPU weight of a job.
+pub fn is_unconfirmed(unconfirmed: &Unconfirmed, names: &impl Names) -> String {
+    let Unconfirmed { node, lasts, failure, .. } = unconfirmed;
+    let node = names.node(*node);
+    let why = failure.as_ref().map(|failure| format!(": {failure}")).unwrap_or_default();
+    format!("node `{node}` has not applied the traffic policy and CPU weight for {lasts}{why}")
 }
 
 /// What is not well with a node under a job.

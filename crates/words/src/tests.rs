@@ -158,6 +158,7 @@ fn waiting() -> Explanation {
         awaits: Vec::new(),
         assignment: None,
         unwell: Vec::new(),
+        unconfirmed: Vec::new(),
         due: None,
         learned: None,
     }

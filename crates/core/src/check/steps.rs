@@ -39,7 +39,7 @@ pub fn check_steps<'a>(
         let to = match &step.action {
             Action::Start(to) | Action::Move { to, .. } => to,
             Action::Rescale { to, .. } | Action::ResizeInPlace { to, .. } => to,
-            Action::Stop | Action::Suspend | Action::Preempt { .. } => return Ok(()),
+            Action::Stop | Action::Suspend | Action::Preempt { .. } | Action::Direct { .. } => return Ok(()),
         };
         let spec = jobs(step.job).ok_or(Violation::NotToRun(step.job))?;
         is_whole(step.job, &spec, to)?;

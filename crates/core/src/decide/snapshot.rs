@@ -52,6 +52,8 @@ pub struct Snapshot<'a> {
     pub contention: &'a ContentionGraph,
     /// What the traffic policies in the plan were decided on.
     pub decision_inputs: &'a [DecisionInputs],
+    /// Jobs with a node that has not confirmed their traffic policy: their links are shared fairly until it does.
+    pub unconfirmed: &'a BTreeSet<JobId>,
     /// Nodes on which members fall behind their peers.
     pub slow: &'a BTreeMap<NodeId, Slow>,
     /// Jobs whose deadlines count.

@@ -16,6 +16,7 @@ impl Engine {
     pub(super) fn adopt(&mut self, amendment: Checked<Amendment>, report: Report) {
         let mut amendment = amendment.into_inner();
         let assignments = std::mem::take(&mut amendment.assignments);
+        self.index.redirected.extend(amendment.traffic.keys().chain(amendment.weights.keys()));
         self.state.plan.adopt_all_but_assignments(amendment);
         // Capacity is released before it is taken: an assignment may rest on what another job releases.
         for id in assignments.keys() {
@@ -47,6 +48,7 @@ impl Engine {
         let spec = &self.state.jobs[id].spec;
         self.index.checker.record(&self.state.cluster, &self.state.queues, id, spec, Some(&assignment));
         self.state.plan.set(id, Some(assignment));
+        self.index.recheck_directive(&self.state, id);
         self.index.recount(&mut self.state, id);
         self.index.unsettled.insert(id);
     }
@@ -54,7 +56,8 @@ impl Engine {
     /// Takes a job out of the plan, if it is in it; its room is free for others to be planned into.
     pub(super) fn drop_from_plan(&mut self, id: JobId) {
         if let Some(old) = self.state.plan.set(id, None) {
-            // Whoever is booked may have to be given another place.
+            self.index.recheck_directive(&self.state, id);
+            // A booked job may have to be given another place.
             self.state.plan.timetable.made = None;
             self.index.let_go(&self.state, id, &old);
             self.index.checker.record(

@@ -8,7 +8,7 @@ use crate::model::cluster::{Name, NodeSpec};
 use crate::model::groups::Domain;
 use crate::model::id::{BudgetId, DeviceId, GroupId, JobId, LinkId, NodeId, NodeSetId, PartitionId, QueueId};
 use crate::model::job::JobSpec;
-use crate::model::plan::{Part, StepId};
+use crate::model::plan::{Generation, Part, StepId};
 use crate::model::policy::Policy;
 use crate::model::profile::Profile;
 use crate::model::queue::Queue;
@@ -60,6 +60,19 @@ pub enum Event {
         job: JobId,
         step: StepId,
         failure: Failure,
+    },
+    /// A node has applied the directive that a plan of this generation asked for.
+    DirectiveApplied {
+        job: JobId,
+        node: NodeId,
+        generation: Generation,
+    },
+    /// A node could not apply it.
+    DirectiveFailed {
+        job: JobId,
+        node: NodeId,
+        generation: Generation,
+        reason: Name,
     },
     /// How much work is done and safe, when the world knows better than the clock.
     Worked {

@@ -79,6 +79,7 @@ impl Engine {
             awaits: self.awaited_by(id),
             assignment: self.state.plan.get(id).map(|assignment| (**assignment).clone()),
             unwell: self.unwell_under(id),
+            unconfirmed: self.unconfirmed_on(id),
             due: self.due(id),
             learned: self.learned(id),
         })
@@ -203,6 +204,7 @@ impl Engine {
             awaits: Vec::new(),
             assignment: None,
             unwell: Vec::new(),
+            unconfirmed: Vec::new(),
             due: None,
             learned: None,
         })

@@ -41,6 +41,11 @@ pub(super) struct Index {
     /// Jobs that report, with when they seem to hang if they are not heard of before. A job that was started anew since, or
     /// is over, may still be in it.
     pub(super) fading: BTreeSet<(Instant, JobId)>,
+    /// Jobs of which a node has not confirmed the directive, with when the engine asks again.
+    pub(super) directive_retries: BTreeSet<(Instant, JobId)>,
+    pub(super) unconfirmed: BTreeSet<JobId>,
+    /// Jobs whose directive may differ from the plan.
+    pub(super) redirected: BTreeSet<JobId>,
     /// Jobs whose life may differ from the plan.
     pub(super) unsettled: BTreeSet<JobId>,
 }
@@ -79,6 +84,11 @@ impl Index {
             index.line_up(state, id);
             index.resume(state, id);
         }
+        for (id, directive) in &state.directives {
+            index.track_directive(*id, directive);
+        }
+        let directed = state.plan.traffic.keys().chain(state.plan.weights.keys());
+        index.redirected = directed.chain(state.directives.keys()).copied().collect();
         index.checker.excuse(&state.cluster, state.cluster.nodes().ids());
         // Standing in line again is no news.
         state.dirty = dirty;

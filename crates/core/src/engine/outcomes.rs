@@ -153,6 +153,7 @@ impl Engine {
         self.has_made_room(id);
         self.index.dismiss(&mut self.state, id);
         self.state.plan.withdraw_directives(id);
+        self.forget_directive(id);
         let state = life.state();
         let reason = match life {
             Life::Refused(reason) | Life::Failed(reason) => Some(reason),
@@ -195,6 +196,7 @@ impl Engine {
     }
 
     pub(super) fn step_done(&mut self, id: JobId, step: StepId) {
+        self.directive_step_done(id, step);
         let Some(under_way) = self.awaited(id, step) else { return };
         let life = self.state.jobs[id].life.clone();
         match (under_way.action, life) {
@@ -325,6 +327,7 @@ impl Engine {
     }
 
     pub(super) fn step_failed(&mut self, id: JobId, step: StepId, failure: Failure) {
+        self.directive_step_failed(id, step, failure);
         let Some(under_way) = self.awaited(id, step) else { return };
         let life = self.state.jobs[id].life.clone();
         let is_move = matches!(under_way.action, Action::Move { .. });

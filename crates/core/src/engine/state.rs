@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::Settings;
+use super::{Directive, Settings};
 use crate::model::cluster::{Cluster, Name};
 use crate::model::groups::Groups;
 use crate::model::id::{BudgetId, IdVec, JobId, QueueId, Window};
@@ -45,6 +45,9 @@ pub struct State {
     /// Who leaves, or is about to, and for whose sake.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub displaced: BTreeMap<JobId, JobId>,
+    /// Traffic policies and CPU weights on their way to nodes, and those that nodes have applied.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub directives: BTreeMap<JobId, Directive>,
     /// What the traffic policies in the plan were decided on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decision_inputs: Vec<DecisionInputs>,
@@ -117,6 +120,7 @@ impl State {
             under_way: BTreeMap::new(),
             next_step: StepId(1),
             displaced: BTreeMap::new(),
+            directives: BTreeMap::new(),
             decision_inputs: Vec::new(),
             usual_learning: None,
             node_failures: NodeFailures::default(),

@@ -31,6 +31,8 @@ impl Engine {
                 self.index.unsettled.remove(&id);
             }
         }
+        // Directives come last: no step of a job waits for one.
+        steps.extend(self.directive_steps());
         self.pass(steps)
     }
 
@@ -120,7 +122,9 @@ impl Engine {
             (Life::Running(held), Action::Preempt { .. }) => {
                 Life::Leaving { held: vec![Arc::clone(held)], exit: Exit::Preempt }
             }
-            (unchanged, Action::Stop | Action::Suspend | Action::Preempt { .. }) => unchanged.clone(),
+            (unchanged, Action::Stop | Action::Suspend | Action::Preempt { .. } | Action::Direct { .. }) => {
+                unchanged.clone()
+            }
         };
         before.iter().for_each(|held| self.index.occupied.remove_all(held));
         next.holds().iter().for_each(|held| self.index.occupied.add_all(held));

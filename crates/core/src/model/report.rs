@@ -203,6 +203,9 @@ pub struct Explanation {
     /// Problems of its nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unwell: Vec<Unwell>,
+    /// Nodes under it that have not applied its traffic policy or its CPU weight.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unconfirmed: Vec<Unconfirmed>,
     /// Prediction for its deadline, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Due>,
@@ -218,6 +221,18 @@ pub struct NotUsed {
     pub node: NodeId,
     pub failed: Vec<Name>,
     pub lasts: Duration,
+}
+
+/// A node under a job that was asked for a traffic policy or a CPU weight and has not confirmed it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unconfirmed {
+    pub node: NodeId,
+    pub since: Instant,
+    pub lasts: Duration,
+    /// What the node says of it, if it says anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Name>,
 }
 
 /// A node of a job, and its problem.

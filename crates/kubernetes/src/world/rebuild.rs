@@ -156,7 +156,7 @@ impl World {
     pub fn would_disturb(&mut self, now: Instant) -> Vec<String> {
         self.muster_the_changed(now);
         let steps = self.engine.poll(now);
-        let disturbs = |action: &Action| !matches!(action, Action::Start(_));
+        let disturbs = |action: &Action| !matches!(action, Action::Start(_) | Action::Direct { .. });
         let disturbed = steps.iter().filter(|step| disturbs(&step.action));
         disturbed.filter_map(|step| Some(self.engine.job(step.job)?.spec.name.to_string())).collect()
     }

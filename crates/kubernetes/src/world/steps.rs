@@ -54,6 +54,10 @@ impl World {
                 // Only starts that were never heard of again come here, and `act` answers every one of them.
                 Action::Stop | Action::Suspend => self.clear_away(step.job),
                 Action::ResizeInPlace { to, .. } => self.resize(now, step.job, step.id, &to),
+                // Annotations follow the plan: they are written, and written again, until pods carry them.
+                Action::Direct { .. } => {
+                    self.engine.observe(now, Event::StepDone { job: step.job, step: step.id })
+                }
                 Action::Move { to, .. } | Action::Rescale { to, .. } => {
                     self.relocate(now, step.job, (step.id, step.generation), &to);
                 }

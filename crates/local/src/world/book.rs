@@ -82,7 +82,9 @@ impl World<'_> {
         self.write_book()?;
         fault::after(FaultPoint::StateWritten);
         // Jobs run without an agent that knows of them.
-        if let Err(error) = self.tell_the_agent() {
+        let told = self.tell_the_agent();
+        self.report_directives(&told);
+        if let Err(error) = told {
             (self.tell)(Told::Trouble { job: None, what: &format!("cannot {error}") });
         }
         Ok(())

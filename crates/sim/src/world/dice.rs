@@ -41,7 +41,8 @@ impl Dice {
             | Fault::Spoilt { .. }
             | Fault::Slow { .. }
             | Fault::Link { .. }
-            | Fault::Hang { .. } => None,
+            | Fault::Hang { .. }
+            | Fault::Agent { .. } => None,
         });
         let stream = |purpose| Pcg64::new(u128::from(seed), purpose);
         Self { chances, steps: stream(STEPS), reports: stream(REPORTS) }

@@ -15,6 +15,9 @@ use super::{Keeping, Owner, World};
 impl World<'_> {
     /// A step leaves the engine: it comes at once, late, not at all, or fails.
     pub(super) fn hand_over(&mut self, step: Step) {
+        if let Action::Direct { nodes, .. } = &step.action {
+            return self.direct(step.job, nodes, step.generation);
+        }
         match self.dice.fortune() {
             Fortune::Comes => self.step_comes(step),
             Fortune::ComesLate(by) => self.agenda.add(self.now + by, Happening::StepComes(step)),
@@ -85,6 +88,7 @@ impl World<'_> {
                 self.halt(owner.training, Keeping::Saved);
                 self.stop_cost(owner.training, Keeping::Saved)
             }
+            Action::Direct { .. } => return,
         };
         self.note(owner.training);
         let tells = self.dice.report_delay();
@@ -149,6 +153,7 @@ impl World<'_> {
                 self.tell_work(owner.training);
                 self.train_if_complete(owner.training);
             }
+            Action::Direct { .. } => {}
             Action::Preempt { .. } | Action::Suspend | Action::Stop => {
                 self.clear(owner, |_| true);
                 let training = &mut self.trainings[owner.training];

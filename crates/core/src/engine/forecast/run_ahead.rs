@@ -154,6 +154,9 @@ impl Ahead {
     }
 
     fn carry_out(&mut self, id: JobId, step: StepId, action: &Action, began: Instant) {
+        if matches!(action, Action::Direct { .. }) {
+            return self.engine.observe(self.now, Event::StepDone { job: id, step });
+        }
         let Some(job) = self.engine.job(id) else { return };
         let executed = (!matches!(action, Action::Start(_))).then(|| kept(job, action, began));
         let done = (began + takes(job, action, began)).max(self.now);
@@ -214,7 +217,7 @@ fn takes(job: &Job, action: &Action, now: Instant) -> Duration {
         Action::Start(_) => restart,
         Action::Move { .. } | Action::Rescale { .. } => takes + restart,
         Action::Preempt { .. } | Action::Suspend => takes,
-        Action::Stop | Action::ResizeInPlace { .. } => Duration::ZERO,
+        Action::Stop | Action::ResizeInPlace { .. } | Action::Direct { .. } => Duration::ZERO,
     }
 }
 

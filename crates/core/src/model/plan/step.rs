@@ -5,8 +5,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Assignment, Generation};
-use crate::model::id::JobId;
+use crate::model::cpu_weight::CpuWeight;
+use crate::model::id::{JobId, NodeId};
 use crate::model::job::{Capabilities, Life};
+use crate::traffic::TrafficPolicy;
 
 /// Numbered in the order of issue, over the life of an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -50,6 +52,14 @@ pub enum Action {
         from: Arc<Assignment>,
         to: Arc<Assignment>,
     },
+    /// Has these of its nodes apply its traffic policy and its CPU weight. The job goes on meanwhile, and so do its other steps.
+    Direct {
+        nodes: Vec<NodeId>,
+        #[serde(default, skip_serializing_if = "TrafficPolicy::is_default")]
+        traffic: TrafficPolicy,
+        #[serde(default, skip_serializing_if = "CpuWeight::is_default")]
+        weight: CpuWeight,
+    },
 }
 
 impl Action {
@@ -59,7 +69,7 @@ impl Action {
             Self::Rescale { from, to } | Self::ResizeInPlace { from, to } if from.covers(to) => None,
             Self::Start(to) | Self::Move { to, .. } => Some(to),
             Self::Rescale { to, .. } | Self::ResizeInPlace { to, .. } => Some(to),
-            Self::Stop | Self::Suspend | Self::Preempt { .. } => None,
+            Self::Stop | Self::Suspend | Self::Preempt { .. } | Self::Direct { .. } => None,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::near::meant_or_known;
 use crate::scenario::documents::{FaultShape, StepsShape};
 use crate::scenario::error::{Problem, quoted};
 use crate::scenario::values::{Placed, Text, name, number, quantity, quantity_or_none, share, word};
-use crate::scenario::{Fault, Source};
+use crate::scenario::{AgentFault, Fault, Source};
 
 /// A node that is slower than this does nothing.
 const MOST_SLOWDOWN: f64 = 1000.0;
@@ -22,7 +22,8 @@ pub(super) fn faults(written: &[Spanned<FaultShape>], cluster: &Cluster) -> Resu
 }
 
 fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Problem> {
-    let FaultShape { node, link, job, members, slowdown, notice, rate, at, lasts, steps } = &written.value;
+    let FaultShape { node, link, job, members, slowdown, notice, rate, agent, delay, at, lasts, steps } =
+        &written.value;
     let when = |what: &dyn Fn() -> Problem| match at {
         Some(at) => Ok((Instant::START + quantity(at)?, lasts.as_ref().map(quantity).transpose()?)),
         None => Err(what().with_hint("add `at: 10s`")),
@@ -38,10 +39,22 @@ fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Prob
     {
         return Err(text.problem("only of a node that goes it is said before that it will"));
     }
+    let more = members.is_some() || slowdown.is_some() || notice.is_some();
+    if let Some(text) = agent.as_ref().filter(|_| node.is_none() || more) {
+        let problem =
+            text.problem("an agent is that of a node, of which nothing else is wrong at the same time");
+        return Err(problem.with_hint("write `{node: node-0, at: 10s, agent: deaf}`"));
+    }
+    if let Some(text) = delay.as_ref().filter(|_| agent.as_ref().is_none_or(|agent| agent.value != "late")) {
+        return Err(text.problem("only an agent that is late has a delay").with_hint("add `agent: late`"));
+    }
     match (node, link, job, steps) {
         (Some(node), None, None, None) if rate.is_none() => {
             let (at, lasts) = when(&|| node.problem("it is not said when the node goes"))?;
             let node = links::find_node(node, cluster)?;
+            if let Some(text) = agent {
+                return Ok(Fault::Agent { node, at, lasts, what: agent_fault(text, delay.as_ref())? });
+            }
             match (members, slowdown) {
                 (_, Some(text)) => Ok(Fault::Slow { node, at, lasts, slowdown: slower(text)? }),
                 (Some(text), None) => word(text, "word for what members do", &[("fail", ())])
@@ -64,10 +77,26 @@ fn fault(written: &Spanned<FaultShape>, cluster: &Cluster) -> Result<Fault, Prob
             broken_steps(steps)
         }
         _ => Err(written.problem(
-            "a fault is one of {node, at, for, notice, members, slowdown}, {link: {from, to}, at, for, rate}, {job, at, for} and \
+            "a fault is one of {node, at, for, notice, members, slowdown, agent, delay}, {link: {from, to}, at, for, rate}, {job, at, for} and \
              {steps: {fail, late, lost, delay}}",
         )),
     }
+}
+
+/// How an agent handles traffic policies.
+fn agent_fault(text: &Text, delay: Option<&Text>) -> Result<AgentFault, Problem> {
+    let late = AgentFault::Late(quantity_or_none(delay)?);
+    let words = [
+        ("late", late),
+        ("deaf", AgentFault::Deaf),
+        ("wrong", AgentFault::Wrong),
+        ("fails", AgentFault::Fails),
+    ];
+    let what = word(text, "word for what an agent does", &words)?;
+    if what == AgentFault::Late(Duration::ZERO) {
+        return Err(text.problem("the agent is late by nothing").with_hint("add `delay: 10s`"));
+    }
+    Ok(what)
 }
 
 /// How many times as long everything takes; more than once.

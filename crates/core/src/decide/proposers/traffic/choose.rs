@@ -53,7 +53,19 @@ fn policies_of(
         .changed
         .map(|changed| changed + snapshot.tuning.decide.min_time_between_traffic_changes)
         .filter(|until| *until > snapshot.now);
-    let verdict = judge(&ledger.draft, jobs, &current);
+    // Where a node has not applied a directive, the jobs that meet share fairly for now, whatever the plan says.
+    let in_effect = match jobs.iter().any(|job| snapshot.unconfirmed.contains(job)) {
+        true => vec![TrafficPolicy::default(); jobs.len()],
+        false => current.clone(),
+    };
+    let verdict = judge(&ledger.draft, jobs, &in_effect);
+    let call = match verdict.call {
+        _ if verdict.traffic == current => Call::Keep,
+        // Fair sharing is best, and a policy is on its way to a node: it is withdrawn.
+        Call::Keep if in_effect != current && verdict.traffic == in_effect => Call::Must,
+        call => call,
+    };
+    let verdict = Verdict { call, ..verdict };
     let chosen = match (&verdict.call, stays) {
         (Call::Keep, _) | (Call::Change, Some(_)) => &current,
         (Call::Change | Call::Must, _) => &verdict.traffic,
