@@ -157,7 +157,7 @@ impl Engine {
             Event::StepDone { job, step } => self.step_done(job, step),
             Event::StepFailed { job, step, failure } => self.step_failed(job, step, failure),
             Event::DirectiveApplied { job, node, generation } => {
-                self.directive_applied(job, node, generation)
+                self.directive_applied(job, node, generation);
             }
             Event::DirectiveFailed { job, node, generation, reason } => {
                 self.directive_failed(job, node, generation, reason);
@@ -175,7 +175,7 @@ impl Engine {
             Event::LinkChanged { link, rate } => self.link_changed(link, rate),
             Event::LoopMeasured { job, profile } => self.loop_measured(job, profile),
             Event::SlowerThanFair { job, by } => self.slower_than_fair(job, by),
-            Event::PolicyChanged(policy) => self.policy_changed(policy),
+            Event::PolicyChanged(policy) => self.policy_changed(*policy),
             Event::CounterAdded { name, each } => self.counter_added(name, each),
             Event::NodeSet { set, nodes } => self.node_set(set, nodes),
             Event::NodeSetChanged { set, node, allowed } => self.node_set_changed(set, node, allowed),

@@ -341,7 +341,7 @@ impl World {
         let named = document.and_then(|document| Policy::named(&document.policy?));
         let policy = named.map_or_else(|| self.settings.policy.clone(), Policy::preempting);
         if policy != *self.engine.policy() {
-            self.engine.observe(now, engine::Event::PolicyChanged(policy));
+            self.engine.observe(now, engine::Event::PolicyChanged(Box::new(policy)));
         }
     }
 

@@ -196,7 +196,7 @@ impl Driver {
                 let job = self.job(*which, |life| matches!(life, Life::Running(_)));
                 job.map(|job| Event::SlowerThanFair { job, by: *by })
             }
-            Op::PolicyChanges(policy) => Some(Event::PolicyChanged((**policy).clone())),
+            Op::PolicyChanges(policy) => Some(Event::PolicyChanged(policy.clone())),
             Op::AllStepsSucceed => {
                 self.settle();
                 None

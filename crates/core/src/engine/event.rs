@@ -128,7 +128,7 @@ pub enum Event {
         job: JobId,
         by: Share,
     },
-    PolicyChanged(Policy),
+    PolicyChanged(Box<Policy>),
     /// There is something more that nodes have a number of: `each`, where a node says nothing else.
     CounterAdded {
         name: Name,

@@ -11,11 +11,11 @@
 //! at once, each but the highest of them is guaranteed *φ = min(floor, 1/m)* of its capacity:
 //!
 //! 1. *Guarantees.* For each class separately: max-min fair sharing of links that offer it *φ* of their capacity
-//!   where a higher class wants them too, and otherwise everything but the guarantees of other classes. The traffic
-//!   that its flows then put on each link is guaranteed; the part of the floor that they cannot use, because another
-//!   link limits them, is not.
+//!    where a higher class wants them too, and otherwise everything but the guarantees of other classes. The traffic
+//!    that its flows then put on each link is guaranteed; the part of the floor that they cannot use, because another
+//!    link limits them, is not.
 //! 2. *Allocation.* From the highest class down: max-min fair sharing of the capacity that higher classes leave,
-//!   minus the guarantees of lower classes.
+//!    minus the guarantees of lower classes.
 //!
 //! A class that is alone on its links gets their full capacity, a class that higher classes would starve gets its
 //! floor, and capacity is never exceeded: the guarantee of a class always fits into the capacity that is left for it.

@@ -70,7 +70,7 @@ impl Scaling {
 
     /// Scaling by Amdahl's law: a part of each iteration is serial, the rest is divided among all members, `t(n) = s
     /// + (1 - s) / n`. Large ranges contain only powers of two, the sizes half-way between them, the smallest and the
-    /// largest size.
+    ///   largest size.
     pub fn with_serial_part(sizes: RangeInclusive<u32>, serial: Share) -> Self {
         let (least, most) = ((*sizes.start()).max(1), *sizes.end());
         let alone = u128::from(serial.0.min(Share::WHOLE.0));

@@ -94,7 +94,7 @@ mod tests {
     fn rhythm(every: u64, more: u64, times: u64) -> ReportRhythm {
         let mut rhythm = ReportRhythm::default();
         (1..=times).for_each(|k| {
-            rhythm.record(Instant::from_secs(k * every), Iterations(k * more), &ObserveTuning::DEFAULT)
+            rhythm.record(Instant::from_secs(k * every), Iterations(k * more), &ObserveTuning::DEFAULT);
         });
         rhythm
     }
@@ -142,7 +142,7 @@ mod tests {
         rhythm.record(Instant::from_secs(86_400), Iterations(6), &ObserveTuning::DEFAULT);
         assert!(hangs_after(&rhythm).unwrap() <= 300, "{rhythm:?}");
         (1..60).for_each(|k| {
-            rhythm.record(Instant::from_secs(86_400 + k * 10), Iterations(6 + k), &ObserveTuning::DEFAULT)
+            rhythm.record(Instant::from_secs(86_400 + k * 10), Iterations(6 + k), &ObserveTuning::DEFAULT);
         });
         assert_eq!(hangs_after(&rhythm), Some(100));
     }
