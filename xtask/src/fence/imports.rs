@@ -88,7 +88,7 @@ fn dependencies(sources: &[Source<'_>]) -> Siblings {
     let mut found = BTreeMap::new();
     for Source { path, text } in sources {
         if let Some(module) = module_of(path) {
-            for (module, imports) in imports_in(&without_comments_and_strings(text), module) {
+            for (module, imports) in imports_in(&without_comments_and_strings(text), &module) {
                 found.insert(module, (*path, imports));
             }
         }

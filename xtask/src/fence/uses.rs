@@ -14,10 +14,10 @@ pub(super) struct Found {
 
 /// All paths in code without comments and strings, for the module that it is and for each module inside it. Modules named
 /// `tests` are left out.
-pub(super) fn imports_in(code: &str, module: Module) -> BTreeMap<Module, Vec<Found>> {
+pub(super) fn imports_in(code: &str, module: &Module) -> BTreeMap<Module, Vec<Found>> {
     let tokens = tokens(code);
     let mut reader = Reader { tokens: &tokens, at: 0, found: BTreeMap::from([(module.clone(), Vec::new())]) };
-    reader.block(&module);
+    reader.block(module);
     reader.found
 }
 

@@ -56,7 +56,7 @@ impl World {
                 Action::ResizeInPlace { to, .. } => self.resize(now, step.job, step.id, &to),
                 // Annotations follow the plan: they are written, and written again, until pods carry them.
                 Action::Direct { .. } => {
-                    self.engine.observe(now, Event::StepDone { job: step.job, step: step.id })
+                    self.engine.observe(now, Event::StepDone { job: step.job, step: step.id });
                 }
                 Action::Move { to, .. } | Action::Rescale { to, .. } => {
                     self.relocate(now, step.job, (step.id, step.generation), &to);

@@ -53,7 +53,7 @@ impl World<'_> {
             match fault {
                 None => self.engine.observe(self.now, applied),
                 Some(AgentFault::Late(delay)) => {
-                    self.agenda.add(self.now + delay, Happening::IsTold(applied))
+                    self.agenda.add(self.now + delay, Happening::IsTold(applied));
                 }
                 Some(AgentFault::Deaf) => {}
                 Some(AgentFault::Wrong) => {
