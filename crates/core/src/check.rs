@@ -27,7 +27,7 @@ use std::sync::Arc;
 use crate::decide::snapshot::Snapshot;
 use crate::model::cluster::{Cluster, NodeState};
 use crate::model::id::{CounterId, IdVec, JobId, NodeId, QueueId, Window};
-use crate::model::job::{Capabilities, Exit, Job, JobSpec, Life, RoleKind, Teams, Topology};
+use crate::model::job::{Capabilities, ExitReason, Job, JobSpec, Life, RoleKind, Teams, Topology};
 use crate::model::plan::{Amendment, Assignment, Part};
 use crate::model::queue::{Queue, lineage};
 use crate::model::units::{Instant, Resources};
@@ -465,7 +465,7 @@ fn splits_a_team(spec: &JobSpec, teams: Teams, assignment: &Assignment, cluster:
 fn is_to_run(id: JobId, job: &Job) -> Result<(), Violation> {
     let runs = match job.life {
         Life::Queued | Life::Preempted | Life::Starting(_) | Life::Running(_) => true,
-        Life::Moving { .. } | Life::Resizing { .. } | Life::Leaving { exit: Exit::Preempt, .. } => true,
+        Life::Moving { .. } | Life::Resizing { .. } | Life::Leaving { exit: ExitReason::Preempt, .. } => true,
         Life::Leaving { .. } | Life::Degraded { .. } | Life::Suspended => false,
         Life::Refused(_) | Life::Failed(_) | Life::Done => false,
     };

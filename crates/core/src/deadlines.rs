@@ -18,14 +18,14 @@ mod outlook;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use booking::Walk;
-pub use booking::{Booking, Segment};
-pub(crate) use contiguous::book_in_one_piece;
-pub use entry::{Entry, Pool, Timetable, Verdict};
-pub(crate) use fill::{as_soon_as_may_be, fill};
-pub(crate) use grid::{Grid, Rounds};
-pub(crate) use need::{Cost, Has, Need, Pauses, Size};
-pub(crate) use outlook::{Outlook, Piece};
+pub(crate) use booking::WorkSimulation;
+pub use booking::{Booking, BookingSegment};
+pub(crate) use contiguous::book_without_gap;
+pub use entry::{CapacityPool, DeadlineEntry, DeadlineVerdict, Timetable};
+pub(crate) use fill::{fill, fill_as_early_as_possible};
+pub(crate) use grid::{DecisionTimes, Grid};
+pub(crate) use need::{BookingSize, CapacityCost, PoolDemand, PresentSize, ResizePauses};
+pub(crate) use outlook::{Outlook, OutlookPiece};
 
 use crate::model::units::Duration;
 
@@ -42,4 +42,4 @@ pub(crate) type Units = i64;
 
 /// Margin before a deadline at which plans end. Time is counted in whole nanoseconds, and every observation of a
 /// running job may lose one to rounding.
-pub(crate) const GUARD: Duration = Duration(1_000_000);
+pub(crate) const DEADLINE_MARGIN: Duration = Duration(1_000_000);

@@ -203,7 +203,7 @@ impl Network {
 
     /// Changes the traffic policy of a running job. A phase offset delays the job at the end of its iteration: once,
     /// or, if the policy has a drift watch, each time that the job has drifted.
-    pub fn set_lane(&mut self, now: Instant, key: usize, traffic: TrafficPolicy) {
+    pub fn set_traffic_policy(&mut self, now: Instant, key: usize, traffic: TrafficPolicy) {
         self.change_job(now, key, |job| job.set_traffic_policy(traffic));
     }
 

@@ -358,7 +358,7 @@ fn cluster(terrain: &Terrain) -> Cluster {
     let levels: Vec<&str> = terrain.labels.iter().map(String::as_str).collect();
     let mut cluster = Cluster::new(&levels).expect("levels are checked where they are given");
     if !terrain.rates.is_empty() {
-        cluster.lay_tree(&terrain.rates).expect("rates are checked where they are given");
+        cluster.connect_as_tree(&terrain.rates).expect("rates are checked where they are given");
     }
     cluster
 }

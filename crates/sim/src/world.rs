@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant as WallClock;
 
-use metronome_core::deadlines::Verdict;
+use metronome_core::deadlines::DeadlineVerdict;
 use metronome_core::engine::{Ending, Engine, Event, Settings, State};
 use metronome_core::journal::Journal;
 use metronome_core::model::cluster::Name;
@@ -346,9 +346,9 @@ impl<'a> World<'a> {
     fn note_who_is_taken_on(&mut self) {
         for (job, entry) in self.engine.state().plan.timetable().iter() {
             let taken = match entry.verdict {
-                Verdict::Promised => Taken::Promised,
-                Verdict::Planned => Taken::Planned,
-                Verdict::Pending => continue,
+                DeadlineVerdict::Promised => Taken::Promised,
+                DeadlineVerdict::Planned => Taken::Planned,
+                DeadlineVerdict::Pending => continue,
             };
             let training = &mut self.trainings[self.owners[job].training];
             training.taken = training.taken.max(Some(taken));

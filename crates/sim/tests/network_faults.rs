@@ -89,10 +89,10 @@ fn class_and_weight_can_be_changed_while_flows_are_sending() {
     network.start(Instant::START, 0, job(1));
     network.start(Instant::START, 1, job(1));
     network.run_until(at_ms(70));
-    network.set_lane(at_ms(70), 0, TrafficPolicy { weight: 3, ..TrafficPolicy::default() });
+    network.set_traffic_policy(at_ms(70), 0, TrafficPolicy { weight: 3, ..TrafficPolicy::default() });
     network.run_until(at_ms(80));
     assert_eq!((network.rate(0), network.rate(1)), (0.75e9, 0.25e9));
-    network.set_lane(at_ms(80), 0, TrafficPolicy { weight: 3, ..in_class(1) });
+    network.set_traffic_policy(at_ms(80), 0, TrafficPolicy { weight: 3, ..in_class(1) });
     // By 80 ms they have sent 12.5 and 7.5 of 20; now the second goes first.
     assert_eq!(ends(&mut network), [(1, 92.5e3), (0, 100e3)]);
 }

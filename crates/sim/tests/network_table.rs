@@ -6,7 +6,7 @@ mod network_common;
 use metronome_core::model::units::{Duration, Instant, Share};
 use metronome_core::network::{Network, Training};
 use metronome_core::traffic::phase_solver::harmonise::{Rhythm, Terms, harmonise};
-use metronome_core::traffic::phase_solver::wheel::{Spoke, Wheel};
+use metronome_core::traffic::phase_solver::wheel::{Wheel, WheelLoop};
 use metronome_core::traffic::{Follows, TrafficPolicy, Turn};
 use metronome_sim::noise::Noise;
 use rand::RngExt;
@@ -57,7 +57,7 @@ fn turns(periods: [f64; 3], sends: [f64; 3]) -> [Option<Turn>; 3] {
     std::array::from_fn(|key| {
         let beat = harmony.beats[key];
         let sends = vec![(Duration((periods[key] - sends[key]) as u64), Duration(periods[key] as u64))];
-        let spoke = Spoke { sends, links: vec![(LINK, 1.0)], appearances: beat.appearances };
+        let spoke = WheelLoop { sends, links: vec![(LINK, 1.0)], appearances: beat.appearances };
         let offset = wheel.best(&spoke);
         wheel.put(&spoke, offset);
         Some(Turn { period: beat.period, offset, watch: None })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use metronome_core::check::{TrafficFault, Violation};
-use metronome_core::deadlines::{Booking, Entry, Segment, Verdict};
+use metronome_core::deadlines::{Booking, BookingSegment, DeadlineEntry, DeadlineVerdict};
 use metronome_core::engine::{Engine, Event, Settings};
 use metronome_core::model::cluster::Level;
 use metronome_core::model::cpu_weight::CpuWeight;
@@ -340,15 +340,15 @@ fn with_deadlines() -> (Engine, [JobId; 3]) {
     (engine, ids)
 }
 
-fn bookings(of: &[(JobId, Option<Entry>)]) -> Amendment {
+fn bookings(of: &[(JobId, Option<DeadlineEntry>)]) -> Amendment {
     Amendment { bookings: of.iter().cloned().collect(), ..Amendment::default() }
 }
 
-fn booked(from: u64, to: u64, members: u32) -> Option<Entry> {
-    let segment = Segment { from: Instant::from_secs(from), to: Instant::from_secs(to), members };
+fn booked(from: u64, to: u64, members: u32) -> Option<DeadlineEntry> {
+    let segment = BookingSegment { from: Instant::from_secs(from), to: Instant::from_secs(to), members };
     let booking = Booking { segments: vec![segment], ends: Instant::from_secs(to) };
-    Some(Entry {
-        verdict: Verdict::Planned,
+    Some(DeadlineEntry {
+        verdict: DeadlineVerdict::Planned,
         booking: Some(booking),
         node: None,
         since: NOW,
@@ -359,7 +359,7 @@ fn booked(from: u64, to: u64, members: u32) -> Option<Entry> {
 #[test]
 fn no_pool_is_booked_beyond_its_capacity_at_any_time() {
     let (mut engine, [wide, one, other]) = with_deadlines();
-    let of = |engine: &Engine, all: &[(JobId, Option<Entry>)]| checked(engine, bookings(all));
+    let of = |engine: &Engine, all: &[(JobId, Option<DeadlineEntry>)]| checked(engine, bookings(all));
     let at_once = [(wide, booked(0, 600, 6)), (one, booked(599, 1_200, 3))];
     let in_turn = [(wide, booked(0, 600, 6)), (one, booked(600, 1_200, 3))];
     assert_eq!(of(&engine, &in_turn), Ok(()));
@@ -390,7 +390,7 @@ fn a_booking_is_of_a_job_with_a_deadline_and_its_segments_follow_each_other() {
     let mut twice = booked(0, 600, 6).unwrap();
     twice.booking.as_mut().unwrap().segments.extend(booked(500, 700, 6).unwrap().booking.unwrap().segments);
     assert_eq!(of(wide, Some(twice)), Err(Violation::BookingBroken(wide)));
-    let elsewhere = Entry { node: Some(NodeId(2)), ..booked(0, 600, 6).unwrap() };
+    let elsewhere = DeadlineEntry { node: Some(NodeId(2)), ..booked(0, 600, 6).unwrap() };
     assert_eq!(of(wide, Some(elsewhere)), Err(Violation::BookingBroken(wide)));
 }
 
@@ -403,7 +403,8 @@ fn a_job_with_a_booking_has_no_reservation() {
         checked(&engine, Amendment { reservations, ..bookings(&[(wide, entry)]) })
     };
     assert_eq!(reserved(booked(0, 600, 6)), Err(Violation::ReservedAndBooked(wide)));
-    let pending = Entry { verdict: Verdict::Pending, booking: None, ..booked(0, 600, 6).unwrap() };
+    let pending =
+        DeadlineEntry { verdict: DeadlineVerdict::Pending, booking: None, ..booked(0, 600, 6).unwrap() };
     assert_eq!((reserved(Some(pending)), reserved(None)), (Ok(()), Ok(())));
 }
 

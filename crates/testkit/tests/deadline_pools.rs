@@ -1,6 +1,6 @@
 //! Deadlines of jobs that may run on some nodes only: nobody is promised what lies where it may not run.
 
-use metronome_core::deadlines::Verdict;
+use metronome_core::deadlines::DeadlineVerdict;
 use metronome_core::engine::{Engine, Event};
 use metronome_core::model::id::{JobId, NodeId, NodeSetId};
 use metronome_core::model::job::{Binding, Deadline, Gang, JobSpec, OnMiss};
@@ -29,7 +29,7 @@ fn due(engine: &mut Engine, name: &str, on: Option<NodeSetId>, minutes: u64) -> 
     engine.submit(Instant::START, std::sync::Arc::new(spec))
 }
 
-fn verdict(engine: &Engine, job: JobId) -> Verdict {
+fn verdict(engine: &Engine, job: JobId) -> DeadlineVerdict {
     engine.state().plan.timetable().get(job).map(|entry| entry.verdict).unwrap()
 }
 
@@ -39,7 +39,10 @@ fn what_lies_where_a_job_may_not_run_is_not_promised_to_it() {
     let one = due(&mut engine, "one", Some(FIRST), 100);
     let two = due(&mut engine, "two", Some(FIRST), 100);
     engine.poll(Instant::START);
-    assert_eq!((verdict(&engine, one), verdict(&engine, two)), (Verdict::Promised, Verdict::Pending));
+    assert_eq!(
+        (verdict(&engine, one), verdict(&engine, two)),
+        (DeadlineVerdict::Promised, DeadlineVerdict::Pending)
+    );
 }
 
 #[test]
@@ -50,7 +53,11 @@ fn who_takes_from_a_part_takes_from_the_whole() {
     let anywhere = due(&mut engine, "anywhere", None, 100);
     engine.poll(Instant::START);
     let verdicts = [narrow, wide, anywhere].map(|job| verdict(&engine, job));
-    assert_eq!(verdicts.iter().filter(|verdict| **verdict == Verdict::Promised).count(), 2, "{verdicts:?}");
+    assert_eq!(
+        verdicts.iter().filter(|verdict| **verdict == DeadlineVerdict::Promised).count(),
+        2,
+        "{verdicts:?}"
+    );
 }
 
 #[test]
@@ -62,6 +69,6 @@ fn sets_that_have_nothing_in_common_do_not_meet() {
     let jobs = jobs.map(|(set, minutes)| due(&mut engine, &format!("{set:?}-{minutes}"), Some(set), minutes));
     engine.poll(Instant::START);
     for job in jobs {
-        assert_eq!(verdict(&engine, job), Verdict::Promised);
+        assert_eq!(verdict(&engine, job), DeadlineVerdict::Promised);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use metronome_core::deadlines::Verdict;
+use metronome_core::deadlines::DeadlineVerdict;
 use metronome_core::journal::{Record, Replay};
 use metronome_core::model::cluster::Level;
 use metronome_core::model::id::JobId;
@@ -75,7 +75,7 @@ fn drawn(seed: u64) -> Scenario {
 }
 
 /// A run, and for each job the best that was ever said of it.
-fn told(scenario: &Scenario, policy: Policy) -> (Outcome, BTreeMap<JobId, Verdict>) {
+fn told(scenario: &Scenario, policy: Policy) -> (Outcome, BTreeMap<JobId, DeadlineVerdict>) {
     let lines = Lines::default();
     let journal = Some(Box::new(lines.clone()) as Box<_>);
     let options = RunOptions { seed: 1, journal, full_check_every: 1, ..RunOptions::new(policy) };
@@ -117,7 +117,7 @@ fn promised_and_late(
         let scenario = drawn(seed);
         let (outcome, told) = told(&scenario, policy("metronome"));
         let specs: Vec<JobSpec> = listed(&scenario);
-        for (id, _) in told.iter().filter(|(_, verdict)| **verdict == Verdict::Promised) {
+        for (id, _) in told.iter().filter(|(_, verdict)| **verdict == DeadlineVerdict::Promised) {
             let spec = &specs[id.0 as usize];
             promised += 1;
             if !is_in_time(&outcome, spec) {
@@ -186,7 +186,7 @@ fn in_time_and_broken(iterations: Option<Iterations>) -> (usize, usize) {
         let (outcome, told) = told(&scenario, policy("metronome"));
         let specs = listed(&scenario);
         in_time += specs.iter().filter(|spec| is_in_time(&outcome, spec)).count();
-        let promised = told.iter().filter(|(_, verdict)| **verdict == Verdict::Promised);
+        let promised = told.iter().filter(|(_, verdict)| **verdict == DeadlineVerdict::Promised);
         broken += promised.filter(|(id, _)| !is_in_time(&outcome, &specs[id.0 as usize])).count();
     }
     (in_time, broken)

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use metronome_core::deadlines::Verdict;
+use metronome_core::deadlines::DeadlineVerdict;
 use metronome_core::model::report::{
-    Ahead, Best, Condition, Due, Explanation, Learned, NotUsed, Reason, Unconfirmed, Unwell,
+    AvoidedNode, BestDomain, DeadlinePrediction, Explanation, JobAhead, LearningReport, NodeCondition,
+    NodeProblem, Reason, Unconfirmed,
 };
 use metronome_core::model::units::{Duration, Gpus, Instant, Resources, Share};
 use metronome_core::observe::progress::Category;
@@ -185,7 +186,7 @@ pub fn document_foreseeing<'a>(
     Document { forecast: Some(foreseen.document()), ..document(explanation, names) }
 }
 
-fn progress(learned: &Learned, gpus: Gpus) -> ProgressText {
+fn progress(learned: &LearningReport, gpus: Gpus) -> ProgressText {
     let gains = learned.gains_in_an_hour;
     ProgressText {
         category: learned.category,
@@ -198,13 +199,13 @@ fn progress(learned: &Learned, gpus: Gpus) -> ProgressText {
     }
 }
 
-pub(crate) fn deadline(due: &Due) -> DeadlineText {
+pub(crate) fn deadline(due: &DeadlinePrediction) -> DeadlineText {
     DeadlineText {
         at_s: due.deadline.as_secs_f64(),
         verdict: due.verdict.map(|verdict| match verdict {
-            Verdict::Promised => "promised",
-            Verdict::Planned => "planned",
-            Verdict::Pending => "pending",
+            DeadlineVerdict::Promised => "promised",
+            DeadlineVerdict::Planned => "planned",
+            DeadlineVerdict::Pending => "pending",
         }),
         end_s: due.ends.map(Instant::as_secs_f64),
         members_enough: due.enough,
@@ -214,7 +215,7 @@ pub(crate) fn deadline(due: &Due) -> DeadlineText {
     }
 }
 
-fn avoided_text(avoided: &NotUsed, names: &impl Names) -> AvoidedText {
+fn avoided_text(avoided: &AvoidedNode, names: &impl Names) -> AvoidedText {
     AvoidedText {
         node: names.node(avoided.node).to_string(),
         for_s: avoided.lasts.as_secs_f64(),
@@ -231,10 +232,10 @@ fn unconfirmed_text(unconfirmed: &Unconfirmed, names: &impl Names) -> Unconfirme
     }
 }
 
-fn unwell_text(unwell: &Unwell, names: &impl Names) -> UnwellText {
+fn unwell_text(unwell: &NodeProblem, names: &impl Names) -> UnwellText {
     let (is, speed, within) = match unwell.is {
-        Condition::Slow { speed } => ("slow", Some(speed.0 as f64 / Speed::PLAIN.0 as f64), None),
-        Condition::Draining { within } => ("draining", None, within),
+        NodeCondition::Slow { speed } => ("slow", Some(speed.0 as f64 / Speed::PLAIN.0 as f64), None),
+        NodeCondition::Draining { within } => ("draining", None, within),
     };
     UnwellText {
         node: names.node(unwell.node).to_string(),
@@ -244,12 +245,12 @@ fn unwell_text(unwell: &Unwell, names: &impl Names) -> UnwellText {
     }
 }
 
-fn best_text(best: &Best, names: &impl Names) -> BestText {
+fn best_text(best: &BestDomain, names: &impl Names) -> BestText {
     let level = names.level(best.level).to_string();
     BestText { level, domain: best.domain.to_string(), fit: best.fit, members: best.members }
 }
 
-fn because(ahead: &Ahead) -> Because {
+fn because(ahead: &JobAhead) -> Because {
     Because {
         priority: ahead.priority.0,
         waited_s: ahead.waited.as_secs_f64(),

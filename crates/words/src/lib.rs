@@ -10,13 +10,14 @@ mod what_if;
 
 use std::fmt::Write;
 
-use metronome_core::deadlines::Verdict;
+use metronome_core::deadlines::DeadlineVerdict;
 use metronome_core::model::cluster::Name;
 use metronome_core::model::id::{JobId, NodeId};
 use metronome_core::model::job::Priority;
 use metronome_core::model::plan::Assignment;
 use metronome_core::model::report::{
-    Ahead, Best, Condition, Due, Explanation, Failure, Learned, NotUsed, Reason, State, Unconfirmed, Unwell,
+    AvoidedNode, BestDomain, DeadlinePrediction, Explanation, Failure, JobAhead, LearningReport,
+    NodeCondition, NodeProblem, Reason, State, Unconfirmed,
 };
 use metronome_core::model::units::{Cpu, Duration, Gpus, Instant, Memory, Resources, Share};
 use metronome_core::observe::progress::Category;
@@ -139,8 +140,8 @@ fn place_in_line(position: usize, claim: Option<Priority>, ahead: &[String]) -> 
 }
 
 /// `bert (high, waited 8m)`: the job, and what puts it where it stands.
-fn with_its_claim(ahead: &Ahead) -> String {
-    let Ahead { job, priority, waited, left } = ahead;
+fn with_its_claim(ahead: &JobAhead) -> String {
+    let JobAhead { job, priority, waited, left } = ahead;
     let left = left.map(|left| format!(", {left} left")).unwrap_or_default();
     format!("{job} ({}, waited {waited}{left})", priority_name(*priority))
 }
@@ -156,7 +157,7 @@ pub fn priority_name(priority: Priority) -> String {
 }
 
 /// How much a job still learns, what is left of it, and what is odd about its reports.
-fn what_it_learns(learned: &Learned, gpus: Gpus) -> String {
+fn what_it_learns(learned: &LearningReport, gpus: Gpus) -> String {
     let mut text = match learned.category {
         Category::Progressing => "it learns",
         Category::Watching => "it learns little",
@@ -194,14 +195,14 @@ pub(crate) fn gain_for_a_gpu_hour(in_an_hour: Share, gpus: Gpus) -> Option<f64> 
 const HARDLY_ANYTHING: Share = Share(Share::WHOLE.0 / 200);
 
 /// Whether its owner may want to stop it. Nobody else does.
-pub(crate) fn is_worth_stopping(learned: &Learned) -> bool {
+pub(crate) fn is_worth_stopping(learned: &LearningReport) -> bool {
     let gains_little = learned.gains_in_an_hour.is_some_and(|gains| gains < HARDLY_ANYTHING);
     learned.category == Category::Converged && gains_little
 }
 
 /// Which node takes nothing new, for how long, and why.
-pub fn is_avoided(avoided: &NotUsed, names: &impl Names) -> String {
-    let NotUsed { node, failed, lasts } = avoided;
+pub fn is_avoided(avoided: &AvoidedNode, names: &impl Names) -> String {
+    let AvoidedNode { node, failed, lasts } = avoided;
     let (node, failed) = (names.node(*node), in_quotes(failed));
     format!("node `{node}` takes nothing new for {lasts}: these failed there and nowhere else: {failed}")
 }
@@ -220,28 +221,28 @@ pub fn is_unconfirmed(unconfirmed: &Unconfirmed, names: &impl Names) -> String {
 }
 
 /// What is not well with a node under a job.
-pub fn is_unwell(unwell: &Unwell, names: &impl Names) -> String {
+pub fn is_unwell(unwell: &NodeProblem, names: &impl Names) -> String {
     let node = names.node(unwell.node);
     match unwell.is {
-        Condition::Slow { speed } => {
+        NodeCondition::Slow { speed } => {
             let times = Speed::PLAIN.0 as f64 / speed.0.max(1) as f64;
             format!(
                 "node `{node}` is slow: members there take {times:.2} times as long for an iteration as others; it goes \
                  elsewhere where that pays"
             )
         }
-        Condition::Draining { within: Some(within) } => {
+        NodeCondition::Draining { within: Some(within) } => {
             format!("node `{node}` goes in {within}; whoever can be moved leaves it before")
         }
-        Condition::Draining { within: None } => {
+        NodeCondition::Draining { within: None } => {
             format!("node `{node}` is about to go; whoever can be moved leaves it before")
         }
     }
 }
 
 /// Whether a job will be in time, by how much, and how sure that is.
-pub fn will_be_in_time(due: &Due) -> String {
-    let Due { deadline, verdict, ends, enough, error, .. } = due;
+pub fn will_be_in_time(due: &DeadlinePrediction) -> String {
+    let DeadlinePrediction { deadline, verdict, ends, enough, error, .. } = due;
     let end = ends.map(|ends| match ends <= *deadline {
         true => format!("done {} before it", deadline.since(ends)),
         false => format!("done {} after it", ends.since(*deadline)),
@@ -255,16 +256,18 @@ pub fn will_be_in_time(due: &Due) -> String {
         None => format!("at its fastest {}", end.clone().unwrap_or_else(|| "nobody knows when".into())),
     };
     match (verdict, &end) {
-        (Some(Verdict::Promised), Some(end)) => format!("promised: {end}, whoever comes{off}"),
-        (Some(Verdict::Planned), Some(end)) => format!("planned: {end}, unless others need its place{off}"),
+        (Some(DeadlineVerdict::Promised), Some(end)) => format!("promised: {end}, whoever comes{off}"),
+        (Some(DeadlineVerdict::Planned), Some(end)) => {
+            format!("planned: {end}, unless others need its place{off}")
+        }
         (Some(_), _) => format!("nothing is booked for it: {}{}{off}", saved(), what_would_save(due)),
         (None, _) => format!("nobody sees to it: {}", saved()),
     }
 }
 
 /// A later deadline, or that another were not there.
-fn what_would_save(due: &Due) -> String {
-    let Due { deadline, earliest, in_the_way, .. } = due;
+fn what_would_save(due: &DeadlinePrediction) -> String {
+    let DeadlinePrediction { deadline, earliest, in_the_way, .. } = due;
     let later = earliest.filter(|earliest| earliest > deadline);
     let later = later.map(|earliest| format!("; a deadline {} later can be kept", earliest.since(*deadline)));
     let names: Vec<String> = in_the_way.iter().map(|name| format!("`{name}`")).collect();
@@ -272,8 +275,8 @@ fn what_would_save(due: &Due) -> String {
     [later, without].into_iter().flatten().collect()
 }
 
-fn nearest_to_room(best: &Best, names: &impl Names) -> String {
-    let Best { level, domain, fit, members } = best;
+fn nearest_to_room(best: &BestDomain, names: &impl Names) -> String {
+    let BestDomain { level, domain, fit, members } = best;
     let (level, members) = (names.level(*level), count(*members, "member"));
     format!("{level} `{domain}`, with room for {fit} of its {members}")
 }

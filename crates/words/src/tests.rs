@@ -136,8 +136,8 @@ fn every_reason_is_a_sentence() {
     }
 }
 
-fn ahead(job: &str, priority: Priority) -> Ahead {
-    Ahead { job: Arc::from(job), priority, waited: Duration::from_secs(600), left: None }
+fn ahead(job: &str, priority: Priority) -> JobAhead {
+    JobAhead { job: Arc::from(job), priority, waited: Duration::from_secs(600), left: None }
 }
 
 fn waiting() -> Explanation {
@@ -153,7 +153,7 @@ fn waiting() -> Explanation {
         position: Some(5),
         priority: Priority::NORMAL,
         ahead: vec![ahead("a", Priority::HIGH), ahead("b", Priority::NORMAL), ahead("c", Priority(7))],
-        best: Some(Best { level: Level(0), domain: Arc::from("rack-1"), fit: 2, members: 4 }),
+        best: Some(BestDomain { level: Level(0), domain: Arc::from("rack-1"), fit: 2, members: 4 }),
         avoided: Vec::new(),
         awaits: Vec::new(),
         assignment: None,
@@ -177,22 +177,22 @@ fn a_job_with_a_place_hears_who_has_yet_to_leave_it() {
 
 #[test]
 fn a_job_hears_what_is_not_well_under_it() {
-    let unwell = |is| vec![Unwell { node: NodeId(4), is }];
+    let unwell = |is| vec![NodeProblem { node: NodeId(4), is }];
     let said = |is| {
         let text = lines(&Explanation { unwell: unwell(is), ..running() }, &Numbered);
         text.lines().find_map(|line| line.strip_prefix("unwell     ")).unwrap().to_owned()
     };
     assert_eq!(
-        said(Condition::Slow { speed: Speed(666_667) }),
+        said(NodeCondition::Slow { speed: Speed(666_667) }),
         "node `node-4` is slow: members there take 1.50 times as long for an iteration as others; it goes elsewhere where \
          that pays"
     );
     assert_eq!(
-        said(Condition::Draining { within: Some(Duration::from_secs(600)) }),
+        said(NodeCondition::Draining { within: Some(Duration::from_secs(600)) }),
         "node `node-4` goes in 10m; whoever can be moved leaves it before"
     );
     assert_eq!(
-        said(Condition::Draining { within: None }),
+        said(NodeCondition::Draining { within: None }),
         "node `node-4` is about to go; whoever can be moved leaves it before"
     );
 }
@@ -200,7 +200,7 @@ fn a_job_hears_what_is_not_well_under_it() {
 #[test]
 fn a_job_that_waits_hears_of_nodes_that_are_avoided() {
     let failed = ["a", "b", "c"].map(Arc::from).to_vec();
-    let avoided = vec![NotUsed { node: NodeId(4), failed, lasts: Duration::from_secs(600) }];
+    let avoided = vec![AvoidedNode { node: NodeId(4), failed, lasts: Duration::from_secs(600) }];
     let text = lines(&Explanation { avoided, ..waiting() }, &Numbered);
     let said = "avoided    node `node-4` takes nothing new for 10m: these failed there and nowhere else: `a`, `b`, `c`\n";
     assert!(text.contains(said), "{text}");
@@ -208,21 +208,21 @@ fn a_job_that_waits_hears_of_nodes_that_are_avoided() {
 
 #[test]
 fn a_job_hears_what_it_still_learns_and_whether_it_is_believed() {
-    let learned = Learned {
+    let learned = LearningReport {
         category: Category::Converged,
         left: Some(Duration::from_secs(600)),
         gains_in_an_hour: Some(Share(3_200)),
         is_believed: true,
         odd: 0,
     };
-    let said = |learned: &Learned| {
+    let said = |learned: &LearningReport| {
         let text = lines(&Explanation { learned: Some(learned.clone()), ..waiting() }, &Numbered);
         text.lines().find_map(|line| line.strip_prefix("progress   ")).unwrap().to_owned()
     };
     let hardly = "it hardly learns any more; another hour alone would take 0.3 % off its metric, 0.08 % for each GPU-hour: it is \
          nearly as good as it will be, and its owner may want to stop it; 10m of work left";
     assert_eq!(said(&learned), hardly);
-    let lies = Learned { is_believed: false, odd: 2, ..learned };
+    let lies = LearningReport { is_believed: false, odd: 2, ..learned };
     let doubt =
         ", which is not believed: it has used more than twice what it was to need; 2 reports made no sense";
     assert_eq!(said(&lies), format!("{hardly}{doubt}"));
@@ -304,7 +304,7 @@ fn programs_get_the_same_facts() {
 
 #[test]
 fn where_the_order_goes_by_what_is_left_that_is_said() {
-    let shortest = Ahead { left: Some(Duration::from_secs(90)), ..ahead("a", Priority::NORMAL) };
+    let shortest = JobAhead { left: Some(Duration::from_secs(90)), ..ahead("a", Priority::NORMAL) };
     let waiting = Explanation { position: Some(2), ahead: vec![shortest], ..waiting() };
     let text = lines(&waiting, &Numbered);
     assert!(text.contains("behind a (normal, waited 10m, 1m 30s left)\n"), "{text}");
@@ -322,25 +322,27 @@ fn one_line_says_need_free_and_who_is_ahead() {
 
 #[test]
 fn a_job_hears_whether_it_will_be_in_time_and_what_would_save_it() {
-    let due = Due {
+    let due = DeadlinePrediction {
         deadline: Instant::from_secs(3600),
-        verdict: Some(Verdict::Promised),
+        verdict: Some(DeadlineVerdict::Promised),
         ends: Some(Instant::from_secs(3000)),
         enough: Some(2),
         error: Share(80_000),
         earliest: None,
         in_the_way: Vec::new(),
     };
-    let said = |due: &Due| {
+    let said = |due: &DeadlinePrediction| {
         let text = lines(&Explanation { due: Some(due.clone()), ..waiting() }, &Numbered);
         text.lines().find_map(|line| line.strip_prefix("deadline   ")).unwrap().to_owned()
     };
     assert_eq!(said(&due), "promised: done 10m before it, whoever comes; predictions were off by up to 8 %");
-    let planned = Due { verdict: Some(Verdict::Planned), error: Share::NONE, ..due.clone() };
+    let planned =
+        DeadlinePrediction { verdict: Some(DeadlineVerdict::Planned), error: Share::NONE, ..due.clone() };
     assert_eq!(said(&planned), "planned: done 10m before it, unless others need its place");
-    let pending = Due { verdict: Some(Verdict::Pending), error: Share::NONE, ..due.clone() };
+    let pending =
+        DeadlinePrediction { verdict: Some(DeadlineVerdict::Pending), error: Share::NONE, ..due.clone() };
     assert_eq!(said(&pending), "nothing is booked for it: in time with 2 members from now on");
-    let saved = Due {
+    let saved = DeadlinePrediction {
         earliest: Some(Instant::from_secs(4200)),
         in_the_way: vec!["bert".into(), "gpt".into()],
         ..pending.clone()
@@ -350,8 +352,8 @@ fn a_job_hears_whether_it_will_be_in_time_and_what_would_save_it() {
         "nothing is booked for it: in time with 2 members from now on; a deadline 10m later can be kept; so can its \
          own without `bert` or `gpt`"
     );
-    let late = Due { ends: Some(Instant::from_secs(3660)), enough: None, ..pending };
+    let late = DeadlinePrediction { ends: Some(Instant::from_secs(3660)), enough: None, ..pending };
     assert_eq!(said(&late), "nothing is booked for it: at its fastest done 1m after it");
-    let unseen = Due { verdict: None, ..late };
+    let unseen = DeadlinePrediction { verdict: None, ..late };
     assert_eq!(said(&unseen), "nobody sees to it: at its fastest done 1m after it");
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Violation;
-use crate::deadlines::{Booking, Entry};
+use crate::deadlines::{Booking, DeadlineEntry};
 use crate::decide::snapshot::Snapshot;
 use crate::model::cluster::{Node, NodeState};
 use crate::model::id::{JobId, NodeId};
@@ -131,7 +131,7 @@ struct Taken {
 }
 
 impl Taken {
-    fn of<'e>(snapshot: &Snapshot<'_>, entries: impl Iterator<Item = (JobId, &'e Entry)>) -> Self {
+    fn of<'e>(snapshot: &Snapshot<'_>, entries: impl Iterator<Item = (JobId, &'e DeadlineEntry)>) -> Self {
         let mut by_kind: BTreeMap<Kind, Vec<(Instant, Instant, u64, JobId)>> = BTreeMap::new();
         for (id, entry) in entries {
             let (Some(job), Some(booking)) = (snapshot.jobs.get(id), &entry.booking) else { continue };

@@ -1,7 +1,7 @@
 //! The rules of backfill reservations.
 
 use super::Violation;
-use crate::deadlines::Verdict;
+use crate::deadlines::DeadlineVerdict;
 use crate::decide::snapshot::Snapshot;
 use crate::model::plan::{Amendment, Reservation};
 use crate::model::units::Resources;
@@ -29,7 +29,7 @@ fn passes(
         Some(changed) => changed.as_ref(),
         None => snapshot.plan.timetable().get(job),
     };
-    if entry.is_some_and(|entry| entry.verdict != Verdict::Pending) {
+    if entry.is_some_and(|entry| entry.verdict != DeadlineVerdict::Pending) {
         return Err(Violation::ReservedAndBooked(job));
     }
     let capacity = |node| snapshot.cluster.nodes().get(node).map(|described| described.capacity);

@@ -4,13 +4,13 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::{GUARD, Has, Need, Pauses, Size};
+use super::{BookingSize, DEADLINE_MARGIN, PoolDemand, PresentSize, ResizePauses};
 use crate::model::units::{Duration, Instant};
-use crate::observe::progress::Pace;
+use crate::observe::progress::WorkPace;
 
 /// A size of a job and the time for which the job has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Segment {
+pub struct BookingSegment {
     pub from: Instant,
     pub to: Instant,
     pub members: u32,
@@ -19,7 +19,7 @@ pub struct Segment {
 /// Capacity that is reserved so that a job meets its deadline: segments in order of time, none of them empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Booking {
-    pub segments: Vec<Segment>,
+    pub segments: Vec<BookingSegment>,
     /// Time at which the job completes.
     pub ends: Instant,
 }
@@ -45,12 +45,13 @@ impl Booking {
     /// Part of the booking from `now` on.
     pub(crate) fn rest_from(&self, now: Instant) -> Self {
         let left = self.segments.iter().filter(|segment| segment.to > now);
-        let segments = left.map(|segment| Segment { from: segment.from.max(now), ..*segment }).collect();
+        let segments =
+            left.map(|segment| BookingSegment { from: segment.from.max(now), ..*segment }).collect();
         Self { segments, ends: self.ends }
     }
 
     /// Creates a booking; merges adjacent segments of equal size.
-    pub(super) fn of(mut segments: Vec<Segment>, ends: Instant) -> Self {
+    pub(super) fn of(mut segments: Vec<BookingSegment>, ends: Instant) -> Self {
         segments.dedup_by(|next, before| {
             let continues = before.to == next.from && before.members == next.members;
             if continues {
@@ -62,14 +63,14 @@ impl Booking {
     }
 
     /// Prepends a segment that ends where the booking begins.
-    pub(crate) fn after(mut self, first: Segment) -> Self {
+    pub(crate) fn after(mut self, first: BookingSegment) -> Self {
         self.segments.insert(0, first);
         Self::of(self.segments, self.ends)
     }
 
     /// Completion time of a job that follows the booking; `None` if work is left at its end.
-    pub(crate) fn end_of(&self, need: &Need) -> Option<Instant> {
-        let mut walk = Walk::of(need);
+    pub(crate) fn end_of(&self, need: &PoolDemand) -> Option<Instant> {
+        let mut walk = WorkSimulation::of(need);
         for segment in &self.segments {
             let size = need.size(segment.members)?;
             if let Some(end) = walk.run(size, segment.from, segment.to) {
@@ -77,21 +78,21 @@ impl Booking {
             }
         }
         // A rounding error is no delay.
-        (walk.left <= GUARD).then_some(self.segments.last().map_or(need.now, |last| last.to))
+        (walk.left <= DEADLINE_MARGIN).then_some(self.segments.last().map_or(need.now, |last| last.to))
     }
 }
 
 /// Simulation of a job over the segments of a booking: remaining work and present size.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Walk<'n> {
-    need: &'n Need,
+pub(crate) struct WorkSimulation<'n> {
+    need: &'n PoolDemand,
     left: Duration,
-    has: Has,
+    has: PresentSize,
     until: Instant,
 }
 
-impl<'n> Walk<'n> {
-    pub(crate) fn of(need: &'n Need) -> Self {
+impl<'n> WorkSimulation<'n> {
+    pub(crate) fn of(need: &'n PoolDemand) -> Self {
         Self { need, left: need.work, has: need.has, until: need.now }
     }
 
@@ -101,13 +102,13 @@ impl<'n> Walk<'n> {
     }
 
     /// Present size.
-    pub(crate) fn has(&self) -> Has {
+    pub(crate) fn has(&self) -> PresentSize {
         self.has
     }
 
     /// Time without progress when the job continues with `size` at `from`.
-    fn pause(&self, size: Size, from: Instant) -> Duration {
-        let Pauses { first, again, more, fewer } = self.need.pauses;
+    fn pause(&self, size: BookingSize, from: Instant) -> Duration {
+        let ResizePauses { first, again, more, fewer } = self.need.pauses;
         let runs = self.until == from && self.has.members > 0;
         let untouched = self.has.members == 0 && self.left == self.need.work;
         match size.members.cmp(&self.has.members) {
@@ -121,26 +122,26 @@ impl<'n> Walk<'n> {
     }
 
     /// Whether the job continues without a change of size.
-    fn continues_unchanged(&self, size: Size, from: Instant) -> bool {
+    fn continues_unchanged(&self, size: BookingSize, from: Instant) -> bool {
         self.has.members == size.members && self.until == from
     }
 
     /// Whether an interval is not longer than the pause before it.
-    pub(crate) fn is_too_short(&self, size: Size, from: Instant, to: Instant) -> bool {
+    pub(crate) fn is_too_short(&self, size: BookingSize, from: Instant, to: Instant) -> bool {
         !self.continues_unchanged(size, from) && to.since(from) <= self.pause(size, from)
     }
 
     /// Runs the job with a size for an interval; returns its completion time if it completes within the interval.
-    pub(crate) fn run(&mut self, size: Size, from: Instant, to: Instant) -> Option<Instant> {
+    pub(crate) fn run(&mut self, size: BookingSize, from: Instant, to: Instant) -> Option<Instant> {
         let (time, pause) = (to.since(from), self.pause(size, from));
         let useful = time - pause;
-        let pace = Pace::at(size.speed);
+        let pace = WorkPace::at(size.speed);
         let done = pace.work(useful);
         if !useful.is_zero() && done >= self.left {
             return Some(from + pause + pace.time(self.left));
         }
         self.left -= done;
-        self.has = Has { members: size.members, pause: pause - time };
+        self.has = PresentSize { members: size.members, pause: pause - time };
         self.until = to;
         None
     }

@@ -2,16 +2,16 @@
 //! change.
 
 use super::fill::fill_without_a_gap;
-use super::{Booking, Grid, Need, Outlook, Segment, Size};
+use super::{Booking, BookingSegment, BookingSize, Grid, Outlook, PoolDemand};
 use crate::model::units::{Duration, Instant};
-use crate::observe::progress::Pace;
+use crate::observe::progress::WorkPace;
 use crate::tuning::DeadlinesTuning;
 
 /// Booking of the smallest size with which a non-preemptible job meets its deadline, from the first time at which
 /// there is capacity until its end. A running job continues.
-pub(crate) fn book_in_one_piece(
+pub(crate) fn book_without_gap(
     outlook: &Outlook,
-    need: &Need,
+    need: &PoolDemand,
     grid: &Grid,
     tuning: &DeadlinesTuning,
 ) -> Option<Booking> {
@@ -23,7 +23,7 @@ pub(crate) fn book_in_one_piece(
 }
 
 /// First booking of a rigid job for which there is capacity and which meets the deadline.
-fn earliest_fit(outlook: &Outlook, need: &Need, grid: &Grid, size: Size) -> Option<Booking> {
+fn earliest_fit(outlook: &Outlook, need: &PoolDemand, grid: &Grid, size: BookingSize) -> Option<Booking> {
     let pieces = outlook.between(need.now, need.target());
     let starts = pieces.iter().filter(|piece| piece.free >= size.units).map(|piece| piece.from);
     let mut bookings = starts.map_while(|start| single_segment(need, grid, size, start, need.pauses.first));
@@ -33,8 +33,14 @@ fn earliest_fit(outlook: &Outlook, need: &Need, grid: &Grid, size: Size) -> Opti
 }
 
 /// Booking with one segment; `None` if it misses the deadline.
-fn single_segment(need: &Need, grid: &Grid, size: Size, from: Instant, pause: Duration) -> Option<Booking> {
-    let ends = from + pause + Pace::at(size.speed).time(need.work);
-    let segment = Segment { from, to: grid.up(ends), members: size.members };
+fn single_segment(
+    need: &PoolDemand,
+    grid: &Grid,
+    size: BookingSize,
+    from: Instant,
+    pause: Duration,
+) -> Option<Booking> {
+    let ends = from + pause + WorkPace::at(size.speed).time(need.work);
+    let segment = BookingSegment { from, to: grid.up(ends), members: size.members };
     (ends <= need.target()).then(|| Booking { segments: vec![segment], ends })
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Booking, Cost};
+use super::{Booking, CapacityCost};
 use crate::model::id::{JobId, NodeId};
 use crate::model::job::Eligibility;
 use crate::model::units::{Duration, Instant, Share};
@@ -14,7 +14,7 @@ use crate::tuning::DeadlinesTuning;
 /// draw from the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Pool {
+pub enum CapacityPool {
     /// GPUs of the nodes on which jobs with this eligibility may run.
     Gpus(Eligibility),
     /// Cores of these nodes.
@@ -30,7 +30,7 @@ pub enum Pool {
 /// How certain a job is to meet its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Verdict {
+pub enum DeadlineVerdict {
     /// Its capacity is reserved; later jobs cannot take it.
     Promised,
     /// Its capacity is booked, but may go to other jobs if more deadlines are met that way.
@@ -42,8 +42,8 @@ pub enum Verdict {
 /// State of one job with a deadline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Entry {
-    pub verdict: Verdict,
+pub struct DeadlineEntry {
+    pub verdict: DeadlineVerdict,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub booking: Option<Booking>,
     /// Node of a job whose cores change in place.
@@ -64,11 +64,11 @@ pub struct Timetable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) made: Option<Instant>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) capacity: Vec<(Pool, i64)>,
-    pub(crate) entries: BTreeMap<JobId, Entry>,
+    pub(crate) capacity: Vec<(CapacityPool, i64)>,
+    pub(crate) entries: BTreeMap<JobId, DeadlineEntry>,
     /// Minimum costs of the most recent jobs, the newest last; they define an expensive job.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
-    pub(crate) recent: VecDeque<Cost>,
+    pub(crate) recent: VecDeque<CapacityCost>,
     /// Relative errors of the predicted durations of recently completed jobs with deadlines, in millionths; the
     /// newest last.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
@@ -84,17 +84,17 @@ impl Timetable {
         *self == Self::default()
     }
 
-    pub fn get(&self, job: JobId) -> Option<&Entry> {
+    pub fn get(&self, job: JobId) -> Option<&DeadlineEntry> {
         self.entries.get(&job)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (JobId, &Entry)> {
+    pub fn iter(&self) -> impl Iterator<Item = (JobId, &DeadlineEntry)> {
         self.entries.iter().map(|(id, entry)| (*id, entry))
     }
 
     /// Whether the bookings determine the size of a job.
     pub fn governs(&self, job: JobId) -> bool {
-        self.entries.get(&job).is_some_and(|entry| entry.verdict != Verdict::Pending)
+        self.entries.get(&job).is_some_and(|entry| entry.verdict != DeadlineVerdict::Pending)
     }
 
     /// Everything but the entries: what the next timetable is made from.
@@ -109,7 +109,12 @@ impl Timetable {
     }
 
     /// Records the predicted and the real duration of a completed job.
-    pub(crate) fn note_error(&mut self, said: Duration, took: Duration, tuning: &DeadlinesTuning) {
+    pub(crate) fn record_prediction_error(
+        &mut self,
+        said: Duration,
+        took: Duration,
+        tuning: &DeadlinesTuning,
+    ) {
         let off =
             u128::from(said.0.abs_diff(took.0)) * u128::from(Share::WHOLE.0) / u128::from(said.0.max(1));
         self.errors.push_back(u32::try_from(off).unwrap_or(u32::MAX));
@@ -119,23 +124,23 @@ impl Timetable {
     }
 
     /// Invalidates the bookings because the capacity changed: the next decision computes them anew.
-    pub(crate) fn no_longer_stands(&mut self) {
+    pub(crate) fn invalidate_bookings(&mut self) {
         self.capacity.clear();
     }
 
     /// Adds time for which work without deadlines had less than its share.
-    pub(crate) fn note_lack(&mut self, past: Duration, tuning: &DeadlinesTuning) {
+    pub(crate) fn record_shortage(&mut self, past: Duration, tuning: &DeadlinesTuning) {
         let limit = tuning.max_shortage.times(tuning.max_shortage_factor);
         self.owed = (self.owed + past).min(limit);
     }
 
     /// Adds time for which work without deadlines had its share, or all it could use.
-    pub(crate) fn note_plenty(&mut self, past: Duration) {
+    pub(crate) fn record_sufficient_share(&mut self, past: Duration) {
         self.owed -= past;
     }
 
     /// Whether work without deadlines lacked its share for so long that strict deadlines leave it alone.
-    pub(crate) fn owes_others(&self, tuning: &DeadlinesTuning) -> bool {
+    pub(crate) fn owes_best_effort(&self, tuning: &DeadlinesTuning) -> bool {
         self.owed >= tuning.max_shortage
     }
 
@@ -161,7 +166,7 @@ impl Timetable {
     }
 
     /// Records the minimum cost of a new job.
-    pub(crate) fn note_newcomer(&mut self, cost: Cost, tuning: &DeadlinesTuning) {
+    pub(crate) fn record_minimum_cost(&mut self, cost: CapacityCost, tuning: &DeadlinesTuning) {
         self.recent.push_back(cost);
         while self.recent.len() > tuning.recent_costs {
             self.recent.pop_front();
@@ -169,13 +174,13 @@ impl Timetable {
     }
 
     /// High quantile of the recent minimum costs; a job above it is expensive.
-    pub(crate) fn dear(&self, tuning: &DeadlinesTuning) -> Cost {
+    pub(crate) fn dear(&self, tuning: &DeadlinesTuning) -> CapacityCost {
         if self.recent.len() < tuning.min_samples {
-            return Cost::MAX;
+            return CapacityCost::MAX;
         }
-        let mut sorted: Vec<Cost> = self.recent.iter().copied().collect();
+        let mut sorted: Vec<CapacityCost> = self.recent.iter().copied().collect();
         sorted.sort_unstable();
-        at_rank(&sorted, tuning.promised_cost_rank).copied().unwrap_or(Cost::MAX)
+        at_rank(&sorted, tuning.promised_cost_rank).copied().unwrap_or(CapacityCost::MAX)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Smallest sufficient size of a job, with the latest free capacity used first.
 
-use super::{Booking, Grid, Need, Outlook, Piece, Segment, Stops, Walk};
+use super::{Booking, BookingSegment, Grid, Outlook, OutlookPiece, PoolDemand, Stops, WorkSimulation};
 use crate::model::units::{Duration, Instant};
-use crate::observe::progress::Pace;
+use crate::observe::progress::WorkPace;
 use crate::tuning::DeadlinesTuning;
 
 /// Booking with which a job meets its deadline at minimum capacity: the smallest size that suffices in the time
@@ -10,7 +10,7 @@ use crate::tuning::DeadlinesTuning;
 /// does not suffice.
 ///
 /// A forward simulation includes every pause. Where pauses cost too much, the time of the larger size begins earlier.
-pub(crate) fn fill(outlook: &Outlook, need: &Need, grid: &Grid) -> Option<Booking> {
+pub(crate) fn fill(outlook: &Outlook, need: &PoolDemand, grid: &Grid) -> Option<Booking> {
     if need.work.is_zero() {
         return Some(Booking { segments: Vec::new(), ends: need.now });
     }
@@ -26,7 +26,7 @@ pub(crate) fn fill(outlook: &Outlook, need: &Need, grid: &Grid) -> Option<Bookin
 /// The same for a job that has members from its start to its end without a gap; a running job has started already.
 pub(super) fn fill_without_a_gap(
     outlook: &Outlook,
-    need: &Need,
+    need: &PoolDemand,
     grid: &Grid,
     tuning: &DeadlinesTuning,
 ) -> Option<Booking> {
@@ -45,9 +45,9 @@ pub(super) fn fill_without_a_gap(
 
 /// Search for a booking with sizes up to `most`.
 struct FillSearch<'f> {
-    need: &'f Need,
+    need: &'f PoolDemand,
     grid: &'f Grid,
-    pieces: &'f [Piece],
+    pieces: &'f [OutlookPiece],
     target: Instant,
     /// Index of the largest size.
     most: usize,
@@ -61,7 +61,7 @@ impl FillSearch<'_> {
             let piece = &self.pieces[at];
             let Some(size) = self.need.largest(piece.free, self.most) else { continue };
             let time = piece.to.min(self.target).since(piece.from);
-            done += Pace::at(self.need.sizes[size].speed).work(time);
+            done += WorkPace::at(self.need.sizes[size].speed).work(time);
             // The step doubles with each simulation that fails: few bookings lack more time than one or two pauses.
             if done < self.need.work || at > next && at > 0 {
                 continue;
@@ -76,7 +76,7 @@ impl FillSearch<'_> {
 
     /// Forward simulation with the largest size from a piece on and the next smaller size before it.
     fn simulate(&self, large_from: usize) -> Option<Booking> {
-        let mut walk = Walk::of(self.need);
+        let mut walk = WorkSimulation::of(self.need);
         let mut segments = Vec::new();
         for (at, piece) in self.pieces.iter().enumerate() {
             let most = if at >= large_from { Some(self.most) } else { self.most.checked_sub(1) };
@@ -88,10 +88,10 @@ impl FillSearch<'_> {
                 (None, Stops::Never) => return None,
                 (_, Stops::AtAnyTime) => continue,
             };
-            let segment = Segment { from: piece.from, to: piece.to, members: size.members };
+            let segment = BookingSegment { from: piece.from, to: piece.to, members: size.members };
             match walk.run(size, piece.from, to) {
                 Some(end) => {
-                    segments.push(Segment { to: self.grid.up(end).min(piece.to), ..segment });
+                    segments.push(BookingSegment { to: self.grid.up(end).min(piece.to), ..segment });
                     return Some(Booking::of(segments, end));
                 }
                 None => segments.push(segment),
@@ -103,8 +103,12 @@ impl FillSearch<'_> {
 
 /// Booking with which a job that cannot meet its deadline completes as early as possible: the largest size that fits
 /// at each time. `None` if no size ever fits.
-pub(crate) fn as_soon_as_may_be(outlook: &Outlook, need: &Need, grid: &Grid) -> Option<Booking> {
-    let mut walk = Walk::of(need);
+pub(crate) fn fill_as_early_as_possible(
+    outlook: &Outlook,
+    need: &PoolDemand,
+    grid: &Grid,
+) -> Option<Booking> {
+    let mut walk = WorkSimulation::of(need);
     let mut segments = Vec::new();
     for piece in outlook.between(need.now, Instant(u64::MAX)) {
         let Some(size) = need.largest(piece.free, need.sizes.len() - 1) else { continue };
@@ -112,10 +116,10 @@ pub(crate) fn as_soon_as_may_be(outlook: &Outlook, need: &Need, grid: &Grid) -> 
         if walk.is_too_short(size, piece.from, piece.to) {
             continue;
         }
-        let segment = Segment { from: piece.from, to: piece.to, members: size.members };
+        let segment = BookingSegment { from: piece.from, to: piece.to, members: size.members };
         match walk.run(size, piece.from, piece.to) {
             Some(end) => {
-                segments.push(Segment { to: grid.up(end).min(piece.to), ..segment });
+                segments.push(BookingSegment { to: grid.up(end).min(piece.to), ..segment });
                 return Some(Booking::of(segments, end));
             }
             None => segments.push(segment),

@@ -18,7 +18,7 @@ pub(crate) struct Grid {
 
 /// Times of decisions: multiples of a time, or a minimum interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rounds {
+pub(crate) struct DecisionTimes {
     pub(crate) multiples_of: Duration,
     pub(crate) apart: Duration,
 }
@@ -31,10 +31,10 @@ enum Coarsening {
 
 impl Grid {
     /// Grid for a number of jobs. With a minimum interval only, steps are counted from now.
-    pub(crate) fn of(now: Instant, rounds: Rounds, jobs: usize, tuning: &DeadlinesTuning) -> Self {
+    pub(crate) fn of(now: Instant, rounds: DecisionTimes, jobs: usize, tuning: &DeadlinesTuning) -> Self {
         let coarsening =
             if jobs < tuning.coarsening_min_jobs { Coarsening::Never } else { Coarsening::WithDistance };
-        let Rounds { multiples_of, apart } = rounds;
+        let DecisionTimes { multiples_of, apart } = rounds;
         let origin = if multiples_of.is_zero() && !apart.is_zero() { now } else { Instant::START };
         Self {
             now,

@@ -1,6 +1,6 @@
 //! Free capacity of a pool from now on.
 
-use super::{Booking, Need, Units};
+use super::{Booking, PoolDemand, Units};
 use crate::model::units::Instant;
 
 /// Free capacity of a pool over time: a step function whose last piece lasts forever.
@@ -11,7 +11,7 @@ pub(crate) struct Outlook {
 
 /// An interval of constant free capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct OutlookPiece {
     pub from: Instant,
     pub to: Instant,
     pub free: Units,
@@ -32,12 +32,15 @@ impl Outlook {
     }
 
     /// Pieces of an interval.
-    pub(crate) fn between(&self, from: Instant, to: Instant) -> Vec<Piece> {
+    pub(crate) fn between(&self, from: Instant, to: Instant) -> Vec<OutlookPiece> {
         let first = self.pieces.partition_point(|(at, _)| *at <= from).saturating_sub(1);
         let ends = self.pieces[first + 1..].iter().map(|(at, _)| *at).chain([Instant(u64::MAX)]);
         let pieces = self.pieces[first..].iter().zip(ends);
-        let cut =
-            pieces.map(|((at, free), end)| Piece { from: (*at).max(from), to: end.min(to), free: *free });
+        let cut = pieces.map(|((at, free), end)| OutlookPiece {
+            from: (*at).max(from),
+            to: end.min(to),
+            free: *free,
+        });
         cut.take_while(|piece| piece.from < to).collect()
     }
 
@@ -78,15 +81,15 @@ impl Outlook {
         }
     }
 
-    pub(crate) fn book(&mut self, need: &Need, booking: &Booking) {
+    pub(crate) fn book(&mut self, need: &PoolDemand, booking: &Booking) {
         self.take_segments(need, booking, 1);
     }
 
-    pub(crate) fn cancel(&mut self, need: &Need, booking: &Booking) {
+    pub(crate) fn cancel(&mut self, need: &PoolDemand, booking: &Booking) {
         self.take_segments(need, booking, -1);
     }
 
-    fn take_segments(&mut self, need: &Need, booking: &Booking, sign: Units) {
+    fn take_segments(&mut self, need: &PoolDemand, booking: &Booking, sign: Units) {
         for segment in &booking.segments {
             let units = need.size(segment.members).map_or(0, |size| size.units);
             self.take(segment.from, segment.to, sign * units);
@@ -94,7 +97,7 @@ impl Outlook {
     }
 
     /// Converts the free capacity to other units.
-    pub(crate) fn told_as(&self, told: impl Fn(Units) -> Units) -> Self {
+    pub(crate) fn map_units(&self, told: impl Fn(Units) -> Units) -> Self {
         let mut pieces: Vec<(Instant, Units)> =
             self.pieces.iter().map(|(at, free)| (*at, told(*free))).collect();
         pieces.dedup_by_key(|(_, free)| *free);

@@ -24,7 +24,7 @@ fn at(seconds: u64) -> Instant {
 }
 
 fn grid() -> Grid {
-    Grid::of(Instant::START, Rounds::default(), 1, &DeadlinesTuning::DEFAULT)
+    Grid::of(Instant::START, DecisionTimes::default(), 1, &DeadlinesTuning::DEFAULT)
 }
 
 fn outlook(drawn: &mut PseudoRandom) -> Outlook {
@@ -39,32 +39,32 @@ fn outlook(drawn: &mut PseudoRandom) -> Outlook {
 }
 
 /// Speeds rise with sizes, less than proportionally.
-fn need(drawn: &mut PseudoRandom, pauses: Pauses) -> Need {
+fn need(drawn: &mut PseudoRandom, pauses: ResizePauses) -> PoolDemand {
     let count = 1 + drawn.below(4) as usize;
     let mut speed = 1_000_000;
     let mut sizes = Vec::new();
     for at in 0..count {
-        sizes.push(Size { members: 1 << at, units: 1 << at, speed: Speed(speed) });
+        sizes.push(BookingSize { members: 1 << at, units: 1 << at, speed: Speed(speed) });
         speed += speed * (200_000 + drawn.below(800_000)) / 1_000_000;
     }
     let until = 20 + drawn.below(LONG - 20);
-    Need {
+    PoolDemand {
         work: Duration::from_secs(1 + drawn.below(3 * until)),
         sizes: sizes.into(),
         now: Instant::START,
         until: at(until),
-        has: Has::default(),
+        has: PresentSize::default(),
         pauses,
     }
 }
 
 /// Work done by the deadline with sizes up to this index and without pauses.
-fn most_done(outlook: &Outlook, need: &Need, most: usize) -> Duration {
+fn most_done(outlook: &Outlook, need: &PoolDemand, most: usize) -> Duration {
     let pieces = outlook.between(need.now, need.target());
     let done = pieces.iter().map(|piece| {
         let fits = need.sizes[..=most].iter().rfind(|size| size.units <= piece.free);
         fits.map_or(Duration::ZERO, |size| {
-            crate::observe::progress::Pace::at(size.speed).work(piece.to.since(piece.from))
+            crate::observe::progress::WorkPace::at(size.speed).work(piece.to.since(piece.from))
         })
     });
     done.sum()
@@ -74,7 +74,7 @@ fn most_done(outlook: &Outlook, need: &Need, most: usize) -> Duration {
 fn fill_finds_a_booking_exactly_if_one_exists_and_takes_the_smallest_size() {
     for seed in 0..3000 {
         let drawn = &mut PseudoRandom(seed);
-        let (outlook, need) = (outlook(drawn), need(drawn, Pauses::default()));
+        let (outlook, need) = (outlook(drawn), need(drawn, ResizePauses::default()));
         let enough = (0..need.sizes.len()).find(|most| most_done(&outlook, &need, *most) >= need.work);
         let booking = fill(&outlook, &need, &grid());
         assert_eq!(booking.is_some(), enough.is_some(), "seed {seed}");
@@ -85,13 +85,13 @@ fn fill_finds_a_booking_exactly_if_one_exists_and_takes_the_smallest_size() {
 }
 
 /// Second by second: checks that the booked capacity is free, and returns when the work is done.
-fn done_by_the_clock(outlook: &Outlook, need: &Need, booking: &Booking) -> Option<u64> {
+fn done_by_the_clock(outlook: &Outlook, need: &PoolDemand, booking: &Booking) -> Option<u64> {
     let (mut left, mut has, mut pause, mut touched) = (need.work.0 as i128, 0, 0, false);
     for second in 0..2 * LONG {
         let members = booking.members_at(at(second));
         if let Some(size) = need.size(members) {
             assert!(outlook.least(at(second), at(second + 1)) >= size.units, "second {second} is overbooked");
-            let Pauses { first, again, more, fewer } = need.pauses;
+            let ResizePauses { first, again, more, fewer } = need.pauses;
             if members != has {
                 let waits = match (touched, has) {
                     (false, _) => first,
@@ -123,7 +123,7 @@ fn booked_capacity_is_free_and_the_work_is_done_in_time_including_pauses() {
         let drawn = &mut PseudoRandom(seed);
         let outlook = outlook(drawn);
         let more = seconds(drawn);
-        let need = need(drawn, Pauses { first: more, again: more, more, fewer: more });
+        let need = need(drawn, ResizePauses { first: more, again: more, more, fewer: more });
         let Some(booking) = fill(&outlook, &need, &grid()) else { continue };
         let done = done_by_the_clock(&outlook, &need, &booking);
         assert!(done.is_some_and(|done| at(done) <= need.until), "seed {seed}: {need:?} {booking:?}");
@@ -138,13 +138,13 @@ fn the_rest_of_a_booking_still_completes_the_job() {
     for seed in 0..1000 {
         let drawn = &mut PseudoRandom(seed);
         let outlook = outlook(drawn);
-        let mut need = need(drawn, Pauses::default());
+        let mut need = need(drawn, ResizePauses::default());
         let Some(booking) = fill(&outlook, &need, &grid()) else { continue };
         let now = at(drawn.below(booking.ends.since(Instant::START).as_secs().max(1)));
         let ran = booking.segments.iter().filter(|segment| segment.from < now);
         let done = ran.map(|segment| {
             let speed = need.size(segment.members).unwrap().speed;
-            crate::observe::progress::Pace::at(speed).work(segment.to.min(now).since(segment.from))
+            crate::observe::progress::WorkPace::at(speed).work(segment.to.min(now).since(segment.from))
         });
         need.work -= done.sum();
         need.now = now;
@@ -157,8 +157,8 @@ fn a_job_that_cannot_be_preempted_has_a_booking_without_a_gap() {
     let mut found = 0;
     for seed in 0..2000 {
         let drawn = &mut PseudoRandom(seed);
-        let (outlook, need) = (outlook(drawn), need(drawn, Pauses::default()));
-        let Some(booking) = book_in_one_piece(&outlook, &need, &grid(), &DeadlinesTuning::DEFAULT) else {
+        let (outlook, need) = (outlook(drawn), need(drawn, ResizePauses::default()));
+        let Some(booking) = book_without_gap(&outlook, &need, &grid(), &DeadlinesTuning::DEFAULT) else {
             continue;
         };
         for segment in &booking.segments {
@@ -202,19 +202,23 @@ fn a_job_on_two_pools_has_the_smaller_free_capacity_of_both() {
 #[test]
 fn the_minimum_cost_uses_the_smallest_sufficient_sizes() {
     let sizes = [(1, 1_000_000), (2, 1_500_000), (4, 2_000_000)];
-    let sizes: Vec<Size> = sizes
+    let sizes: Vec<BookingSize> = sizes
         .iter()
-        .map(|(members, speed)| Size { members: *members, units: i64::from(*members), speed: Speed(*speed) })
+        .map(|(members, speed)| BookingSize {
+            members: *members,
+            units: i64::from(*members),
+            speed: Speed(*speed),
+        })
         .collect();
-    let need = |work: u64| Need {
+    let need = |work: u64| PoolDemand {
         work: Duration::from_secs(work),
         sizes: sizes.clone().into(),
         now: Instant::START,
-        until: at(100) + GUARD,
-        has: Has::default(),
-        pauses: Pauses::default(),
+        until: at(100) + DEADLINE_MARGIN,
+        has: PresentSize::default(),
+        pauses: ResizePauses::default(),
     };
-    let seconds = |cost: Cost| cost / u128::from(Duration::from_secs(1).0);
+    let seconds = |cost: CapacityCost| cost / u128::from(Duration::from_secs(1).0);
     assert_eq!(need(80).cost().map(seconds), Some(80));
     // Fifty seconds with two members, fifty with one.
     assert_eq!(need(125).cost().map(seconds), Some(150));
@@ -225,7 +229,7 @@ fn the_minimum_cost_uses_the_smallest_sufficient_sizes() {
 fn distant_times_are_rounded_up_more_coarsely() {
     let many = Grid::of(
         Instant::START,
-        Rounds { multiples_of: Duration::from_secs(240), ..Rounds::default() },
+        DecisionTimes { multiples_of: Duration::from_secs(240), ..DecisionTimes::default() },
         5000,
         &DeadlinesTuning::DEFAULT,
     );

@@ -107,7 +107,7 @@ impl<'d, 'a> CompatibilityScores<'d, 'a> {
     fn is_loop_free(&self, at: usize) -> bool {
         let Some(flow) = &self.flows[at] else { return true };
         let contention = &*self.draft.contention;
-        let met = contention.met_on(&flow.route, |_| false);
+        let met = contention.jobs_sharing_links(&flow.route, |_| false);
         let others = met.iter().filter_map(|other| contention.flow(*other));
         let pulses: Vec<Pulse> = others.chain([flow]).map(|flow| contention.pulse(flow)).collect();
         Affinity::of(&pulses).is_loop_free()

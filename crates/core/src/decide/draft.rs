@@ -131,8 +131,8 @@ impl<'a> Draft<'a> {
         }
         let free = self.free_on(node, reach);
         let free = spare.map_or(free, |spare| free.common(*spare));
-        let minds = allocated.minds_devices(node, shape)
-            || claims.is_some_and(|claims| claims.minds_devices(node, shape));
+        let minds = allocated.depends_on_devices(node, shape)
+            || claims.is_some_and(|claims| claims.depends_on_devices(node, shape));
         let devices = minds.then(|| self.devices_on(node, reach));
         fit(cluster, node, shape, free, devices.as_ref(), |counter| {
             let claimed = claims.map_or(0, |claims| claims.count(node, counter));
@@ -304,7 +304,7 @@ impl<'a> Draft<'a> {
     /// Writes down an assignment whose capacity a placement has taken.
     pub(super) fn assign(&mut self, job: JobId, spec: &JobSpec, assignment: Assignment) {
         self.held.add(self.snapshot.queues, spec, assignment.total());
-        if !self.contention.knows_no_links() {
+        if !self.contention.has_no_links() {
             self.contention.to_mut().join(job, spec, &assignment);
         }
         self.changes.insert(job, Some(Arc::new(assignment)));

@@ -54,8 +54,8 @@ pub(super) fn is_weighed(view: &View<'_>, draft: &Draft<'_>, gang: &ElasticGang<
 
 fn met_at_either(draft: &Draft<'_>, id: JobId, here: &Flow, there: &Flow) -> Vec<JobId> {
     let contention = &*draft.contention;
-    let mut met = contention.met_nearby(&here.route, |other| other == id);
-    met.extend(contention.met_nearby(&there.route, |other| other == id));
+    let mut met = contention.jobs_sharing_links_nearby(&here.route, |other| other == id);
+    met.extend(contention.jobs_sharing_links_nearby(&there.route, |other| other == id));
     met.into_iter().collect()
 }
 

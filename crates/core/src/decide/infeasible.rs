@@ -1,7 +1,7 @@
 //! Why no plan could ever hold a job, even with every node well and free.
 
 use crate::model::cluster::{Cluster, Level};
-use crate::model::free_capacity::{FreeCapacity, fit_at_most};
+use crate::model::free_capacity::{FreeCapacity, fit_when_empty};
 use crate::model::job::{Job, JobSpec, Role, RoleKind, Teams, Topology};
 use crate::model::report::Reason;
 use crate::model::units::Resources;
@@ -46,7 +46,7 @@ fn no_whole_groups(cluster: &Cluster, job: &Job, teams: Teams) -> Option<Reason>
 fn fits_by_domain(cluster: &Cluster, role: &Role, level: Level) -> Vec<u64> {
     let mut by_domain = vec![0u64; cluster.domain_count()];
     for (node, here) in cluster.nodes().iter() {
-        let fit = u64::from(fit_at_most(cluster, node, &role.shape));
+        let fit = u64::from(fit_when_empty(cluster, node, &role.shape));
         match here.domains.get(usize::from(level.0)) {
             Some(domain) => by_domain[domain.0 as usize] += fit,
             None => by_domain.push(fit),

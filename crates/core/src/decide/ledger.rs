@@ -17,7 +17,7 @@ use super::draft::Draft;
 use super::view::View;
 use crate::model::cpu_weight::CpuWeight;
 use crate::model::id::JobId;
-use crate::model::job::Standing;
+use crate::model::job::ClassPosition;
 use crate::model::report::Report;
 use crate::model::units::{Instant, Share};
 use crate::traffic::TrafficPolicy;
@@ -38,7 +38,7 @@ pub(super) struct Ledger<'a> {
     pub(super) work: Work,
     pub(super) report: Report,
     /// Places among jobs of equal rank.
-    pub(super) standings: Vec<(JobId, Standing)>,
+    pub(super) standings: Vec<(JobId, ClassPosition)>,
     /// The time of the next decision if nothing happens before.
     pub(super) wake: Option<Instant>,
 }

@@ -34,7 +34,7 @@ pub(super) fn may_predict(draft: &Draft<'_>) -> bool {
 /// Whether the policy weighs links for a job, and the traffic of the job and the links are known.
 pub(super) fn is_weighed(view: &View<'_>, draft: &Draft<'_>, job: &Job) -> bool {
     let sends = || job.spec.profile.as_ref().is_some_and(|profile| profile.exchange().is_some());
-    let weighs = view.policy.slowdowns != Slowdowns::Unseen && !draft.contention.knows_no_links();
+    let weighs = view.policy.slowdowns != Slowdowns::Unseen && !draft.contention.has_no_links();
     weighs && may_predict(draft) && sends()
 }
 
@@ -103,7 +103,7 @@ pub(super) fn cost_at(
     let contention = &*draft.contention;
     let flow = pattern_of(&job.spec).and_then(|pattern| contention.flow_at(&job.spec, &pattern, place));
     let Some(flow) = flow else { return LinkCost::default() };
-    let met = contention.met_nearby(&flow.route, |other| other == id || gone.contains(&other));
+    let met = contention.jobs_sharing_links_nearby(&flow.route, |other| other == id || gone.contains(&other));
     let met: Vec<JobId> = met.into_iter().collect();
     let others: Vec<&Flow> = met.iter().filter_map(|met| contention.flow(*met)).collect();
     let care = if others.len() < snapshot.tuning.traffic.crowd_size { Care::Glance } else { Care::Estimate };

@@ -4,7 +4,7 @@
 //! (`place_in_class`), so only the first of each class is ranked against the others, and that is done anew in every
 //! decision: waiting time and remaining work move on.
 //!
-//! Ties are broken as a stable sort of the list of the last decision would break them: see `Standing`.
+//! Ties are broken as a stable sort of the list of the last decision would break them: see `ClassPosition`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -13,7 +13,7 @@ use std::ops::Bound;
 use super::queue_shares::{Burden, Shares, WaitingCounts};
 use crate::decide::snapshot::{Class, ClassKey, Place, Snapshot};
 use crate::model::id::{ClassId, Id, IdVec, JobId, QueueId};
-use crate::model::job::{Job, Priority, Standing};
+use crate::model::job::{ClassPosition, Job, Priority};
 use crate::model::policy::{Claim, Order, Policy, Preemption, Sharing, Wait, Weights};
 use crate::model::units::{Duration, GpuTime, Instant, Resources, Share};
 use crate::tuning::DecideTuning;
@@ -24,7 +24,7 @@ pub struct Rank {
     key: u128,
     /// The part of a stably sorted list from which jobs of equal key come.
     section: u64,
-    standing: Standing,
+    standing: ClassPosition,
     job: JobId,
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn order<'a>(snapshot: &'a Snapshot<'a>, policy: &'a Policy) -> Ranke
 /// The place of a waiting job in its class. `now` does not matter: the work of a waiting job does not change.
 pub(crate) fn place_in_class(order: &Order, id: JobId, job: &Job, now: Instant) -> Place {
     let (key, standing) = match order {
-        Order::Fifo | Order::Priority | Order::Weighted(_) => (0, Standing::default()),
+        Order::Fifo | Order::Priority | Order::Weighted(_) => (0, ClassPosition::default()),
         Order::Srtf | Order::Srsf => (remaining_key(order, job, now), job.standing),
         Order::LeastAttained { limits } => (u128::from(level(limits, job, now)), job.standing),
     };
@@ -145,8 +145,8 @@ impl<'a> Ranker<'a> {
     pub(super) fn running(&self, id: JobId, job: &Job) -> Rank {
         let now = self.snapshot.now;
         let (key, section, standing) = match self.order {
-            Order::Fifo | Order::Weighted(_) => (0, 0, Standing::default()),
-            Order::Priority => (greater_first(job.spec.priority), 0, Standing::default()),
+            Order::Fifo | Order::Weighted(_) => (0, 0, ClassPosition::default()),
+            Order::Priority => (greater_first(job.spec.priority), 0, ClassPosition::default()),
             Order::Srtf => (remaining_key(self.order, job, now), self.section(job, 1), job.standing),
             Order::Srsf => {
                 (remaining_key(self.order, job, now), self.section(job, job.progress.gpus().0), job.standing)
@@ -154,7 +154,7 @@ impl<'a> Ranker<'a> {
             Order::LeastAttained { limits } => {
                 let level = level(limits, job, now);
                 match level > job.standing.level {
-                    true => (u128::from(level), 2, Standing::default()),
+                    true => (u128::from(level), 2, ClassPosition::default()),
                     false => (u128::from(level), 0, job.standing),
                 }
             }
@@ -201,11 +201,11 @@ impl<'a> Ranker<'a> {
 
     /// The places among equal jobs after a decision in which these jobs had their turns in this order, each with
     /// whether it is in the plan from now on.
-    pub(super) fn standings(&self, served: &[(JobId, bool)]) -> Vec<(JobId, Standing)> {
+    pub(super) fn standings(&self, served: &[(JobId, bool)]) -> Vec<(JobId, ClassPosition)> {
         let (now, pass) = (self.snapshot.now, self.snapshot.pass);
         let stand = |(place, (id, stays)): (usize, &(JobId, bool))| {
             let job = &self.snapshot.jobs[*id];
-            let mut standing = Standing { pass, newcomer: false, place: place as u32, level: 0 };
+            let mut standing = ClassPosition { pass, newcomer: false, place: place as u32, level: 0 };
             if let Order::LeastAttained { limits } = self.order {
                 standing.level = level(limits, job, now);
                 let demoted = standing.level > job.standing.level;

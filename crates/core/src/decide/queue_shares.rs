@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::decide::snapshot::Snapshot;
 use crate::model::id::{Id, IdVec, QueueId};
-use crate::model::queue::{Pasts, Queue, lineage, named};
+use crate::model::queue::{Queue, UsageHistories, lineage, named};
 use crate::model::units::Resources;
 
 /// Shares are counted in billionths of the cluster.
@@ -13,7 +13,7 @@ const WHOLE: u64 = 1_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Shares<'a> {
     queues: &'a IdVec<QueueId, Queue>,
-    pasts: &'a Pasts,
+    pasts: &'a UsageHistories,
     capacity: Resources,
     outermost: Vec<QueueId>,
     inside: IdVec<QueueId, Vec<QueueId>>,
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn holdings_are_within_a_part_if_their_dominant_part_is_no_greater() {
-        let (queues, pasts) = (IdVec::default(), Pasts::default());
+        let (queues, pasts) = (IdVec::default(), UsageHistories::default());
         for whole in [0, 1, 3, 7, 1_000, 80_000_000, u64::MAX] {
             let gpus = |gpus: u64| Resources { gpus: Gpus(gpus), ..Resources::NONE };
             let (outermost, inside) = (Vec::new(), IdVec::default());

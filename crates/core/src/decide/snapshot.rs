@@ -8,9 +8,9 @@ use crate::model::cluster::{Cluster, Name};
 use crate::model::free_capacity::FreeCapacity;
 use crate::model::groups::{Groups, Tallies};
 use crate::model::id::{BudgetId, ClassId, GroupId, IdVec, JobId, NodeId, QueueId, ShapeId, Window};
-use crate::model::job::{Gang, Job, Priority, RoleKind, Standing, Teams, Topology};
+use crate::model::job::{ClassPosition, Gang, Job, Priority, RoleKind, Teams, Topology};
 use crate::model::plan::Plan;
-use crate::model::queue::{Holdings, Pasts, Queue};
+use crate::model::queue::{Holdings, Queue, UsageHistories};
 use crate::model::report::Reason;
 use crate::model::units::{Duration, Instant, Share};
 use crate::observe::slow_nodes::Slow;
@@ -47,7 +47,7 @@ pub struct Snapshot<'a> {
     /// What queues and users hold in the plan.
     pub held: &'a Holdings,
     /// What queues have held, where that counts.
-    pub pasts: &'a Pasts,
+    pub pasts: &'a UsageHistories,
     /// Which jobs meet on which links.
     pub contention: &'a ContentionGraph,
     /// What the traffic policies in the plan were decided on.
@@ -120,7 +120,7 @@ impl ClassKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     pub key: u128,
-    pub standing: Standing,
+    pub standing: ClassPosition,
     pub job: JobId,
 }
 
@@ -140,7 +140,7 @@ impl Class {
     /// Whether the class needs no look. A class that is held up by a reservation, or waits for a better place, is
     /// looked at in every decision, because time alone may let it start.
     pub fn is_closed(&self, stamp: u64) -> bool {
-        let closed = self.closed.as_ref().filter(|(_, reason)| !reason.passes_with_time());
+        let closed = self.closed.as_ref().filter(|(_, reason)| !reason.may_expire());
         closed.is_some_and(|(then, _)| *then == stamp)
     }
 }

@@ -151,7 +151,7 @@ impl Engine {
         if occupied_counters(jobs()) != counters {
             return Err("the counters that jobs hold");
         }
-        if occupied_shares(jobs()) != self.index.occupied.all_shares().collect::<Vec<_>>() {
+        if occupied_shares(jobs()) != self.index.occupied.device_allocations().collect::<Vec<_>>() {
             return Err("the devices that jobs share");
         }
         if !self.queues_are_right() {

@@ -4,11 +4,11 @@ use super::state::State;
 use super::{Ending, Engine};
 use crate::decide::{Advice, advise};
 use crate::model::id::JobId;
-use crate::model::job::{Deadline, Exit, Job, Life, OnMiss};
+use crate::model::job::{Deadline, ExitReason, Job, Life, OnMiss};
 use crate::model::policy::Deadlines;
-use crate::model::report::{Due, Reason};
+use crate::model::report::{DeadlinePrediction, Reason};
 use crate::model::units::{Duration, Instant, Share};
-use crate::observe::progress::Pace;
+use crate::observe::progress::WorkPace;
 use crate::observe::scaling::{Speed, useful};
 
 impl Engine {
@@ -28,7 +28,7 @@ impl Engine {
         let counts = looks && self.index.timed.contains(&id) && how == Ending::Completed;
         if let Some(said) = job.spec.work.alone.filter(|_| counts && job.runs_since.is_some()) {
             let tuning = &self.state.policy.tuning.deadlines;
-            self.state.plan.timetable.note_error(said, job.progress.executed(now), tuning);
+            self.state.plan.timetable.record_prediction_error(said, job.progress.executed(now), tuning);
         }
     }
 
@@ -44,7 +44,7 @@ impl Engine {
             match deadline.on_miss {
                 OnMiss::Run => {}
                 OnMiss::Suspend => self.suspended(id),
-                OnMiss::Fail => self.leave_by_owners_will(id, Exit::Miss(deadline.at)),
+                OnMiss::Fail => self.leave_by_owners_will(id, ExitReason::Miss(deadline.at)),
             }
         }
     }
@@ -67,7 +67,7 @@ impl Engine {
             let job = state.jobs.get(*id).filter(|job| !job.spec.suspended && !is_leaving(&job.life))?;
             let deadline = job.spec.deadline.filter(|deadline| deadline.on_miss != OnMiss::Run)?;
             let (_, fastest) = *sizes(job).last()?;
-            let takes = Pace::at(fastest).time(job.foreseen(state.now)?);
+            let takes = WorkPace::at(fastest).time(job.foreseen(state.now)?);
             Some((*id, deadline, Instant(deadline.at.0.saturating_sub(takes.0))))
         })
     }
@@ -75,20 +75,24 @@ impl Engine {
 
 /// Whether it is on its way out for good.
 fn is_leaving(life: &Life) -> bool {
-    matches!(life, Life::Suspended | Life::Leaving { exit: Exit::Cancel | Exit::Miss(_) | Exit::Suspend, .. })
+    matches!(
+        life,
+        Life::Suspended
+            | Life::Leaving { exit: ExitReason::Cancel | ExitReason::Miss(_) | ExitReason::Suspend, .. }
+    )
 }
 
 impl Engine {
     /// How a job stands to its deadline.
-    pub fn due(&self, id: JobId) -> Option<Due> {
+    pub fn due(&self, id: JobId) -> Option<DeadlinePrediction> {
         let (state, job) = (&self.state, self.state.jobs.get(id)?);
         let deadline = job.spec.deadline?.at;
         let entry = state.plan.timetable.get(id);
         let booked = entry.and_then(|entry| entry.booking.as_ref()).map(|booking| booking.ends);
-        let ends = |speed: Speed| Some(state.now + Pace::at(speed).time(job.foreseen(state.now)?));
+        let ends = |speed: Speed| Some(state.now + WorkPace::at(speed).time(job.foreseen(state.now)?));
         let sizes = sizes(job);
         let enough = sizes.iter().find(|(_, speed)| ends(*speed).is_some_and(|ends| ends <= deadline));
-        Some(Due {
+        Some(DeadlinePrediction {
             deadline,
             verdict: entry.map(|entry| entry.verdict),
             ends: booked.or_else(|| sizes.last().and_then(|(_, speed)| ends(*speed))),
@@ -105,27 +109,27 @@ impl Engine {
 
 impl Engine {
     /// The same, and for a job for which nothing is booked what would save it: that takes as long as a decision.
-    pub(crate) fn due_and_what_would_save_it(&self, id: JobId) -> Option<Due> {
+    pub(crate) fn due_and_what_would_save_it(&self, id: JobId) -> Option<DeadlinePrediction> {
         let due = self.due(id)?;
         let snapshot = self.snapshot();
         let Some(Advice { earliest, in_the_way }) = advise(&snapshot, self.state.policy.deadlines, id) else {
             return Some(due);
         };
         let name = |id: &JobId| self.state.jobs.get(*id).map(|job| job.spec.name.clone());
-        Some(Due { earliest, in_the_way: in_the_way.iter().filter_map(name).collect(), ..due })
+        Some(DeadlinePrediction { earliest, in_the_way: in_the_way.iter().filter_map(name).collect(), ..due })
     }
 }
 
 /// The sizes of a job that are of use; the least and the most, where it is not known how it scales.
 fn sizes(job: &Job) -> Vec<(u32, Speed)> {
     if let Some(scaling) = &job.spec.scaling {
-        return useful(&job.as_measured(scaling.sizes().to_vec())).to_vec();
+        return useful(&job.corrected_by_measurements(scaling.sizes().to_vec())).to_vec();
     }
     let elastic = job.spec.roles.iter().find(|role| role.gang.is_elastic());
     let (least, most) = elastic.map_or((1, 1), |role| (role.gang.min(), role.gang.max()));
     let in_proportion = |members: u32| Speed(Speed::PLAIN.0 * u64::from(members) / u64::from(least.max(1)));
     match elastic {
-        Some(_) => job.as_measured(vec![(least, Speed::PLAIN), (most, in_proportion(most))]),
+        Some(_) => job.corrected_by_measurements(vec![(least, Speed::PLAIN), (most, in_proportion(most))]),
         None => vec![(job.spec.members(), Speed::PLAIN)],
     }
 }

@@ -11,9 +11,9 @@ use crate::decide::order;
 use crate::model::allocated::is_eligible;
 use crate::model::cluster::{Level, Name, NodeState};
 use crate::model::id::{CounterId, JobId, NodeId};
-use crate::model::job::{Eligibility, Exit, Job, Life, Priority, Role, Topology};
+use crate::model::job::{Eligibility, ExitReason, Job, Life, Priority, Role, Topology};
 use crate::model::policy::Order;
-use crate::model::report::{Ahead, Best, Explanation, Reason};
+use crate::model::report::{BestDomain, Explanation, JobAhead, Reason};
 use crate::model::units::{Duration, Instant, Resources};
 
 /// How many of those ahead, or in the way, are named.
@@ -25,10 +25,10 @@ pub(super) fn verdict(state: &State, index: &Index, id: JobId) -> Option<Reason>
     match &job.life {
         Life::Suspended => Some(Reason::Gated),
         Life::Degraded { lost, .. } => Some(Reason::NodeLost { node: *lost }),
-        Life::Leaving { exit: Exit::Abort(failure), .. } => {
+        Life::Leaving { exit: ExitReason::Abort(failure), .. } => {
             Some(Reason::StartFailed { times: job.failed_starts + 1, failure: *failure })
         }
-        Life::Leaving { exit: Exit::Miss(deadline), .. } => Some(late(*deadline)),
+        Life::Leaving { exit: ExitReason::Miss(deadline), .. } => Some(late(*deadline)),
         Life::Queued | Life::Preempted if state.plan.get(id).is_some() => Some(Reason::WaitingForVictims),
         Life::Queued | Life::Preempted if state.plan.timetable.governs(id) => booked(state, id),
         Life::Queued | Life::Preempted => match (state.blocked_by, job.class) {
@@ -85,9 +85,9 @@ impl Engine {
         })
     }
 
-    fn ahead(&self, job: &Job) -> Ahead {
+    fn ahead(&self, job: &Job) -> JobAhead {
         let by_what_is_left = matches!(self.state.policy.order, Order::Srtf | Order::Srsf);
-        Ahead {
+        JobAhead {
             job: job.spec.name.clone(),
             priority: job.spec.priority,
             waited: self.waited(job),
@@ -115,7 +115,7 @@ impl Engine {
 
     /// For a job that waits and has no place: where it would come nearest to one, at the level it asks for, or else at
     /// the widest below the whole cluster. Every role is counted by itself.
-    fn best_domain(&self, id: JobId) -> Option<Best> {
+    fn best_domain(&self, id: JobId) -> Option<BestDomain> {
         let job = self.state.jobs.get(id).filter(|job| job.life.is_waiting())?;
         if self.state.plan.get(id).is_some() {
             return None;
@@ -134,7 +134,7 @@ impl Engine {
         };
         // Of equals the first: `max_by_key` takes the last.
         let (domain, fit) = places.into_iter().rev().max_by_key(|(_, fit)| *fit)?;
-        Some(Best { level, domain: Name::from(domain), fit, members: job.spec.members() })
+        Some(BestDomain { level, domain: Name::from(domain), fit, members: job.spec.members() })
     }
 
     /// How many members of a role, at most as many as it needs, have room on these nodes.

@@ -57,7 +57,7 @@ impl Engine {
             let job = &mut self.state.jobs[id];
             let pace = job.pace_on(&held);
             job.progress.start(self.state.now, held.total().gpus, pace);
-            job.progress.is_among_peers(self.state.now, &held);
+            job.progress.record_nodes(self.state.now, &held);
         }
         if let Some(planned) = planned {
             self.put_where_it_is(id, planned);

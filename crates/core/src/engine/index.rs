@@ -8,7 +8,7 @@ use crate::decide::order::place_in_class;
 use crate::decide::snapshot::{ClassKey, Waiting};
 use crate::model::allocated::Allocated;
 use crate::model::free_capacity::FreeCapacity;
-use crate::model::groups::{Belonging, Tallies};
+use crate::model::groups::{GroupMembership, Tallies};
 use crate::model::id::{GroupId, JobId};
 use crate::model::job::{Binding, Job, Life, Priority};
 use crate::model::plan::Assignment;
@@ -104,7 +104,7 @@ impl Index {
         if let Some(ripe) = job.ripe(state.settings.min_run).filter(|ripe| *ripe > state.now) {
             self.ripening.insert((ripe, id));
         }
-        if let Some(hangs) = job.progress.hangs_from().filter(|hangs| *hangs > state.now) {
+        if let Some(hangs) = job.progress.stalled_from().filter(|hangs| *hangs > state.now) {
             self.fading.insert((hangs, id));
         }
         let leaves = matches!(job.life, Life::Leaving { .. } | Life::Degraded { .. });
@@ -239,7 +239,7 @@ fn class_key(policy: &Policy, id: JobId, job: &Job, now: Instant) -> ClassKey {
         teams: job.spec.teams,
         preempts: job.spec.preempts,
         is_to_be_repaired: job.goes_first(),
-        length: if policy.looks_at_lengths() { length(job, now) } else { 0 },
+        length: if policy.depends_on_durations() { length(job, now) } else { 0 },
         sends: sends(policy, job),
         due: Some(id).filter(|_| policy.deadlines != Deadlines::Ignored && has_a_deadline(job)),
         roles: roles.collect(),
@@ -254,7 +254,7 @@ fn has_a_deadline(job: &Job) -> bool {
 
 /// A number for what a job does in an iteration, where that matters; jobs of one class look the same on links.
 fn sends(policy: &Policy, job: &Job) -> u64 {
-    let pattern = policy.looks_at_exchanges().then(|| pattern_of(&job.spec)).flatten();
+    let pattern = policy.depends_on_traffic().then(|| pattern_of(&job.spec)).flatten();
     pattern.map_or(0, |pattern| pattern.fingerprint())
 }
 
@@ -275,7 +275,7 @@ fn watches(job: &Job) -> Vec<GroupId> {
 }
 
 /// Where a job counts in its groups: where it is planned, and where else it holds nodes.
-pub(super) fn belongs(state: &State, id: JobId) -> Vec<Belonging> {
+pub(super) fn belongs(state: &State, id: JobId) -> Vec<GroupMembership> {
     let Some(job) = state.jobs.get(id) else { return Vec::new() };
     if job.spec.roles.iter().all(|role| role.shape.groups.is_empty()) {
         return Vec::new();

@@ -5,7 +5,7 @@ use crate::model::allocated::is_eligible;
 use crate::model::cluster::{Name, NodeState};
 use crate::model::id::NodeId;
 use crate::model::job::Job;
-use crate::model::report::NotUsed;
+use crate::model::report::AvoidedNode;
 
 impl Engine {
     pub(super) fn member_failed(&mut self, node: NodeId, of: Name) {
@@ -36,14 +36,14 @@ impl Engine {
     }
 
     /// The nodes that a waiting job might use, were they not avoided.
-    pub(super) fn avoided_for(&self, job: &Job) -> Vec<NotUsed> {
+    pub(super) fn avoided_for(&self, job: &Job) -> Vec<AvoidedNode> {
         let cluster = &self.state.cluster;
         let avoided = self.state.node_failures.avoided().iter().filter(|_| job.life.is_waiting());
         let avoided = avoided.filter(|(node, _)| cluster.node(**node).state == NodeState::Avoided);
         let may_use = |node| job.spec.roles.iter().any(|role| is_eligible(cluster, node, role.shape.on));
         let of_use = avoided.filter(|(node, _)| may_use(**node));
         of_use
-            .map(|(node, avoided)| NotUsed {
+            .map(|(node, avoided)| AvoidedNode {
                 node: *node,
                 failed: avoided.failed.iter().cloned().collect(),
                 lasts: avoided.until.since(self.state.now),

@@ -3,9 +3,9 @@
 use super::Engine;
 use crate::model::cluster::{Name, NodeSet, NodeSpec, NodeState};
 use crate::model::id::{JobId, NodeId, NodeSetId};
-use crate::model::job::{Exit, Job, Life};
+use crate::model::job::{ExitReason, Job, Life};
 use crate::model::plan::{Assignment, Part};
-use crate::model::report::{Condition, Failure, Unwell};
+use crate::model::report::{Failure, NodeCondition, NodeProblem};
 
 impl Engine {
     pub(super) fn node_added(&mut self, spec: &NodeSpec) {
@@ -22,9 +22,9 @@ impl Engine {
     /// the taking still.
     pub(super) fn node_changed(&mut self, node: NodeId, spec: &NodeSpec) {
         let Some(before) = self.state.cluster.nodes().get(node).cloned() else { return };
-        self.index.room.count_out_whole(&self.state.cluster, node);
+        self.index.room.count_out_with_capacity(&self.state.cluster, node);
         let changed = self.state.cluster.change_node(node, spec).is_ok();
-        self.index.room.count_in_whole(&self.state.cluster, node);
+        self.index.room.count_in_with_capacity(&self.state.cluster, node);
         if !changed {
             return;
         }
@@ -68,19 +68,19 @@ impl Engine {
     }
 
     /// What is not well with the nodes on which a job is, or shall be.
-    pub(super) fn unwell_under(&self, id: JobId) -> Vec<Unwell> {
+    pub(super) fn unwell_under(&self, id: JobId) -> Vec<NodeProblem> {
         let Some(planned) = self.state.plan.get(id) else { return Vec::new() };
         let slow = |node| self.state.slow_nodes.slow().get(&node).map(|slow| slow.speed);
         let conditions = |node| {
             let draining = match self.state.cluster.node(node).state {
                 NodeState::Draining { until } => {
                     let within = until.map(|until| until.since(self.state.now));
-                    Some(Condition::Draining { within })
+                    Some(NodeCondition::Draining { within })
                 }
                 _ => None,
             };
-            let slow = slow(node).map(|speed| Condition::Slow { speed });
-            draining.into_iter().chain(slow).map(move |is| Unwell { node, is })
+            let slow = slow(node).map(|speed| NodeCondition::Slow { speed });
+            draining.into_iter().chain(slow).map(move |is| NodeProblem { node, is })
         };
         planned.nodes().flat_map(conditions).collect()
     }
@@ -119,7 +119,7 @@ impl Engine {
             }
             life @ (Life::Starting(_) | Life::Moving { .. } | Life::Resizing { .. }) => {
                 job.progress.stop(now);
-                let (held, exit) = (life.holds(), Exit::Abort(Failure::NodeGone));
+                let (held, exit) = (life.holds(), ExitReason::Abort(Failure::NodeGone));
                 self.set_life(id, Life::Leaving { held, exit });
                 self.forget_step(id);
             }
@@ -152,11 +152,11 @@ impl Engine {
         if !known || self.state.cluster.nodes().get(node).is_none() {
             return;
         }
-        self.index.room.count_out_whole(&self.state.cluster, node);
+        self.index.room.count_out_with_capacity(&self.state.cluster, node);
         if let Some(nodes) = self.state.cluster.set_mut(set) {
             if allowed { nodes.insert(node) } else { nodes.remove(node) }
         }
-        self.index.room.count_in_whole(&self.state.cluster, node);
+        self.index.room.count_in_with_capacity(&self.state.cluster, node);
         self.state.dirty = true;
         self.leave_what_is_not_allowed(set, node);
     }

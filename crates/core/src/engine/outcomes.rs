@@ -8,7 +8,7 @@ use super::{Ending, Engine};
 use crate::decide::infeasible::hopeless;
 use crate::decide::order::next_level_at;
 use crate::model::id::{JobId, QueueId};
-use crate::model::job::{Exit, Idle, Job, JobSpec, Life, Standing};
+use crate::model::job::{ClassPosition, ExitReason, Idle, Job, JobSpec, Life};
 use crate::model::plan::{Action, Assignment, StepId};
 use crate::model::policy::{Policy, Preemption, Sizing};
 use crate::model::queue::lineage;
@@ -52,7 +52,7 @@ impl Engine {
             submitted: self.state.now,
             life,
             progress: Progress::default(),
-            standing: Standing { pass: self.state.pass, newcomer: true, place: 0, level: 0 },
+            standing: ClassPosition { pass: self.state.pass, newcomer: true, place: 0, level: 0 },
             failed_starts: 0,
             failed_moves: 0,
             last_failure: None,
@@ -94,17 +94,17 @@ impl Engine {
     }
 
     pub(super) fn cancelled(&mut self, id: JobId) {
-        self.leave_by_owners_will(id, Exit::Cancel);
+        self.leave_by_owners_will(id, ExitReason::Cancel);
     }
 
     pub(super) fn suspended(&mut self, id: JobId) {
         if let Some(job) = self.state.jobs.get_mut(id) {
             Arc::make_mut(&mut job.spec).suspended = true;
-            self.leave_by_owners_will(id, Exit::Suspend);
+            self.leave_by_owners_will(id, ExitReason::Suspend);
         }
     }
 
-    pub(super) fn leave_by_owners_will(&mut self, id: JobId, exit: Exit) {
+    pub(super) fn leave_by_owners_will(&mut self, id: JobId, exit: ExitReason) {
         let Some(job) = self.state.jobs.get(id) else { return };
         let held = job.life.holds();
         self.index.step_out(&mut self.state, id);
@@ -112,8 +112,8 @@ impl Engine {
         self.drop_from_plan(id);
         if held.is_empty() {
             match exit {
-                Exit::Cancel => self.over(id, Life::Done),
-                Exit::Miss(deadline) => self.over(id, Life::Failed(late(deadline))),
+                ExitReason::Cancel => self.over(id, Life::Done),
+                ExitReason::Miss(deadline) => self.over(id, Life::Failed(late(deadline))),
                 _ => self.set_life(id, Life::Suspended),
             }
             return;
@@ -212,7 +212,7 @@ impl Engine {
             (_, Life::Leaving { exit, .. }) => self.has_left(id, exit),
             (_, Life::Degraded { .. }) => {
                 self.state.jobs[id].is_to_be_repaired = true;
-                self.has_left(id, Exit::Preempt);
+                self.has_left(id, ExitReason::Preempt);
             }
             (action, life) => self.alarm(format!("{action:?} was under way for a job that is {life:?}")),
         }
@@ -238,10 +238,10 @@ impl Engine {
         let job = &mut self.state.jobs[id];
         let pace = job.pace_on(held);
         job.progress.start(since, held.total().gpus, pace);
-        job.progress.is_among_peers(now, held);
+        job.progress.record_nodes(now, held);
         job.runs_since = Some(since);
         job.failed_moves = 0;
-        job.begins_to_use();
+        job.restart_idle_interval();
         job.is_to_be_repaired = false;
         // When it will be gone is known better now, and so what may be started beside what is booked.
         self.state.dirty |= self.state.plan.timetable.iter().next().is_some();
@@ -298,7 +298,7 @@ impl Engine {
         self.index.recount(&mut self.state, id);
     }
 
-    fn has_left(&mut self, id: JobId, exit: Exit) {
+    fn has_left(&mut self, id: JobId, exit: ExitReason) {
         let now = self.state.now;
         self.no_longer_runs(id);
         let job = &mut self.state.jobs[id];
@@ -309,11 +309,11 @@ impl Engine {
         self.set_life(id, Life::Preempted);
         self.has_made_room(id);
         match exit {
-            Exit::Cancel => self.over(id, Life::Done),
-            Exit::Miss(deadline) => self.over(id, Life::Failed(late(deadline))),
-            Exit::Suspend if self.state.jobs[id].spec.suspended => self.set_life(id, Life::Suspended),
-            Exit::Abort(failure) => self.start_failed(id, failure),
-            Exit::Preempt | Exit::Suspend => self.back_to_waiting(id),
+            ExitReason::Cancel => self.over(id, Life::Done),
+            ExitReason::Miss(deadline) => self.over(id, Life::Failed(late(deadline))),
+            ExitReason::Suspend if self.state.jobs[id].spec.suspended => self.set_life(id, Life::Suspended),
+            ExitReason::Abort(failure) => self.start_failed(id, failure),
+            ExitReason::Preempt | ExitReason::Suspend => self.back_to_waiting(id),
         }
     }
 

@@ -5,9 +5,9 @@ use crate::model::cpu_weight::CpuWeight;
 use crate::model::id::JobId;
 use crate::model::job::Life;
 use crate::model::policy::Moving;
-use crate::model::report::Learned;
+use crate::model::report::LearningReport;
 use crate::model::units::{Cpu, Duration, Instant, Share};
-use crate::observe::progress::{Bounds, ReportContext, Sample};
+use crate::observe::progress::{CategoryBounds, ReportContext, Sample};
 
 impl Engine {
     pub(super) fn reported(&mut self, id: JobId, sample: Sample) {
@@ -16,16 +16,16 @@ impl Engine {
         let context = ReportContext { of, bounds, tuning: &tuning.observe };
         let Some(job) = self.state.jobs.get_mut(id) else { return };
         let (spec, before) = (job.spec.clone(), job.progress.latest);
-        let (hung, expected) = (job.progress.silent_since(now).is_some(), job.progress.hangs_from());
+        let (hung, expected) = (job.progress.silent_since(now).is_some(), job.progress.stalled_from());
         job.progress.record_report(now, sample, &spec, context);
-        self.index.fading.extend(job.progress.hangs_from().map(|hangs| (hangs, id)));
-        if let Some(expected) = expected.filter(|expected| job.progress.hangs_from() != Some(*expected)) {
+        self.index.fading.extend(job.progress.stalled_from().map(|hangs| (hangs, id)));
+        if let Some(expected) = expected.filter(|expected| job.progress.stalled_from() != Some(*expected)) {
             self.index.fading.remove(&(expected, id));
         }
         self.state.dirty |= hung && job.progress.silent_since(now).is_none();
-        self.state.dirty |= job.note_use(before, &tuning.model);
-        if job.note_speed(now, before, &tuning.observe) && self.index.timed.contains(&id) {
-            self.state.plan.timetable.no_longer_stands();
+        self.state.dirty |= job.record_core_usage(before, &tuning.model);
+        if job.record_speed(now, before, &tuning.observe) && self.index.timed.contains(&id) {
+            self.state.plan.timetable.invalidate_bookings();
             self.state.dirty = true;
         }
     }
@@ -33,9 +33,9 @@ impl Engine {
     /// A job on its way elsewhere, or to its end, reports nothing: that does not mean that it hangs.
     pub(super) fn expect_no_report_of(&mut self, id: JobId) {
         let (now, job) = (self.state.now, &mut self.state.jobs[id]);
-        let expected = job.progress.hangs_from();
-        job.progress.is_out_of_earshot(now);
-        if let Some(expected) = expected.filter(|_| job.progress.hangs_from().is_none()) {
+        let expected = job.progress.stalled_from();
+        job.progress.stop_expecting_reports(now);
+        if let Some(expected) = expected.filter(|_| job.progress.stalled_from().is_none()) {
             self.index.fading.remove(&(expected, id));
         }
     }
@@ -46,7 +46,7 @@ impl Engine {
         while let Some((at, id)) = self.index.fading.first().copied().filter(|(at, _)| *at <= self.state.now)
         {
             self.index.fading.remove(&(at, id));
-            any |= self.state.jobs.get(id).is_some_and(|job| job.progress.hangs_from() == Some(at));
+            any |= self.state.jobs.get(id).is_some_and(|job| job.progress.stalled_from() == Some(at));
         }
         self.state.dirty |= any;
         any
@@ -59,7 +59,7 @@ impl Engine {
     }
 
     /// CPU capacity of a job's nodes, and the bounds between learning categories.
-    fn beside(&self, id: JobId) -> (Cpu, Bounds) {
+    fn beside(&self, id: JobId) -> (Cpu, CategoryBounds) {
         let tuning = &self.state.policy.tuning.observe;
         let held = self.state.jobs.get(id).map(|job| &job.life);
         let of: Cpu = match held {
@@ -69,9 +69,9 @@ impl Engine {
             _ => Cpu::ZERO,
         };
         let bounds = match (self.state.policy.moving, self.state.usual_learning) {
-            (Moving::Speculative, _) => Bounds::published(tuning),
-            (_, Some(usual)) => Bounds::relative_to(usual, tuning),
-            (_, None) => Bounds::relative_to(0.0, tuning),
+            (Moving::Speculative, _) => CategoryBounds::published(tuning),
+            (_, Some(usual)) => CategoryBounds::relative_to(usual, tuning),
+            (_, None) => CategoryBounds::relative_to(0.0, tuning),
         };
         (of, bounds)
     }
@@ -82,12 +82,12 @@ impl Engine {
     }
 
     /// What a job has reported, and where that leads.
-    pub(super) fn learned(&self, id: JobId) -> Option<Learned> {
+    pub(super) fn learned(&self, id: JobId) -> Option<LearningReport> {
         let (now, job) = (self.state.now, self.state.jobs.get(id)?);
         let (latest, tuning) = (job.progress.latest?, &self.state.policy.tuning.observe);
         let in_an_hour = job.progress.iterations_in(Duration::HOUR)?;
-        let gains = job.progress.learning.still_gains(latest.iterations, in_an_hour, tuning);
-        Some(Learned {
+        let gains = job.progress.learning.predicted_gain(latest.iterations, in_an_hour, tuning);
+        Some(LearningReport {
             category: job.progress.learning.category(),
             left: job.foreseen(now).filter(|_| job.progress.silent_since(now).is_none()),
             gains_in_an_hour: gains

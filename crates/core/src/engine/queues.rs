@@ -4,13 +4,13 @@ use super::Engine;
 use super::index::Index;
 use super::state::State;
 use crate::model::id::QueueId;
-use crate::model::queue::{Holdings, Queue, has_its_place};
+use crate::model::queue::{Holdings, Queue, has_valid_parent};
 
 impl Engine {
     pub(super) fn queue(&mut self, id: QueueId, described: Queue) {
         let queues = &mut self.state.queues;
         let known = queues.get(id) == Some(&described);
-        if known || !has_its_place(queues, id, &described) || queues.put(id, described).is_none() {
+        if known || !has_valid_parent(queues, id, &described) || queues.put(id, described).is_none() {
             return;
         }
         self.index.recount_queues(&self.state);

@@ -5,7 +5,7 @@ use crate::model::id::{JobId, NodeId};
 use crate::model::job::Life;
 use crate::model::policy::Moving;
 use crate::model::units::Duration;
-use crate::observe::progress::Verdict;
+use crate::observe::progress::StragglerVerdict;
 
 impl Engine {
     /// Members of a role on a node took so long for their own part of an iteration. Who moves nobody for gain does not
@@ -24,12 +24,12 @@ impl Engine {
         let verdict = job.progress.record_member_time(now, (role, node), iteration, alike, tuning);
         let (count, slow_nodes) = (nodes.len(), &mut self.state.slow_nodes);
         self.state.dirty |= match verdict {
-            Verdict::Nothing => false,
-            Verdict::IsSlow { speed, beside } => {
+            StragglerVerdict::Nothing => false,
+            StragglerVerdict::IsSlow { speed, beside } => {
                 slow_nodes.is_slow(now, (node, id), (speed, beside), count, tuning)
             }
-            Verdict::KeepsUp => slow_nodes.keeps_up(node, id, tuning),
-            Verdict::IsSlowEverywhere => slow_nodes.takes_back(id, tuning),
+            StragglerVerdict::KeepsUp => slow_nodes.keeps_up(node, id, tuning),
+            StragglerVerdict::SlowEverywhere => slow_nodes.withdraw_evidence(id, tuning),
         };
     }
 

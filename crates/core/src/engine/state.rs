@@ -11,7 +11,7 @@ use crate::model::id::{BudgetId, IdVec, JobId, QueueId, Window};
 use crate::model::job::Job;
 use crate::model::plan::{Action, Plan, StepId};
 use crate::model::policy::Policy;
-use crate::model::queue::{Pasts, Queue};
+use crate::model::queue::{Queue, UsageHistories};
 use crate::model::report::{Reason, State as JobState};
 use crate::model::units::Instant;
 use crate::observe::node_failures::NodeFailures;
@@ -31,8 +31,8 @@ pub struct State {
     #[serde(default, skip_serializing_if = "Groups::is_empty")]
     pub groups: Groups,
     /// What queues have held, where that counts.
-    #[serde(default, skip_serializing_if = "Pasts::is_empty")]
-    pub pasts: Pasts,
+    #[serde(default, skip_serializing_if = "UsageHistories::is_empty")]
+    pub pasts: UsageHistories,
     /// How many members may be evicted on account of each budget, those on their way out included.
     #[serde(default, skip_serializing_if = "IdVec::is_empty")]
     pub budgets: IdVec<BudgetId, u32>,
@@ -113,7 +113,7 @@ impl State {
             cluster,
             queues,
             groups: Groups::default(),
-            pasts: Pasts::default(),
+            pasts: UsageHistories::default(),
             budgets: IdVec::new(),
             jobs: Window::new(),
             plan: Plan::default(),

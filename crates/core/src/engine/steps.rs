@@ -8,7 +8,7 @@ use super::state::UnderWay;
 use crate::check::{Checked, check_steps};
 use crate::model::cluster::NodeState;
 use crate::model::id::JobId;
-use crate::model::job::{Exit, Life};
+use crate::model::job::{ExitReason, Life};
 use crate::model::plan::{Action, Assignment, Step, StepId, action_towards};
 use crate::model::report::Failure;
 
@@ -64,9 +64,11 @@ impl Engine {
         let beneficiary = self.state.displaced.get(&id).copied();
         match &job.life {
             Life::Degraded { .. } => Some(Action::Stop),
-            Life::Leaving { exit: Exit::Preempt, .. } => Some(Action::Preempt { beneficiary }),
-            Life::Leaving { exit: Exit::Suspend, .. } => Some(Action::Suspend),
-            Life::Leaving { exit: Exit::Cancel | Exit::Miss(_) | Exit::Abort(_), .. } => Some(Action::Stop),
+            Life::Leaving { exit: ExitReason::Preempt, .. } => Some(Action::Preempt { beneficiary }),
+            Life::Leaving { exit: ExitReason::Suspend, .. } => Some(Action::Suspend),
+            Life::Leaving {
+                exit: ExitReason::Cancel | ExitReason::Miss(_) | ExitReason::Abort(_), ..
+            } => Some(Action::Stop),
             life => {
                 let intended = self.state.plan.get(id);
                 let may_go = |to: &Assignment, beside: Option<&Assignment>| {
@@ -120,7 +122,7 @@ impl Engine {
                 Life::Resizing { from: from.clone(), to: to.clone() }
             }
             (Life::Running(held), Action::Preempt { .. }) => {
-                Life::Leaving { held: vec![Arc::clone(held)], exit: Exit::Preempt }
+                Life::Leaving { held: vec![Arc::clone(held)], exit: ExitReason::Preempt }
             }
             (unchanged, Action::Stop | Action::Suspend | Action::Preempt { .. } | Action::Direct { .. }) => {
                 unchanged.clone()
@@ -159,7 +161,7 @@ impl Engine {
             if matches!(life, Life::Starting(_) | Life::Moving { .. } | Life::Resizing { .. }) {
                 let held = life.holds();
                 self.drop_from_plan(id);
-                self.set_life(id, Life::Leaving { held, exit: Exit::Abort(Failure::TimedOut) });
+                self.set_life(id, Life::Leaving { held, exit: ExitReason::Abort(Failure::TimedOut) });
             }
         }
         any

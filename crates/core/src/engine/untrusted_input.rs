@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::{Ending, Engine, Event, Settings};
-use crate::deadlines::{Booking, Entry, Segment, Verdict};
+use crate::deadlines::{Booking, BookingSegment, DeadlineEntry, DeadlineVerdict};
 use crate::model::cluster::{Cluster, Level, NodeSpec};
 
 use crate::model::id::{
@@ -179,9 +179,9 @@ fn no_event_panics_the_engine_and_other_jobs_go_on() {
 fn strange_amendments(runs: JobId, waits: JobId) -> Vec<Amendment> {
     let (nowhere, nobody) = (NodeId(NONE), JobId(NONE));
     let of = |job, to| Amendment { assignments: BTreeMap::from([(job, to)]), ..Amendment::default() };
-    let segment = Segment { from: Instant(u64::MAX - 1), to: Instant(u64::MAX), members: u32::MAX };
-    let entry = |node| Entry {
-        verdict: Verdict::Promised,
+    let segment = BookingSegment { from: Instant(u64::MAX - 1), to: Instant(u64::MAX), members: u32::MAX };
+    let entry = |node| DeadlineEntry {
+        verdict: DeadlineVerdict::Promised,
         booking: Some(Booking { segments: vec![segment, segment], ends: Instant::START }),
         node,
         since: Instant(u64::MAX),

@@ -44,7 +44,7 @@ impl Allocated {
     }
 
     /// All allocations of shared devices, in order of node and device.
-    pub(crate) fn all_shares(&self) -> impl Iterator<Item = (NodeId, DeviceId, Gpus)> {
+    pub(crate) fn device_allocations(&self) -> impl Iterator<Item = (NodeId, DeviceId, Gpus)> {
         let nodes = self.shares.iter().enumerate();
         nodes.flat_map(|(node, loads)| {
             loads.iter().map(move |(device, taken)| (NodeId::from_index(node), *device, *taken))
@@ -58,7 +58,7 @@ impl Allocated {
 
     /// Whether sums of GPUs are not sufficient to decide if a shape fits, because devices are shared or a share is
     /// requested.
-    pub(crate) fn minds_devices(&self, node: NodeId, shape: &Shape) -> bool {
+    pub(crate) fn depends_on_devices(&self, node: NodeId, shape: &Shape) -> bool {
         let gpus = shape.each.gpus;
         !gpus.is_whole() || !gpus.is_zero() && !self.shares(node).is_empty()
     }
@@ -158,7 +158,7 @@ impl Allocated {
 
     /// Number of members of a shape that fit on a node, whatever the node's state.
     pub(crate) fn fit(&self, cluster: &Cluster, node: NodeId, shape: &Shape) -> u32 {
-        let devices = self.minds_devices(node, shape).then(|| self.devices(cluster, node));
+        let devices = self.depends_on_devices(node, shape).then(|| self.devices(cluster, node));
         let free = self.free(cluster, node);
         fit(cluster, node, shape, free, devices.as_ref(), |counter| self.left(cluster, node, counter))
     }

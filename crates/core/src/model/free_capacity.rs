@@ -48,7 +48,7 @@ impl Shapes {
     }
 
     /// Whether a shape in use asks for a share of a GPU.
-    pub(crate) fn any_shares(&self) -> bool {
+    pub(crate) fn asks_for_gpu_shares(&self) -> bool {
         self.shares > 0
     }
 
@@ -162,7 +162,7 @@ impl FreeCapacity {
         let (mut fits, mut most) = (0, 0);
         for node in cluster.nodes().ids() {
             fits += u64::from(self.fit_on(cluster, node, shape));
-            most += u64::from(fit_at_most(cluster, node, shape));
+            most += u64::from(fit_when_empty(cluster, node, shape));
         }
         (self.fits[id], self.most[id]) = (fits, most);
     }
@@ -194,7 +194,7 @@ impl FreeCapacity {
     pub(crate) fn add(&mut self, cluster: &Cluster, node: NodeId) {
         let added = self.taken.add_node();
         assert_eq!(added, node, "nodes are added in the order of their ids");
-        self.count_in_whole(cluster, node);
+        self.count_in_with_capacity(cluster, node);
     }
 
     /// Adds a node to the counts. A node may change only between `count_out` and this call.
@@ -216,25 +216,25 @@ impl FreeCapacity {
     }
 
     /// Like `count_in`, after a change that may include the node's capacity.
-    pub(crate) fn count_in_whole(&mut self, cluster: &Cluster, node: NodeId) {
+    pub(crate) fn count_in_with_capacity(&mut self, cluster: &Cluster, node: NodeId) {
         self.count_in(cluster, node);
         for (id, shape) in self.shapes.live() {
-            self.most[id] += u64::from(fit_at_most(cluster, node, shape));
+            self.most[id] += u64::from(fit_when_empty(cluster, node, shape));
         }
         self.growth += 1;
     }
 
     /// Like `count_out`, before a change that may include the node's capacity.
-    pub(crate) fn count_out_whole(&mut self, cluster: &Cluster, node: NodeId) {
+    pub(crate) fn count_out_with_capacity(&mut self, cluster: &Cluster, node: NodeId) {
         self.count_out(cluster, node);
         for (id, shape) in self.shapes.live() {
-            self.most[id] -= u64::from(fit_at_most(cluster, node, shape));
+            self.most[id] -= u64::from(fit_when_empty(cluster, node, shape));
         }
     }
 }
 
 /// Number of members of a shape that fit on the node when it is empty.
-pub(crate) fn fit_at_most(cluster: &Cluster, node: NodeId, shape: &Shape) -> u32 {
+pub(crate) fn fit_when_empty(cluster: &Cluster, node: NodeId, shape: &Shape) -> u32 {
     let whole = cluster.node(node).capacity;
     let devices = Devices::unused(whole.gpus);
     fit(cluster, node, shape, whole, Some(&devices), |counter| cluster.count(node, counter))

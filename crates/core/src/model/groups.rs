@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::id::{GroupId, IdVec, NodeId, PartitionId};
 
-pub(crate) use tally::Belonging;
+pub(crate) use tally::GroupMembership;
 pub use tally::{Tallies, Tally};
 
 /// Domain of a partition: a number without further meaning.

@@ -22,7 +22,7 @@ use crate::observe::scaling::{Measured, Scaling};
 
 pub use deadline::{Binding, Deadline, OnMiss};
 pub use gang::{Gang, GangError, Members};
-pub use life::{Exit, Held, Life};
+pub use life::{ExitReason, HeldAssignments, Life};
 pub use shape::{Eligibility, Rule, Shape};
 pub use unused_cores::Idle;
 
@@ -262,7 +262,7 @@ pub struct Job {
     pub submitted: Instant,
     pub life: Life,
     pub progress: Progress,
-    pub standing: Standing,
+    pub standing: ClassPosition,
     /// Failed starts since the job last ran, and the failure of the last one.
     pub failed_starts: u32,
     /// Consecutive failed migrations: each lengthens the time before the next attempt.
@@ -306,13 +306,13 @@ impl Job {
     /// Remaining work in time without contention; `None` if the work is unknown. It does not shrink while the job is
     /// stalled.
     pub fn remaining(&self, now: Instant) -> Option<Duration> {
-        self.spec.work.alone.map(|alone| alone - self.progress.counted_on(now))
+        self.spec.work.alone.map(|alone| alone - self.progress.reliable_work(now))
     }
 
     /// Estimated remaining work: from the reported iterations if the job reports, otherwise as declared.
     pub fn foreseen(&self, now: Instant) -> Option<Duration> {
         match self.progress.all_work(&self.spec) {
-            Some(judged) => Some(judged - self.progress.counted_on(now)),
+            Some(judged) => Some(judged - self.progress.reliable_work(now)),
             None => self.remaining(now),
         }
     }
@@ -336,7 +336,7 @@ impl Job {
 
 /// Position of a job among equals: by the pass that assigned it, then new jobs last, then the position in that pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Standing {
+pub struct ClassPosition {
     pub pass: i64,
     pub newcomer: bool,
     pub place: u32,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::deadlines::{Entry, Timetable};
+use crate::deadlines::{DeadlineEntry, Timetable};
 use crate::model::cpu_weight::CpuWeight;
 use crate::model::id::{JobId, NodeId};
 use crate::model::units::{Instant, Resources, Share};
@@ -169,7 +169,7 @@ pub struct Amendment {
     pub reservations: Option<Vec<Reservation>>,
     /// Entries of the timetable that change.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub bookings: BTreeMap<JobId, Option<Entry>>,
+    pub bookings: BTreeMap<JobId, Option<DeadlineEntry>>,
 }
 
 impl Amendment {

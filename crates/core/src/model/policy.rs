@@ -387,12 +387,12 @@ impl Policy {
     }
 
     /// Whether decisions depend on the traffic of waiting jobs.
-    pub fn looks_at_exchanges(&self) -> bool {
+    pub fn depends_on_traffic(&self) -> bool {
         self.slowdowns != Slowdowns::Unseen || self.placement == Placement::Nearest
     }
 
     /// Whether decisions depend on the estimated duration of waiting jobs.
-    pub fn looks_at_lengths(&self) -> bool {
+    pub fn depends_on_durations(&self) -> bool {
         self.queueing == Queueing::Reserve || self.preemption == Preemption::ByGain
     }
 

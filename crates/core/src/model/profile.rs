@@ -77,7 +77,7 @@ impl Traffic {
 
     /// Returns the profile shifted so that it begins with its longest pause.
     #[must_use]
-    pub fn from_longest_pause(&self) -> Self {
+    pub fn starting_with_longest_pause(&self) -> Self {
         let period = self.period.0;
         let pause_after = |phase: &Phase| {
             let end = phase.offset.0 + phase.length.0;

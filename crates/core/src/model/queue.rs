@@ -12,7 +12,7 @@ use crate::model::job::JobSpec;
 use crate::model::policy::Weights;
 use crate::model::units::{Cpu, Duration, Gpus, Memory, Resources, Share};
 
-pub use usage_history::Pasts;
+pub use usage_history::UsageHistories;
 
 /// A queue of jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,7 +108,7 @@ pub(crate) fn named(quota: Resources) -> Resources {
 }
 
 /// Whether the parent of a queue exists and is not inside the queue.
-pub fn has_its_place(queues: &IdVec<QueueId, Queue>, id: QueueId, queue: &Queue) -> bool {
+pub fn has_valid_parent(queues: &IdVec<QueueId, Queue>, id: QueueId, queue: &Queue) -> bool {
     queue
         .parent
         .is_none_or(|parent| queues.get(parent).is_some() && lineage(queues, parent).all(|above| above != id))

@@ -3,10 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::deadlines::{Timetable, Verdict};
+use crate::deadlines::{DeadlineVerdict, Timetable};
 use crate::model::cluster::{Level, Name};
 use crate::model::id::{ClassId, JobId, NodeId, QueueId};
-use crate::model::job::{Priority, Standing};
+use crate::model::job::{ClassPosition, Priority};
 use crate::model::plan::Assignment;
 use crate::model::units::{Duration, Instant, Resources, Share};
 use crate::observe::progress::Category;
@@ -79,7 +79,7 @@ pub enum Reason {
 
 impl Reason {
     /// Whether the reason may cease to apply without any event, as time advances.
-    pub(crate) const fn passes_with_time(&self) -> bool {
+    pub(crate) const fn may_expire(&self) -> bool {
         matches!(self, Self::ReservedUntil { .. } | Self::BandwidthContended { .. })
     }
 
@@ -149,7 +149,7 @@ pub struct Report {
     pub reconfigured: Vec<Reconfiguration>,
     /// Places among equals that this pass gives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub standings: Vec<(JobId, Standing)>,
+    pub standings: Vec<(JobId, ClassPosition)>,
     /// What the traffic policies in the plan were decided on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decision_inputs: Vec<DecisionInputs>,
@@ -187,13 +187,13 @@ pub struct Explanation {
     pub priority: Priority,
     /// The first few jobs of higher priority, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ahead: Vec<Ahead>,
+    pub ahead: Vec<JobAhead>,
     /// Domain with free capacity for most of its members, while the job waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub best: Option<Best>,
+    pub best: Option<BestDomain>,
     /// Avoided nodes that the job could use, while it waits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub avoided: Vec<NotUsed>,
+    pub avoided: Vec<AvoidedNode>,
     /// The first few jobs that still hold its assigned nodes: preempted or migrated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaits: Vec<Name>,
@@ -202,22 +202,22 @@ pub struct Explanation {
     pub assignment: Option<Assignment>,
     /// Problems of its nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unwell: Vec<Unwell>,
+    pub unwell: Vec<NodeProblem>,
     /// Nodes under it that have not applied its traffic policy or its CPU weight.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfirmed: Vec<Unconfirmed>,
     /// Prediction for its deadline, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub due: Option<Due>,
+    pub due: Option<DeadlinePrediction>,
     /// Learning progress, if it reports a metric.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub learned: Option<Learned>,
+    pub learned: Option<LearningReport>,
 }
 
 /// A node that accepts no members for `lasts`, because these jobs failed on it and on no other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct NotUsed {
+pub struct AvoidedNode {
     pub node: NodeId,
     pub failed: Vec<Name>,
     pub lasts: Duration,
@@ -238,15 +238,15 @@ pub struct Unconfirmed {
 /// A node of a job, and its problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Unwell {
+pub struct NodeProblem {
     pub node: NodeId,
-    pub is: Condition,
+    pub is: NodeCondition,
 }
 
 /// Problem of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Condition {
+pub enum NodeCondition {
     /// Members on the node reach this fraction of their peers' speed.
     Slow { speed: Speed },
     /// The node accepts no members and leaves, in `within` if known.
@@ -256,7 +256,7 @@ pub enum Condition {
 /// Learning progress of a job and its prediction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Learned {
+pub struct LearningReport {
     pub category: Category,
     /// Remaining work in time without contention, by its reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -274,11 +274,11 @@ pub struct Learned {
 /// Prediction for a job's deadline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Due {
+pub struct DeadlinePrediction {
     pub deadline: Instant,
     /// Certainty of meeting the deadline; `None` if the policy ignores deadlines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<DeadlineVerdict>,
     /// Completion time by its booking; without a booking, at its fastest from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<Instant>,
@@ -298,7 +298,7 @@ pub struct Due {
 /// A job of higher priority, with the values that determine the order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Ahead {
+pub struct JobAhead {
     pub job: Name,
     pub priority: Priority,
     pub waited: Duration,
@@ -310,7 +310,7 @@ pub struct Ahead {
 /// Domain that comes nearest to holding a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Best {
+pub struct BestDomain {
     pub level: Level,
     pub domain: Name,
     /// Members that fit there, each role by itself.

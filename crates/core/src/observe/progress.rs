@@ -16,12 +16,12 @@ use crate::model::units::{Cpu, Duration, GpuTime, Gpus, Instant, Iterations};
 use crate::observe::scaling::Speed;
 use crate::tuning::ObserveTuning;
 
-pub(crate) use category::Bounds;
 pub use category::Category;
+pub(crate) use category::CategoryBounds;
 pub use learning::{Learning, Predicted};
 use stall_detector::ReportRhythm;
 use stragglers::MemberTimes;
-pub(crate) use stragglers::{PeerBasis, Verdict};
+pub(crate) use stragglers::{PeerBasis, StragglerVerdict};
 
 /// One progress report of training code.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,27 +39,27 @@ pub struct Sample {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReportContext<'a> {
     pub(crate) of: Cpu,
-    pub(crate) bounds: Bounds,
+    pub(crate) bounds: CategoryBounds,
     pub(crate) tuning: &'a ObserveTuning,
 }
 
 /// Speed of a gang as a fraction: it does `does` seconds of work in the time in which the requested size does `of`.
 /// Without a declared scaling, the speed is proportional to the number of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pace {
+pub struct WorkPace {
     #[serde(alias = "members")]
     does: u64,
     #[serde(alias = "least")]
     of: u64,
 }
 
-impl Default for Pace {
+impl Default for WorkPace {
     fn default() -> Self {
         Self::PLAIN
     }
 }
 
-impl Pace {
+impl WorkPace {
     /// Speed at the requested size.
     pub const PLAIN: Self = Self { does: 1, of: 1 };
 
@@ -120,8 +120,8 @@ pub struct Progress {
     /// Start time and GPUs of the present run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     running: Option<(Instant, Gpus)>,
-    #[serde(default, skip_serializing_if = "Pace::is_plain")]
-    pace: Pace,
+    #[serde(default, skip_serializing_if = "WorkPace::is_plain")]
+    pace: WorkPace,
     /// Newest report, if the job reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest: Option<Sample>,
@@ -154,7 +154,7 @@ impl Progress {
     }
 
     /// Work done that predictions may rely on: for a stalled job, the work at its last sign of life.
-    pub fn counted_on(&self, now: Instant) -> Duration {
+    pub fn reliable_work(&self, now: Instant) -> Duration {
         self.executed(self.silent_since(now).unwrap_or(now))
     }
 
@@ -171,7 +171,7 @@ impl Progress {
         iteration: Duration,
         alike: impl Fn(NodeId) -> bool,
         tuning: &ObserveTuning,
-    ) -> Verdict {
+    ) -> StragglerVerdict {
         self.peers.record(now, members, iteration, alike, tuning)
     }
 
@@ -182,18 +182,18 @@ impl Progress {
     }
 
     /// Records that the job runs on these nodes from now on.
-    pub(crate) fn is_among_peers(&mut self, now: Instant, on: &Assignment) {
+    pub(crate) fn record_nodes(&mut self, now: Instant, on: &Assignment) {
         self.peers.restart(now, |node| on.touches(node));
     }
 
     /// Time from which the job counts as stalled unless it shows a sign of life before.
-    pub(crate) fn hangs_from(&self) -> Option<Instant> {
-        self.running.and_then(|_| self.pulse.hangs_from())
+    pub(crate) fn stalled_from(&self) -> Option<Instant> {
+        self.running.and_then(|_| self.pulse.stalled_from())
     }
 
     /// Restarts stall detection when reports stop reaching the scheduler: silence then means nothing, unless the job
     /// is stalled already.
-    pub(crate) fn is_out_of_earshot(&mut self, now: Instant) {
+    pub(crate) fn stop_expecting_reports(&mut self, now: Instant) {
         if self.silent_since(now).is_none() {
             self.pulse.restart();
         }
@@ -224,8 +224,8 @@ impl Progress {
         }
     }
 
-    /// Present pace; [`Pace::PLAIN`] while the job does not run.
-    pub fn pace(&self) -> Pace {
+    /// Present pace; [`WorkPace::PLAIN`] while the job does not run.
+    pub fn pace(&self) -> WorkPace {
         self.pace
     }
 
@@ -234,7 +234,7 @@ impl Progress {
         self.running.map_or(Gpus::ZERO, |(_, gpus)| gpus)
     }
 
-    pub(crate) fn start(&mut self, now: Instant, gpus: Gpus, pace: Pace) {
+    pub(crate) fn start(&mut self, now: Instant, gpus: Gpus, pace: WorkPace) {
         self.stop(now);
         self.running = Some((now, gpus));
         self.pace = pace;
@@ -246,7 +246,7 @@ impl Progress {
         self.executed = self.executed(now);
         self.attained = self.attained(now);
         self.running = None;
-        self.pace = Pace::PLAIN;
+        self.pace = WorkPace::PLAIN;
     }
 
     /// Replaces the estimate of done work by the world's: after a fault, the work that was saved.
@@ -258,7 +258,7 @@ impl Progress {
     }
 
     /// Replaces the estimate by the work `done` at the newest report, and assumes `pace` since.
-    pub(crate) fn set_from_measurement(&mut self, now: Instant, done: Duration, pace: Pace) {
+    pub(crate) fn set_from_measurement(&mut self, now: Instant, done: Duration, pace: WorkPace) {
         let since = self.latest.map_or(Duration::ZERO, |latest| now.since(latest.at));
         self.correct(now, done + pace.work(since));
         (self.pace, self.believed) = (pace, done);
@@ -310,7 +310,7 @@ impl Progress {
         let (Some(used), Some(most)) = (sample.used, spec.work.cpu.filter(|most| !most.is_zero())) else {
             return;
         };
-        let alone = |used: Duration| Pace { does: Cpu::cores(1).0, of: most.0 }.work(used);
+        let alone = |used: Duration| WorkPace { does: Cpu::cores(1).0, of: most.0 }.work(used);
         // The world reports the work of a stopped job exactly.
         let Some((since, _)) = self.running else { return };
         // A job cannot have used more than its maximum of cores for the time it has run.
@@ -320,7 +320,7 @@ impl Progress {
             (sample.at.since(at), alone(used - by_then))
         });
         if !time.is_zero() && !more.is_zero() && more <= time {
-            self.pace = Pace { does: more.0, of: time.0 };
+            self.pace = WorkPace { does: more.0, of: time.0 };
         }
     }
 
@@ -355,9 +355,9 @@ mod tests {
     #[test]
     fn service_adds_up_over_stops_and_starts() {
         let mut progress = Progress::default();
-        progress.start(Instant::from_secs(10), Gpus::whole(4), Pace::PLAIN);
+        progress.start(Instant::from_secs(10), Gpus::whole(4), WorkPace::PLAIN);
         progress.stop(Instant::from_secs(20));
-        progress.start(Instant::from_secs(50), Gpus::whole(4), Pace::PLAIN);
+        progress.start(Instant::from_secs(50), Gpus::whole(4), WorkPace::PLAIN);
         let now = Instant::from_secs(55);
         assert_eq!(progress.executed(now), Duration::from_secs(15));
         assert_eq!(progress.attained(now), GpuTime::gpu_seconds(60));
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_larger_gang_does_more_in_the_same_time() {
-        let pace = Pace { does: 5, of: 2 };
+        let pace = WorkPace { does: 5, of: 2 };
         let mut progress = Progress::default();
         progress.start(Instant::START, Gpus::whole(5), pace);
         let now = Instant::from_secs(10);
@@ -378,7 +378,7 @@ mod tests {
     #[test]
     fn lost_work_counts_as_attained_service_and_not_as_done() {
         let mut progress = Progress::default();
-        progress.start(Instant::START, Gpus::whole(1), Pace::PLAIN);
+        progress.start(Instant::START, Gpus::whole(1), WorkPace::PLAIN);
         let now = Instant::from_secs(100);
         progress.stop(now);
         progress.correct(now, Duration::from_secs(60));
@@ -411,7 +411,7 @@ mod tests {
     /// Reports every ten seconds up to two minutes, and `next` at three minutes.
     fn fallen_silent(next: Option<Sample>) -> Progress {
         let (spec, mut progress) = (spec(Work::default()), Progress::default());
-        progress.start(Instant::START, Gpus::ZERO, Pace::PLAIN);
+        progress.start(Instant::START, Gpus::ZERO, WorkPace::PLAIN);
         let mut report =
             |now, sample| progress.record_report(Instant::from_secs(now), sample, &spec, CONTEXT);
         (1..=12).for_each(|k| report(k * 10, sample(k * 10, k)));
@@ -428,11 +428,11 @@ mod tests {
     #[test]
     fn a_job_without_a_sign_of_life_for_ten_iterations_is_stalled() {
         let progress = fallen_silent(None);
-        assert_eq!(progress.hangs_from(), Some(Instant::from_secs(220)));
+        assert_eq!(progress.stalled_from(), Some(Instant::from_secs(220)));
         assert_eq!(progress.silent_since(Instant::from_secs(219)), None);
         let later = Instant::from_secs(1000);
         assert_eq!(progress.silent_since(later), Some(Instant::from_secs(120)));
-        assert_eq!(progress.counted_on(later), Duration::from_secs(120));
+        assert_eq!(progress.reliable_work(later), Duration::from_secs(120));
         let mut stopped = progress.clone();
         stopped.stop(later);
         assert_eq!(stopped.silent_since(later), None, "a job that does not run is not stalled");
@@ -440,7 +440,7 @@ mod tests {
 
     #[test]
     fn only_progress_in_iterations_is_a_sign_of_life() {
-        let hangs = |next| fallen_silent(Some(next)).hangs_from() == Some(Instant::from_secs(220));
+        let hangs = |next| fallen_silent(Some(next)).stalled_from() == Some(Instant::from_secs(220));
         assert!(hangs(sample(180, 12)), "the same again");
         assert!(hangs(sample(180, 5)), "something old");
         assert!(hangs(sample(9_999, 12)), "the same from the future");
@@ -451,7 +451,7 @@ mod tests {
 
     const CONTEXT: ReportContext<'static> = ReportContext {
         of: Cpu::cores(16),
-        bounds: Bounds { little: 0.1, much: 0.1 },
+        bounds: CategoryBounds { little: 0.1, much: 0.1 },
         tuning: &ObserveTuning::DEFAULT,
     };
 
@@ -465,7 +465,7 @@ mod tests {
     fn the_work_of_a_job_that_shares_cores_follows_its_cpu_time() {
         let work = Work { iterations: Some(Iterations(1000)), cpu: Some(Cpu::cores(4)), ..Work::default() };
         let (spec, mut progress) = (spec(work), Progress::default());
-        progress.start(Instant::START, Gpus::ZERO, Pace::PLAIN);
+        progress.start(Instant::START, Gpus::ZERO, WorkPace::PLAIN);
         for at in [10, 20] {
             let used = Some(Duration::from_secs(at));
             let sample =
@@ -482,7 +482,7 @@ mod tests {
     fn a_reported_cpu_time_is_limited_by_the_run_time() {
         let work = Work { iterations: Some(Iterations(1000)), cpu: Some(Cpu::cores(4)), ..Work::default() };
         let (spec, mut progress) = (spec(work), Progress::default());
-        progress.start(Instant::START, Gpus::ZERO, Pace::PLAIN);
+        progress.start(Instant::START, Gpus::ZERO, WorkPace::PLAIN);
         let at = Instant::from_secs(10);
         let used = Some(Duration::HOUR);
         progress.record_report(

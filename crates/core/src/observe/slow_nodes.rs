@@ -93,7 +93,7 @@ impl SlowNodes {
     }
 
     /// Withdraws all evidence from a job that is slow on every node. Returns whether a node no longer counts as slow.
-    pub(crate) fn takes_back(&mut self, job: JobId, tuning: &ObserveTuning) -> bool {
+    pub(crate) fn withdraw_evidence(&mut self, job: JobId, tuning: &ObserveTuning) -> bool {
         let nodes: Vec<NodeId> =
             self.said.iter().filter(|(_, here)| here.contains_key(&job)).map(|(node, _)| *node).collect();
         nodes.into_iter().fold(false, |any, node| self.keeps_up(node, job, tuning) | any)
@@ -168,7 +168,7 @@ mod tests {
         assert!(!slow_nodes.keeps_up(NODE, JobId(2), &ObserveTuning::DEFAULT), "job 2 gave no evidence");
         assert!(slow_nodes.keeps_up(NODE, JobId(1), &ObserveTuning::DEFAULT));
         says(&mut slow_nodes, 1, NODE, 1, PeerBasis::Concurrent);
-        assert!(slow_nodes.takes_back(JobId(1), &ObserveTuning::DEFAULT));
+        assert!(slow_nodes.withdraw_evidence(JobId(1), &ObserveTuning::DEFAULT));
         assert!(slow_nodes.is_nothing());
     }
 

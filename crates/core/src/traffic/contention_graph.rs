@@ -90,7 +90,7 @@ impl ContentionGraph {
     }
 
     /// Whether the cluster has no links, so that no jobs share any.
-    pub fn knows_no_links(&self) -> bool {
+    pub fn has_no_links(&self) -> bool {
         self.users.is_empty()
     }
 
@@ -120,7 +120,7 @@ impl ContentionGraph {
     }
 
     pub(crate) fn join(&mut self, job: JobId, spec: &JobSpec, place: &Assignment) {
-        if self.knows_no_links() {
+        if self.has_no_links() {
             return;
         }
         let flow = pattern_of(spec).and_then(|pattern| self.flow_at(spec, &pattern, place));
@@ -197,7 +197,7 @@ impl ContentionGraph {
             if flow.is_local() || flow.is_stalled() || seen.contains(job) {
                 continue;
             }
-            let mut met = self.met_on(&flow.route, |other| other == *job);
+            let mut met = self.jobs_sharing_links(&flow.route, |other| other == *job);
             met.insert(*job);
             seen.extend(met.iter().copied());
             if met.len() > 1 {
@@ -237,7 +237,7 @@ impl ContentionGraph {
     }
 
     /// The average utilisation of each node's links by the flows that cross them: that of its most used link.
-    pub fn used_on_average(&self) -> BTreeMap<NodeId, f64> {
+    pub fn average_utilisation(&self) -> BTreeMap<NodeId, f64> {
         let mut used: BTreeMap<LinkId, f64> = BTreeMap::new();
         for flow in self.flows.values() {
             for (link, load) in flow.route.links() {
@@ -258,7 +258,7 @@ impl ContentionGraph {
     }
 
     /// The share of a node's own link that a member of a ring of this size needs on average.
-    pub fn needed_on_average(&self, node: NodeId, pattern: &Pattern, members: u32) -> f64 {
+    pub fn average_need(&self, node: NodeId, pattern: &Pattern, members: u32) -> f64 {
         let links = self.routing.fabric().links();
         let Some((link, _)) = links.iter().find(|(_, link)| link.from == Vertex::Node(node)) else {
             return 0.0;
@@ -287,13 +287,13 @@ impl ContentionGraph {
     }
 
     /// The jobs that share a link with a route, directly or through other jobs, except those that are `gone`.
-    pub fn met_on(&self, route: &Route, gone: impl Fn(JobId) -> bool) -> BTreeSet<JobId> {
+    pub fn jobs_sharing_links(&self, route: &Route, gone: impl Fn(JobId) -> bool) -> BTreeSet<JobId> {
         self.met_while_fewer(usize::MAX, route, gone)
     }
 
-    /// As [`Self::met_on`], but through other jobs only while fewer than a crowd are found: in a crowd, a job that shares no
+    /// As [`Self::jobs_sharing_links`], but through other jobs only while fewer than a crowd are found: in a crowd, a job that shares no
     /// link with a route is hardly affected by it.
-    pub fn met_nearby(&self, route: &Route, gone: impl Fn(JobId) -> bool) -> BTreeSet<JobId> {
+    pub fn jobs_sharing_links_nearby(&self, route: &Route, gone: impl Fn(JobId) -> bool) -> BTreeSet<JobId> {
         self.met_while_fewer(self.tuning.crowd_size, route, gone)
     }
 

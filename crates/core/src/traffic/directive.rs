@@ -61,7 +61,7 @@ pub enum Held {
 
 impl TrafficDirective {
     /// The validity of a directive: it lapses if no scheduler renews it.
-    pub const GOOD_FOR: Duration = Duration(15 * Duration::MINUTE.0);
+    pub const VALIDITY: Duration = Duration(15 * Duration::MINUTE.0);
 
     /// A directive is renewed this long before it lapses.
     const RENEWAL_MARGIN: Duration = Duration(5 * Duration::MINUTE.0);
@@ -119,7 +119,7 @@ impl TrafficDirective {
     /// The same directive, issued now with a generation greater than all earlier ones.
     #[must_use]
     pub fn said(self, generation: u64, now: Moment) -> Self {
-        Self { generation, valid_until: now + Self::GOOD_FOR, ..self }
+        Self { generation, valid_until: now + Self::VALIDITY, ..self }
     }
 
     /// Whether it is the directive of this traffic policy, whatever its generation and validity.
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn a_directive_lapses_and_is_renewed_before() {
         let directive = TrafficDirective::of(paced(), ANCHOR, ANCHOR).said(1, at(5));
-        let end = at(5) + TrafficDirective::GOOD_FOR;
+        let end = at(5) + TrafficDirective::VALIDITY;
         assert!(
             directive.is_valid(at(5)) && directive.is_valid(Moment(end.0 - 1)) && !directive.is_valid(end)
         );

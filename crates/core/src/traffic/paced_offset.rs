@@ -19,7 +19,7 @@ use crate::tuning::TrafficTuning;
 
 /// A training loop without contention, and its priority.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Beating {
+pub struct PacedLoop {
     pub period: Duration,
     /// The bursts of an iteration, from and to, in order.
     pub sends: Vec<(Duration, Duration)>,
@@ -43,7 +43,7 @@ pub struct Round {
 
 impl Round {
     /// None where periods have no common circle, or where the stretch costs more than it saves.
-    pub fn of(tuning: &TrafficTuning, beating: &[Beating], keeping: Keeping) -> Option<Self> {
+    pub fn of(tuning: &TrafficTuning, beating: &[PacedLoop], keeping: Keeping) -> Option<Self> {
         let rhythms: Vec<Rhythm> = beating.iter().map(|one| rhythm(tuning, one)).collect();
         let harmony = harmonise(&rhythms, &terms(tuning, keeping))
             .ok()
@@ -55,12 +55,12 @@ impl Round {
 }
 
 /// Traffic policies in which every job keeps its offset; none where the jobs have no common circle.
-pub fn paced(tuning: &TrafficTuning, beating: &[Beating], keeping: Keeping) -> Option<Vec<TrafficPolicy>> {
+pub fn paced(tuning: &TrafficTuning, beating: &[PacedLoop], keeping: Keeping) -> Option<Vec<TrafficPolicy>> {
     let Round { harmony, problem, turns } = Round::of(tuning, beating, keeping)?;
     let turns = turns.turns;
     let tempos: Vec<Tempo> = beating.iter().map(|one| tempo(tuning, one)).collect();
     let holds_by_itself = valid_for(tuning, &problem, &turns, &tempos);
-    let traffic = |((turn, beat), one): ((&Duration, &Beat), &Beating)| {
+    let traffic = |((turn, beat), one): ((&Duration, &Beat), &PacedLoop)| {
         let turn = Turn { period: beat.period, offset: *turn, watch: None };
         TrafficPolicy {
             pace: Some(Pace { turn, holds_by_itself }),
@@ -79,24 +79,24 @@ fn terms(tuning: &TrafficTuning, keeping: Keeping) -> Terms {
     }
 }
 
-fn noise(tuning: &TrafficTuning, one: &Beating) -> Duration {
+fn noise(tuning: &TrafficTuning, one: &PacedLoop) -> Duration {
     part(one.period, tuning.assumed_iteration_noise)
 }
 
-fn rhythm(tuning: &TrafficTuning, one: &Beating) -> Rhythm {
+fn rhythm(tuning: &TrafficTuning, one: &PacedLoop) -> Rhythm {
     let loss = Share(((one.slowdown - 1.0).clamp(0.0, 1.0) * f64::from(Share::WHOLE.0)) as u32);
     Rhythm { period: one.period, noise: noise(tuning, one), weight: 1, loss }
 }
 
-fn tempo(tuning: &TrafficTuning, one: &Beating) -> Tempo {
+fn tempo(tuning: &TrafficTuning, one: &PacedLoop) -> Tempo {
     Tempo { period: one.period, noise: noise(tuning, one) }
 }
 
-fn problem(tuning: &TrafficTuning, beating: &[Beating], harmony: &Harmony) -> Option<Problem> {
+fn problem(tuning: &TrafficTuning, beating: &[PacedLoop], harmony: &Harmony) -> Option<Problem> {
     let links: BTreeSet<LinkId> =
         beating.iter().flat_map(|one| one.links.iter().map(|(link, _)| *link)).collect();
     let of_whole = |part: f64| Share((part * f64::from(Share::WHOLE.0)).round() as u32);
-    let on_circle = |(one, beat): (&Beating, &Beat)| Loop {
+    let on_circle = |(one, beat): (&PacedLoop, &Beat)| Loop {
         period: beat.period,
         phases: phases(&one.sends, tuning.max_paced_phases),
         links: one.links.iter().map(|(link, part)| (*link, of_whole(*part))).collect(),
@@ -123,10 +123,10 @@ fn phases(sends: &[(Duration, Duration)], most: usize) -> Vec<Phase> {
 mod tests {
     use super::*;
 
-    fn beating(period: u64, sends: u64, slowdown: f64) -> Beating {
+    fn beating(period: u64, sends: u64, slowdown: f64) -> PacedLoop {
         let ms = Duration::from_millis;
         let sends = vec![(ms(period - sends), ms(period))];
-        Beating { period: ms(period), sends, links: vec![(LinkId(0), 1.0)], tier: 0, slowdown }
+        PacedLoop { period: ms(period), sends, links: vec![(LinkId(0), 1.0)], tier: 0, slowdown }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Says of jobs with deadlines whether they will be in time, on the first pod of each.
 
-use metronome_core::deadlines::Verdict;
+use metronome_core::deadlines::DeadlineVerdict;
 use metronome_core::model::id::JobId;
-use metronome_core::model::report::Due;
+use metronome_core::model::report::DeadlinePrediction;
 use metronome_core::model::units::{Duration, Instant};
 use metronome_words::will_be_in_time;
 
@@ -68,12 +68,12 @@ impl Told {
     }
 }
 
-fn certainty(due: &Due, now: Instant) -> Certainty {
+fn certainty(due: &DeadlinePrediction, now: Instant) -> Certainty {
     let too_late =
         due.deadline <= now || due.enough.is_none() && due.ends.is_some_and(|ends| ends > due.deadline);
     match due.verdict {
-        Some(Verdict::Promised) => Certainty::Promised,
-        Some(Verdict::Planned) => Certainty::Planned,
+        Some(DeadlineVerdict::Promised) => Certainty::Promised,
+        Some(DeadlineVerdict::Planned) => Certainty::Planned,
         _ if too_late => Certainty::TooLate,
         _ => Certainty::NotBooked,
     }

@@ -42,11 +42,11 @@ impl World {
 
     fn on_links(&self, job: JobId) -> OnLinks {
         let snapshot = self.engine.snapshot();
-        if snapshot.contention.knows_no_links() {
+        if snapshot.contention.has_no_links() {
             return OnLinks::NoFabric;
         }
         let Some(flow) = snapshot.contention.flow(job) else { return OnLinks::NoTraffic };
-        let others = snapshot.contention.met_nearby(&flow.route, |other| other == job).len();
+        let others = snapshot.contention.jobs_sharing_links_nearby(&flow.route, |other| other == job).len();
         let lane = self.engine.traffic_policy(job);
         let turn = lane.pace.map(|pace| pace.turn).or(lane.turn);
         match turn {

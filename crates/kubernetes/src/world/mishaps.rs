@@ -6,7 +6,7 @@ use std::sync::Arc;
 use metronome_core::engine::Event;
 use metronome_core::model::cluster::Name;
 use metronome_core::model::id::NodeId;
-use metronome_core::model::report::NotUsed;
+use metronome_core::model::report::AvoidedNode;
 use metronome_core::model::units::Instant;
 use metronome_words::is_avoided;
 
@@ -31,12 +31,12 @@ impl World {
     /// Says of each node that is avoided that it is, once.
     pub(super) fn say_what_is_avoided(&mut self) {
         let state = self.engine.state();
-        let all = state.node_failures.avoided().iter().map(|(node, avoided)| NotUsed {
+        let all = state.node_failures.avoided().iter().map(|(node, avoided)| AvoidedNode {
             node: *node,
             failed: avoided.failed.iter().cloned().collect(),
             lasts: avoided.until.since(state.now),
         });
-        let all: Vec<NotUsed> = all.collect();
+        let all: Vec<AvoidedNode> = all.collect();
         let now: BTreeSet<NodeId> = all.iter().map(|avoided| avoided.node).collect();
         let before = std::mem::replace(&mut self.avoided, now);
         for avoided in all.iter().filter(|avoided| !before.contains(&avoided.node)) {

@@ -109,7 +109,7 @@ impl World {
         let mut said = members.filter_map(|member| annotation(&self.pods.get(&member.uid)?.pod, TURN));
         said.find_map(|text| {
             let word =
-                self.turns.read(text).filter(|word| word.valid_until <= now + TrafficDirective::GOOD_FOR)?;
+                self.turns.read(text).filter(|word| word.valid_until <= now + TrafficDirective::VALIDITY)?;
             Some((word, text.to_owned()))
         })
     }

@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn in_a_tree_there_is_one_way() {
         let mut cluster = cluster(&["a", "a", "b", "b", "c"]);
-        cluster.lay_tree(&[Bandwidth(60), Bandwidth(100)]).unwrap();
+        cluster.connect_as_tree(&[Bandwidth(60), Bandwidth(100)]).unwrap();
         assert_eq!(agrees(&cluster.fabric, 5), 5 * 5 * 8);
     }
 

@@ -440,7 +440,7 @@ impl World<'_> {
         let phases: Vec<Phase> = said["phases"].as_array().into_iter().flatten().map(phase).collect();
         Traffic::new(Duration(number(&said["period_ns"])), phases)
             .ok()
-            .map(|traffic| traffic.from_longest_pause())
+            .map(|traffic| traffic.starting_with_longest_pause())
     }
 
     /// The iteration that a job would have alone: its longest pause, then all its bytes at the rate of the link.

@@ -35,7 +35,7 @@ fn world(root: &Path, name: &str) -> ExitCode {
         let spec = NodeSpec { name: node.into(), domains: vec![rack.into()], ..NodeSpec::default() };
         cluster.add_node(&spec).unwrap();
     }
-    cluster.lay_tree(&[Bandwidth(100_000_000), Bandwidth(100_000_000)]).unwrap();
+    cluster.connect_as_tree(&[Bandwidth(100_000_000), Bandwidth(100_000_000)]).unwrap();
     let mut hosts = Hosts::set_up(&folder, &cluster, Scale(NonZeroU64::MIN)).unwrap();
     let groups = Groups::of(Hierarchies::find(), &name);
     let mut members = Vec::new();

@@ -61,7 +61,7 @@ pub(crate) fn tree(racks: &[&str], rack_rate: Bandwidth, node_rate: Bandwidth) -
         let name = format!("node-{at}");
         cluster.add_node(&NodeSpec { name, domains: vec![(*rack).into()], ..NodeSpec::default() }).unwrap();
     }
-    cluster.lay_tree(&[rack_rate, node_rate]).unwrap();
+    cluster.connect_as_tree(&[rack_rate, node_rate]).unwrap();
     cluster
 }
 

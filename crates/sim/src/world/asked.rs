@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use metronome_core::model::job::{Capabilities, Gang, JobSpec, Role, Work};
 use metronome_core::model::policy::Deadlines;
-use metronome_core::observe::progress::Pace;
+use metronome_core::observe::progress::WorkPace;
 use metronome_core::observe::scaling::Speed;
 
 use crate::model::TrainingModel;
@@ -29,7 +29,7 @@ fn as_asked(arrival: Arrival) -> Arrival {
     Arrival { spec: Arc::new(rigid(&arrival.spec, asks, pace)), training, ..arrival }
 }
 
-fn rigid(spec: &JobSpec, asks: Asks, pace: Pace) -> JobSpec {
+fn rigid(spec: &JobSpec, asks: Asks, pace: WorkPace) -> JobSpec {
     let roles =
         spec.roles.iter().map(|role| if role.gang.is_elastic() { fixed(role, asks) } else { role.clone() });
     JobSpec {
@@ -54,10 +54,10 @@ fn fixed(role: &Role, asks: Asks) -> Role {
 }
 
 /// How fast it is with so many members.
-fn pace(spec: &JobSpec, members: u32) -> Pace {
+fn pace(spec: &JobSpec, members: u32) -> WorkPace {
     let least = u64::from(least(spec).max(1));
     let in_proportion = Speed(u64::from(members) * Speed::PLAIN.0 / least);
-    Pace::at(spec.scaling.as_ref().map_or(in_proportion, |scaling| scaling.speed(members)))
+    WorkPace::at(spec.scaling.as_ref().map_or(in_proportion, |scaling| scaling.speed(members)))
 }
 
 fn least(spec: &JobSpec) -> u32 {

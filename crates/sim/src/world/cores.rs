@@ -9,7 +9,7 @@ use metronome_core::engine::Event;
 use metronome_core::model::cpu_weight::CpuWeight;
 use metronome_core::model::id::NodeId;
 use metronome_core::model::units::{Cpu, Duration, Iterations, Share};
-use metronome_core::observe::progress::{Pace, Sample};
+use metronome_core::observe::progress::{Sample, WorkPace};
 use metronome_core::observe::scaling::Speed;
 use rand_pcg::Pcg64;
 
@@ -53,7 +53,7 @@ impl World<'_> {
         let speeds = if gangs.is_empty() { alone } else { self.speeds(&nodes, &gangs) };
         for (index, speed) in speeds {
             let speed = speed / self.slowdown_of(index) * f64::from(Share::WHOLE.0);
-            self.go_on_at(index, Pace::at(Speed(speed.round().max(1.0) as u64)));
+            self.go_on_at(index, WorkPace::at(Speed(speed.round().max(1.0) as u64)));
         }
     }
 
@@ -100,7 +100,7 @@ impl World<'_> {
         speeds
     }
 
-    fn go_on_at(&mut self, index: usize, pace: Pace) {
+    fn go_on_at(&mut self, index: usize, pace: WorkPace) {
         let training = &mut self.trainings[index];
         if training.repaced(self.now, pace) {
             let (left, epoch) = (training.time_left(), training.epoch);

@@ -135,7 +135,7 @@ impl Wires {
         let changes: Vec<(usize, TrafficPolicy)> = changes.collect();
         self.lane_changes += u64::from(!changes.is_empty());
         for (key, lane) in changes {
-            self.network.set_lane(now, key, lane);
+            self.network.set_traffic_policy(now, key, lane);
             if let Some(encounters) = &mut self.encounters {
                 encounters.stands_otherwise(key);
             }

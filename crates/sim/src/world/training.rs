@@ -9,7 +9,7 @@ use metronome_core::model::job::{Binding, Checkpointing, JobSpec, Priority};
 use metronome_core::model::plan::Assignment;
 use metronome_core::model::report::Reason;
 use metronome_core::model::units::{Cpu, Duration, GpuTime, Gpus, Instant, Iterations, Share};
-use metronome_core::observe::progress::Pace;
+use metronome_core::observe::progress::WorkPace;
 use metronome_core::observe::scaling::Speed;
 
 use super::Keeping;
@@ -60,7 +60,7 @@ pub(super) struct Training {
     saved: Work,
     since: Option<Instant>,
     /// How fast it works where it runs, and on how many GPUs; and whether its end was foreseen at that pace.
-    pace: Pace,
+    pace: WorkPace,
     is_paced: bool,
     held: Gpus,
     /// Of one process on cores: what it used of them so far, and how many it has.
@@ -148,7 +148,7 @@ impl Training {
             done: Work::default(),
             saved: Work::default(),
             since: None,
-            pace: Pace::PLAIN,
+            pace: WorkPace::PLAIN,
             is_paced: false,
             held: spec.gpus(),
             cpu: arrival.asks.and_then(|asks| asks.serial).map(CpuUse::none),
@@ -259,8 +259,8 @@ impl Training {
             self.cores = cores(on.total().cpu);
             self.pace = match (&self.model, &spec.scaling) {
                 // What its gradients cost shows on the links: here only the number of its iterations changes.
-                (Some(_), Some(_)) => Pace::of(&JobSpec { scaling: None, ..spec.clone() }, on),
-                _ => Pace::of(spec, on),
+                (Some(_), Some(_)) => WorkPace::of(&JobSpec { scaling: None, ..spec.clone() }, on),
+                _ => WorkPace::of(spec, on),
             };
         }
     }
@@ -279,7 +279,7 @@ impl Training {
     }
 
     /// Goes on at another pace; false where it is the same, or does not train.
-    pub(super) fn repaced(&mut self, now: Instant, pace: Pace) -> bool {
+    pub(super) fn repaced(&mut self, now: Instant, pace: WorkPace) -> bool {
         if !self.is_training() || self.pace == pace && self.is_paced {
             return false;
         }
@@ -448,8 +448,8 @@ impl Training {
 }
 
 /// So many times as slow.
-fn slowed(pace: Pace, slowdown: f64) -> Pace {
-    Pace::at(Speed(((pace.speed().0 as f64 / slowdown) as u64).max(1)))
+fn slowed(pace: WorkPace, slowdown: f64) -> WorkPace {
+    WorkPace::at(Speed(((pace.speed().0 as f64 / slowdown) as u64).max(1)))
 }
 
 fn cores(cpu: Cpu) -> f64 {

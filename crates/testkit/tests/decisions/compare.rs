@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use metronome_core::decide::{Decision, decide};
 use metronome_core::engine::{Engine, State};
 use metronome_core::model::id::JobId;
-use metronome_core::model::job::{Life, Standing};
+use metronome_core::model::job::{ClassPosition, Life};
 use metronome_core::model::report::{Reason, Report};
 
 /// Everything that an engine would decide now but for the reasons of waiting jobs.
@@ -47,7 +47,7 @@ pub(crate) fn changes(engine: &Engine) -> Vec<String> {
 pub(crate) fn settled(of: &State) -> String {
     let mut settled = State { cycles: 0, pass: 0, reconfigured: Vec::new(), wake: None, ..of.clone() };
     for (id, _) in of.jobs.iter() {
-        settled.jobs[id].standing = Standing::default();
+        settled.jobs[id].standing = ClassPosition::default();
     }
     state(&settled)
 }

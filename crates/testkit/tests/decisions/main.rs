@@ -306,7 +306,7 @@ fn contention(engine: &Engine) -> String {
     let links = engine.state().cluster.fabric.links().ids();
     let users: Vec<(LinkId, &[JobId])> = links.map(|link| (link, graph.users(link))).collect();
     let flows: Vec<(JobId, &Flow)> = graph.flows().collect();
-    format!("{flows:#?}\n{users:#?}\n{:#?}\n{:#?}", graph.components(), graph.used_on_average())
+    format!("{flows:#?}\n{users:#?}\n{:#?}\n{:#?}", graph.components(), graph.average_utilisation())
 }
 
 /// What is asked about a set of flows: how they do without traffic policies, at a glance or at a closer look, or with them.

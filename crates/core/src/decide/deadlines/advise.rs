@@ -4,7 +4,7 @@ use super::best_effort;
 use super::books::Books;
 use super::capacity_pools::{Floor, Pools};
 use super::need::{DeadlineJob, timed};
-use crate::deadlines::{GUARD, Need, Outlook, Stops, as_soon_as_may_be};
+use crate::deadlines::{DEADLINE_MARGIN, Outlook, PoolDemand, Stops, fill_as_early_as_possible};
 use crate::decide::snapshot::Snapshot;
 use crate::model::id::{JobId, NodeId};
 use crate::model::job::Binding;
@@ -47,7 +47,8 @@ pub(crate) fn advise(snapshot: &Snapshot<'_>, deadlines: Deadlines, id: JobId) -
 fn keep_best_effort_part(books: &mut Books<'_>, at: usize) {
     let deadline = books.jobs[at].job.spec.deadline;
     let strict = deadline.is_some_and(|deadline| deadline.binding == Binding::Strict);
-    let goes_below = strict && !books.snapshot.plan.timetable().owes_others(&books.snapshot.tuning.deadlines);
+    let goes_below =
+        strict && !books.snapshot.plan.timetable().owes_best_effort(&books.snapshot.tuning.deadlines);
     if best_effort::any_jobs(books.snapshot) && !goes_below {
         books.pools.floor(Floor::Kept);
     }
@@ -59,7 +60,7 @@ impl Books<'_> {
         let timed = &self.jobs[at];
         let on = |node: Option<NodeId>| {
             let outlook = self.pools.outlook(self.snapshot, timed, node)?;
-            Some(self.soonest(&outlook, timed)? + GUARD)
+            Some(self.soonest(&outlook, timed)? + DEADLINE_MARGIN)
         };
         match (timed.is_in_place(), self.node_of(at)) {
             (false, _) => on(None),
@@ -74,9 +75,9 @@ impl Books<'_> {
     fn soonest(&self, outlook: &Outlook, timed: &DeadlineJob<'_>) -> Option<Instant> {
         let need = &timed.need;
         if timed.stops == Stops::AtAnyTime {
-            return as_soon_as_may_be(outlook, need, &self.grid).map(|booking| booking.ends);
+            return fill_as_early_as_possible(outlook, need, &self.grid).map(|booking| booking.ends);
         }
-        let with = |sizes| Need { sizes, until: need.now + FAR, ..need.clone() };
+        let with = |sizes| PoolDemand { sizes, until: need.now + FAR, ..need.clone() };
         let alone = need.sizes.iter().map(|size| with([*size].into()));
         let booked = alone.filter_map(|need| self.fill_need(outlook, &need, timed.stops));
         booked.map(|booking| booking.ends).min()

@@ -6,7 +6,8 @@ use super::Schedule;
 use super::capacity_pools::{Booked, Pools};
 use super::need::DeadlineJob;
 use crate::deadlines::{
-    Booking, Entry, Grid, Need, Outlook, Stops, Timetable, Verdict, book_in_one_piece, fill,
+    Booking, DeadlineEntry, DeadlineVerdict, Grid, Outlook, PoolDemand, Stops, Timetable, book_without_gap,
+    fill,
 };
 use crate::decide::snapshot::Snapshot;
 use crate::model::id::NodeId;
@@ -34,7 +35,7 @@ impl<'a> Books<'a> {
         Self { snapshot, jobs, pools, grid, booked: BTreeMap::new() }
     }
 
-    pub(super) fn before(&self, at: usize) -> Option<&'a Entry> {
+    pub(super) fn before(&self, at: usize) -> Option<&'a DeadlineEntry> {
         self.snapshot.plan.timetable().get(self.jobs[at].id)
     }
 
@@ -79,10 +80,10 @@ impl<'a> Books<'a> {
         Some(Booked { booking, node: None })
     }
 
-    pub(super) fn fill_need(&self, outlook: &Outlook, need: &Need, stops: Stops) -> Option<Booking> {
+    pub(super) fn fill_need(&self, outlook: &Outlook, need: &PoolDemand, stops: Stops) -> Option<Booking> {
         match stops {
             Stops::AtAnyTime => fill(outlook, need, &self.grid),
-            Stops::Never => book_in_one_piece(outlook, need, &self.grid, &self.snapshot.tuning.deadlines),
+            Stops::Never => book_without_gap(outlook, need, &self.grid, &self.snapshot.tuning.deadlines),
         }
     }
 
@@ -144,7 +145,11 @@ impl<'a> Books<'a> {
     }
 
     /// Closes the books: the timetable with a verdict on each job.
-    pub(super) fn close(self, mut table: Timetable, verdict: impl Fn(usize) -> Verdict) -> Schedule<'a> {
+    pub(super) fn close(
+        self,
+        mut table: Timetable,
+        verdict: impl Fn(usize) -> DeadlineVerdict,
+    ) -> Schedule<'a> {
         let now = self.snapshot.now;
         table.made = Some(now);
         table.capacity = self.pools.capacity().to_vec();
@@ -157,7 +162,7 @@ impl<'a> Books<'a> {
             let since = before.filter(|_| members == timed.need.has.members).map_or(now, |entry| entry.since);
             let (node, booking) = found.map_or((None, None), |found| (found.node, Some(found.booking)));
             let (verdict, handover) = (verdict(at), timed.handover);
-            table.entries.insert(timed.id, Entry { verdict, booking, node, since, handover });
+            table.entries.insert(timed.id, DeadlineEntry { verdict, booking, node, since, handover });
         }
         Schedule { timetable: table, jobs: self.jobs, pools: Some(self.pools), ..Schedule::default() }
     }

@@ -7,7 +7,7 @@ use super::kind::{Kind, makes_room};
 use super::memory_per_unit::{PerUnit, may_run_out};
 use super::need::DeadlineJob;
 use super::pool_hierarchy::{self, PoolHierarchy, units};
-use crate::deadlines::{Booking, Grid, Outlook, Pool, Rounds, Timetable, Units};
+use crate::deadlines::{Booking, CapacityPool, DecisionTimes, Grid, Outlook, Timetable, Units};
 use crate::decide::estimates::{end_if_started, expected_end};
 use crate::decide::snapshot::Snapshot;
 use crate::model::allocated::is_eligible;
@@ -40,8 +40,8 @@ pub(super) struct Booked {
 /// The outlook of each pool.
 #[derive(Clone, Debug)]
 pub(in crate::decide) struct Pools {
-    outlooks: BTreeMap<Pool, Outlook>,
-    capacity: Vec<(Pool, Units)>,
+    outlooks: BTreeMap<CapacityPool, Outlook>,
+    capacity: Vec<(CapacityPool, Units)>,
     hierarchy: PoolHierarchy,
     /// One part in this many of a pool is kept for jobs without deadlines.
     best_effort_part: Units,
@@ -59,9 +59,9 @@ impl Pools {
             false => pool_hierarchy::Booked::UnitsAlone,
         };
         let hierarchy = PoolHierarchy::of(snapshot, jobs.iter().map(|timed| timed.kind), booked);
-        let rounds = Rounds { multiples_of: snapshot.round, apart: snapshot.spacing };
+        let rounds = DecisionTimes { multiples_of: snapshot.round, apart: snapshot.spacing };
         let grid = Grid::of(snapshot.now, rounds, jobs.len(), &snapshot.tuning.deadlines);
-        let mut capacity: BTreeMap<Pool, Units> = BTreeMap::new();
+        let mut capacity: BTreeMap<CapacityPool, Units> = BTreeMap::new();
         let ready = snapshot.cluster.nodes().iter().filter(|(_, node)| node.state == NodeState::Ready);
         for (id, node) in ready {
             for pool in hierarchy.around(id) {
@@ -118,7 +118,7 @@ impl Pools {
         self.outlooks.values().filter_map(Outlook::first_change).min()
     }
 
-    pub(super) fn capacity(&self) -> &[(Pool, Units)] {
+    pub(super) fn capacity(&self) -> &[(CapacityPool, Units)] {
         &self.capacity
     }
 
@@ -150,7 +150,7 @@ impl Pools {
             return Some(all);
         };
         let memories = memories.iter().filter_map(|pool| self.outlooks.get(pool));
-        Some(memories.fold(all, |all, memory| common(all, &memory.told_as(|free| per_unit.units_in(free)))))
+        Some(memories.fold(all, |all, memory| common(all, &memory.map_units(|free| per_unit.units_in(free)))))
     }
 
     /// What would be free for a job without this booking.
@@ -178,7 +178,9 @@ impl Pools {
         node: Option<NodeId>,
         amount: Units,
     ) -> Units {
-        let of = |pool: &Pool| self.capacity.iter().find(|(known, _)| known == pool).map(|(_, units)| *units);
+        let of = |pool: &CapacityPool| {
+            self.capacity.iter().find(|(known, _)| known == pool).map(|(_, units)| *units)
+        };
         let own = self.hierarchy.pools(snapshot, kind, node).iter().filter_map(of).min().unwrap_or_default();
         let all = kind.units(snapshot.cluster.capacity());
         let share = i128::from(amount) * i128::from(own) / i128::from(all.max(1));
@@ -228,7 +230,7 @@ impl Pools {
                 && least.fits_in(node.capacity)
         });
         let free = |id: NodeId| -> i128 {
-            let outlook = self.outlooks.get(&Pool::CoresOf(id));
+            let outlook = self.outlooks.get(&CapacityPool::CoresOf(id));
             let pieces = outlook.map(|outlook| outlook.between(timed.need.now, timed.need.until));
             let areas = pieces.into_iter().flatten();
             areas.map(|piece| i128::from(piece.free) * i128::from(piece.to.since(piece.from).0)).sum()

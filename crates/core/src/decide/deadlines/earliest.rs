@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use super::Schedule;
 use super::books::Books;
 use super::capacity_pools::Booked;
-use crate::deadlines::{Booking, Segment, Timetable, Verdict};
+use crate::deadlines::{Booking, BookingSegment, DeadlineVerdict, Timetable};
 use crate::model::id::NodeId;
 use crate::model::units::Instant;
-use crate::observe::progress::Pace;
+use crate::observe::progress::WorkPace;
 
 pub(super) fn schedule(mut books: Books<'_>) -> Schedule<'_> {
     for at in 0..books.jobs.len() {
@@ -17,7 +17,7 @@ pub(super) fn schedule(mut books: Books<'_>) -> Schedule<'_> {
             books.book(at, booked);
         }
     }
-    books.close(Timetable::default(), |_| Verdict::Planned)
+    books.close(Timetable::default(), |_| DeadlineVerdict::Planned)
 }
 
 /// The largest size that is left, until the job ends.
@@ -33,8 +33,9 @@ fn largest(books: &Books<'_>, at: usize) -> Option<Booked> {
         let Some(outlook) = books.pools.outlook(books.snapshot, timed, node) else { continue };
         let free = outlook.free_now();
         if let Some(size) = timed.need.sizes.iter().rfind(|size| size.units <= free) {
-            let ends = timed.need.now + Pace::at(size.speed).time(timed.need.work);
-            let segment = Segment { from: timed.need.now, to: Instant(u64::MAX), members: size.members };
+            let ends = timed.need.now + WorkPace::at(size.speed).time(timed.need.work);
+            let segment =
+                BookingSegment { from: timed.need.now, to: Instant(u64::MAX), members: size.members };
             found
                 .entry(size.members)
                 .or_insert(Booked { booking: Booking { segments: vec![segment], ends }, node });

@@ -7,7 +7,7 @@ use super::books::{Books, Plan};
 use super::capacity_pools::{Booked, Pools};
 use super::grow::{Growth, grow};
 use super::kind::makes_room;
-use crate::deadlines::{Timetable, Verdict, as_soon_as_may_be};
+use crate::deadlines::{DeadlineVerdict, Timetable, fill_as_early_as_possible};
 use crate::model::report::Reason;
 
 pub(super) fn schedule(mut books: Books<'_>) -> Schedule<'_> {
@@ -20,7 +20,7 @@ pub(super) fn schedule(mut books: Books<'_>) -> Schedule<'_> {
     grow(&mut books, Growth::Filled);
     let refused = refused.into_iter().map(|at| (books.jobs[at].id, refusal(&books, at)));
     let refused: Vec<_> = refused.collect();
-    let mut schedule = books.close(Timetable::default(), |_| Verdict::Planned);
+    let mut schedule = books.close(Timetable::default(), |_| DeadlineVerdict::Planned);
     for (id, _) in &refused {
         schedule.timetable.forget(*id);
     }
@@ -54,7 +54,8 @@ fn soon(books: &Books<'_>, pools: &Pools, at: usize) -> Option<Booked> {
     } else {
         None
     };
-    let booking = as_soon_as_may_be(&*pools.outlook(books.snapshot, timed, node)?, &timed.need, &books.grid)?;
+    let booking =
+        fill_as_early_as_possible(&*pools.outlook(books.snapshot, timed, node)?, &timed.need, &books.grid)?;
     Some(Booked { booking, node })
 }
 

@@ -11,7 +11,10 @@ use super::best_effort::BestEffortDemand;
 use super::books::Books;
 use super::capacity_pools::Booked;
 use super::need::DeadlineJob;
-use crate::deadlines::{Booking, Need, Outlook, Segment, Size, Stops, Units, Walk, as_soon_as_may_be};
+use crate::deadlines::{
+    Booking, BookingSegment, BookingSize, Outlook, PoolDemand, Stops, Units, WorkSimulation,
+    fill_as_early_as_possible,
+};
 use crate::decide::draft::{Draft, Reach};
 use crate::decide::elastic_gang::ElasticGang;
 use crate::decide::gang_size::GangSize;
@@ -20,7 +23,7 @@ use crate::decide::placement;
 use crate::decide::view::View;
 use crate::model::plan::Assignment;
 use crate::model::units::{Duration, Instant};
-use crate::observe::progress::Pace;
+use crate::observe::progress::WorkPace;
 
 /// How far bookings may grow.
 #[derive(Clone, Copy)]
@@ -97,7 +100,7 @@ fn offer<'a>(books: &Books<'a>, growth: Growth<'_, 'a>, at: usize) -> Option<Off
         return None;
     }
     let mut outlook = books.pools.outlook_without(books.snapshot, timed, booked)?;
-    let alone = timed.need.now + timed.need.pauses.more + Pace::at(size.speed).time(timed.need.work);
+    let alone = timed.need.now + timed.need.pauses.more + WorkPace::at(size.speed).time(timed.need.work);
     let until = outlook.first_change().unwrap_or(books.grid.up(timed.need.target().max(alone)));
     if let Growth::Promised(terms) = growth
         && !(is_worth_it(timed, before, size, until) && terms.pays_on_links(timed, before, size))
@@ -114,7 +117,7 @@ fn offer<'a>(books: &Books<'a>, growth: Growth<'_, 'a>, at: usize) -> Option<Off
 }
 
 /// The size that a job has, if any, and the next larger one.
-fn next_size(timed: &DeadlineJob<'_>, now: u32) -> Option<(Option<Size>, Size)> {
+fn next_size(timed: &DeadlineJob<'_>, now: u32) -> Option<(Option<BookingSize>, BookingSize)> {
     let next = timed.need.sizes.iter().find(|size| size.members > now)?;
     Some((timed.need.size(now), *next))
 }
@@ -124,7 +127,7 @@ fn may_grow(
     timed: &DeadlineJob<'_>,
     growth: Growth<'_, '_>,
     now: u32,
-    size: Size,
+    size: BookingSize,
 ) -> bool {
     let tuning = &books.snapshot.tuning.decide;
     if growth.is_filled() {
@@ -141,9 +144,14 @@ fn may_grow(
 
 /// Whether more work is done until then at the larger size, with its pause counted once too often. A job that is about
 /// to get that size already pauses only if it does not get it.
-fn is_worth_it(timed: &DeadlineJob<'_>, before: Option<Size>, size: Size, until: Instant) -> bool {
+fn is_worth_it(
+    timed: &DeadlineJob<'_>,
+    before: Option<BookingSize>,
+    size: BookingSize,
+    until: Instant,
+) -> bool {
     let time = until.since(timed.need.now);
-    let work = |size: Size, time: Duration| Pace::at(size.speed).work(time);
+    let work = |size: BookingSize, time: Duration| WorkPace::at(size.speed).work(time);
     let Some(before) = before.filter(|before| before.members == timed.need.has.members) else { return true };
     let pause = timed.need.pauses.more;
     work(size, time - pause) > work(before, time + pause)
@@ -156,16 +164,16 @@ impl<'r, 'a> Terms<'r, 'a> {
 
     /// Whether a larger size saves more than it costs all jobs on links. The place of a job that waits for others to
     /// leave is not known, so the answer is yes.
-    fn pays_on_links(&self, timed: &DeadlineJob<'a>, before: Option<Size>, size: Size) -> bool {
+    fn pays_on_links(&self, timed: &DeadlineJob<'a>, before: Option<BookingSize>, size: BookingSize) -> bool {
         let snapshot = self.view.snapshot;
-        if snapshot.contention.knows_no_links() {
+        if snapshot.contention.has_no_links() {
             return true;
         }
         let plan = self.plan.get_or_init(|| RefCell::new(Draft::beside_the_plan(snapshot)));
         let mut plan = plan.borrow_mut();
         let gang = ElasticGang::of(timed.id, timed.job).filter(|gang| is_weighed(self.view, &plan, gang));
         let Some((gang, before)) = gang.zip(before) else { return true };
-        let mut place = |size: Size| self.place(&mut plan, &gang, timed, size);
+        let mut place = |size: BookingSize| self.place(&mut plan, &gang, timed, size);
         let places = place(before).zip(place(size));
         let cost = if timed.need.has.members > 0 { timed.need.pauses.more } else { Duration::ZERO };
         places.is_none_or(|(before, after)| pays(self.view, &plan, &gang, &before, &after, cost))
@@ -177,7 +185,7 @@ impl<'r, 'a> Terms<'r, 'a> {
         plan: &mut Draft<'a>,
         gang: &ElasticGang<'a>,
         timed: &DeadlineJob<'a>,
-        size: Size,
+        size: BookingSize,
     ) -> Option<Assignment> {
         if let Some(held) = self.view.snapshot.plan.get(timed.id) {
             return match size.members.checked_sub(gang.members(held)) {
@@ -197,35 +205,35 @@ fn with_size_now(
     timed: &DeadlineJob<'_>,
     outlook: &mut Outlook,
     growth: Growth<'_, '_>,
-    size: Size,
+    size: BookingSize,
     until: Instant,
 ) -> Option<Booking> {
     let need = &timed.need;
     if timed.stops == Stops::Never && need.sizes.len() == 1 {
-        let alone = Need { sizes: [size].into(), ..need.clone() };
+        let alone = PoolDemand { sizes: [size].into(), ..need.clone() };
         return books
             .fill_need(outlook, &alone, timed.stops)
             .filter(|booking| booking.members_at(need.now) > 0);
     }
-    let mut walk = Walk::of(need);
-    let all = Segment { from: need.now, to: until, members: size.members };
+    let mut walk = WorkSimulation::of(need);
+    let all = BookingSegment { from: need.now, to: until, members: size.members };
     if let Some(end) = walk.run(size, need.now, until) {
-        let segment = Segment { to: books.grid.up(end).min(until), ..all };
+        let segment = BookingSegment { to: books.grid.up(end).min(until), ..all };
         let in_time = growth.is_filled() || end <= need.target();
         return in_time.then(|| Booking { segments: vec![segment], ends: end });
     }
     outlook.take(need.now, until, size.units);
-    let rest = Need { work: walk.left(), now: until, has: walk.has(), ..need.clone() };
+    let rest = PoolDemand { work: walk.left(), now: until, has: walk.has(), ..need.clone() };
     let mut later = books.fill_need(outlook, &rest, timed.stops);
     if growth.is_filled() {
-        later = later.or_else(|| as_soon_as_may_be(outlook, &rest, &books.grid));
+        later = later.or_else(|| fill_as_early_as_possible(outlook, &rest, &books.grid));
     }
     Some(later?.after(all))
 }
 
 /// Units times time that a booking takes.
-fn taken(need: &Need, booking: &Booking) -> i128 {
-    let cost = |segment: &Segment| {
+fn taken(need: &PoolDemand, booking: &Booking) -> i128 {
+    let cost = |segment: &BookingSegment| {
         let units: Units = need.size(segment.members).map_or(0, |size| size.units);
         i128::from(units) * i128::from(segment.to.min(Instant(u64::MAX / 2)).since(segment.from).0)
     };

@@ -1,6 +1,6 @@
 //! The kind of resource that a job books.
 
-use crate::deadlines::{Pool, Units};
+use crate::deadlines::{CapacityPool, Units};
 use crate::model::job::{Eligibility, Job};
 use crate::model::units::Resources;
 
@@ -26,10 +26,10 @@ impl Kind {
     }
 
     /// The pool of this kind; none where it is that of a node.
-    pub(super) fn pool(self) -> Option<Pool> {
+    pub(super) fn pool(self) -> Option<CapacityPool> {
         match self {
-            Self::Gpus(on) => Some(Pool::Gpus(on)),
-            Self::Cores(on) => Some(Pool::Cores(on)),
+            Self::Gpus(on) => Some(CapacityPool::Gpus(on)),
+            Self::Cores(on) => Some(CapacityPool::Cores(on)),
             Self::CoresInPlace => None,
         }
     }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::kind::{Kind, makes_room};
 use super::memory::MemoryNeed;
-use crate::deadlines::{Has, Need, Pauses, Size, Stops, Units};
+use crate::deadlines::{BookingSize, PoolDemand, PresentSize, ResizePauses, Stops, Units};
 use crate::decide::elastic_gang::ElasticGang;
 use crate::decide::snapshot::Snapshot;
 use crate::model::id::{JobId, NodeId};
-use crate::model::job::{Binding, Checkpointing, Exit, Job, Life};
+use crate::model::job::{Binding, Checkpointing, ExitReason, Job, Life};
 use crate::model::plan::Assignment;
 use crate::model::policy::Deadlines;
 use crate::model::units::{Duration, Instant, Share};
@@ -20,7 +20,7 @@ pub(in crate::decide) struct DeadlineJob<'a> {
     pub(in crate::decide) id: JobId,
     pub(in crate::decide) job: &'a Job,
     pub(super) kind: Kind,
-    pub(in crate::decide) need: Need,
+    pub(in crate::decide) need: PoolDemand,
     pub(super) stops: Stops,
     pub(super) memory: MemoryNeed,
     /// How long the job may wait for other jobs to make room for it.
@@ -75,25 +75,25 @@ impl<'a> DeadlineJob<'a> {
             return None;
         }
         let kind = Kind::of(job);
-        let need = Need {
+        let need = PoolDemand {
             work: with_margin(snapshot, deadlines, job)?.max(Duration(1)),
             sizes: sizes(snapshot, id, job, kind, deadlines, snapshot.plan.get(id)),
             now: snapshot.now,
             until: job.spec.deadline?.at,
-            has: Has::default(),
+            has: PresentSize::default(),
             pauses: pauses(job, kind, handover, snapshot.now),
         };
         let stops = if job.spec.capabilities.suspend { Stops::AtAnyTime } else { Stops::Never };
         let memory = MemoryNeed::of(id, job, snapshot.plan.get(id).map(|held| &**held));
         let timed = Self { id, job, kind, need, stops, memory, handover };
-        Some(Self { need: Need { has: timed.has(snapshot), ..timed.need.clone() }, ..timed })
+        Some(Self { need: PoolDemand { has: timed.has(snapshot), ..timed.need.clone() }, ..timed })
     }
 
     /// The same job, if other jobs make room within this time.
     pub(super) fn with_handover(&self, snapshot: &Snapshot<'_>, handover: Duration) -> Self {
         let pauses = pauses(self.job, self.kind, handover, snapshot.now);
-        let timed = Self { need: Need { pauses, ..self.need.clone() }, handover, ..self.clone() };
-        Self { need: Need { has: timed.has(snapshot), ..timed.need.clone() }, ..timed }
+        let timed = Self { need: PoolDemand { pauses, ..self.need.clone() }, handover, ..self.clone() };
+        Self { need: PoolDemand { has: timed.has(snapshot), ..timed.need.clone() }, ..timed }
     }
 
     /// How many members of an assignment count in its size.
@@ -105,12 +105,12 @@ impl<'a> DeadlineJob<'a> {
     }
 
     /// The size that the plan gives it, and how long it takes until that size works.
-    fn has(&self, snapshot: &Snapshot<'_>) -> Has {
-        let Some(planned) = snapshot.plan.get(self.id) else { return Has::default() };
+    fn has(&self, snapshot: &Snapshot<'_>) -> PresentSize {
+        let Some(planned) = snapshot.plan.get(self.id) else { return PresentSize::default() };
         let members = self.members(planned);
         let runs = matches!(&self.job.life, Life::Running(held) if held == planned);
         let since = snapshot.plan.timetable().get(self.id).map_or(snapshot.now, |entry| entry.since);
-        let Pauses { first, again, more, .. } = self.need.pauses;
+        let ResizePauses { first, again, more, .. } = self.need.pauses;
         let runs_on = matches!(self.job.life, Life::Resizing { .. } | Life::Running(_));
         let all = match self.is_fresh(snapshot.now) {
             true => first,
@@ -118,7 +118,7 @@ impl<'a> DeadlineJob<'a> {
             false => again,
         };
         let pause = if runs { Duration::ZERO } else { all - snapshot.now.since(since) };
-        Has { members, pause }
+        PresentSize { members, pause }
     }
 
     fn is_fresh(&self, now: Instant) -> bool {
@@ -133,7 +133,8 @@ impl<'a> DeadlineJob<'a> {
 
 /// Whether a job does not run again by itself.
 fn is_over(life: &Life) -> bool {
-    let ends = |exit: &Exit| matches!(exit, Exit::Cancel | Exit::Miss(_) | Exit::Suspend);
+    let ends =
+        |exit: &ExitReason| matches!(exit, ExitReason::Cancel | ExitReason::Miss(_) | ExitReason::Suspend);
     match life {
         Life::Leaving { exit, .. } => ends(exit),
         life => matches!(life, Life::Suspended | Life::Refused(_) | Life::Failed(_) | Life::Done),
@@ -162,12 +163,12 @@ fn own_error(job: &Job) -> Share {
 
 /// The pauses of a job. A job that is resized in place loses nothing. Other jobs save their work and go on from there,
 /// and a job that starts or grows may have to wait until another has made room.
-fn pauses(job: &Job, kind: Kind, handover: Duration, now: Instant) -> Pauses {
+fn pauses(job: &Job, kind: Kind, handover: Duration, now: Instant) -> ResizePauses {
     let Checkpointing { takes, restart, .. } = job.spec.checkpointing.unwrap_or_default();
     let resize = if kind == Kind::CoresInPlace { Duration::ZERO } else { takes + restart };
     let again = restart + handover;
     let first = if job.progress.executed(now).is_zero() { handover } else { again };
-    Pauses { first, again, more: resize + handover, fewer: resize }
+    ResizePauses { first, again, more: resize + handover, fewer: resize }
 }
 
 /// The sizes a job may have: those that are of use, or all that are known where the policy gives as many members as
@@ -179,7 +180,7 @@ fn sizes(
     kind: Kind,
     deadlines: Deadlines,
     held: Option<&Arc<Assignment>>,
-) -> Arc<[Size]> {
+) -> Arc<[BookingSize]> {
     let Some(gang) = ElasticGang::of(id, job).filter(|gang| gang.may_be_resized()) else {
         return Arc::new([the_only_size(id, job, kind, held)]);
     };
@@ -187,27 +188,29 @@ fn sizes(
     let others = kind.units(job.spec.least()) - each * Units::from(least);
     let size = |(members, speed): (u32, Speed)| {
         let units = others + each * Units::from(members);
-        Size { members, units, speed }
+        BookingSize { members, units, speed }
     };
     let fits = |(members, _): &(u32, Speed)| (least..=gang.most()).contains(members);
     let declared = match &job.spec.scaling {
         Some(scaling) => scaling.sizes().iter().copied().filter(fits).collect(),
         None => in_proportion(&gang, snapshot.tuning.decide.max_booked_sizes),
     };
-    let known = job.as_measured(declared);
+    let known = job.corrected_by_measurements(declared);
     let known = if deadlines == Deadlines::Earliest { &known } else { useful(&known) };
     known.iter().map(|known| size(*known)).collect()
 }
 
 /// The size of a job that is not resized: what it has, or asks for.
-fn the_only_size(id: JobId, job: &Job, kind: Kind, held: Option<&Arc<Assignment>>) -> Size {
+fn the_only_size(id: JobId, job: &Job, kind: Kind, held: Option<&Arc<Assignment>>) -> BookingSize {
     let members =
         |held: &Assignment| ElasticGang::of(id, job).map_or(held.members(), |gang| gang.members(held));
     match held {
-        Some(held) => {
-            Size { members: members(held), units: kind.units(held.total()), speed: job.pace_on(held).speed() }
-        }
-        None => Size {
+        Some(held) => BookingSize {
+            members: members(held),
+            units: kind.units(held.total()),
+            speed: job.pace_on(held).speed(),
+        },
+        None => BookingSize {
             members: ElasticGang::of(id, job).map_or(job.spec.members(), |gang| gang.least()),
             units: kind.units(job.spec.least()),
             speed: Speed::PLAIN,

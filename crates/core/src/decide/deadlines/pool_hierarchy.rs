@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use super::kind::Kind;
-use crate::deadlines::{Pool, Units};
+use crate::deadlines::{CapacityPool, Units};
 use crate::decide::snapshot::Snapshot;
 use crate::model::allocated::is_eligible;
 use crate::model::cluster::{Node, NodeState};
@@ -32,10 +32,10 @@ pub(super) struct PoolHierarchy {
 /// The resources of one kind on a set of nodes.
 #[derive(Clone, Debug)]
 struct NodePool {
-    pool: Pool,
+    pool: CapacityPool,
     nodes: Nodes,
     /// The pools in which this one lies, itself included.
-    within: Vec<Pool>,
+    within: Vec<CapacityPool>,
 }
 
 /// A set of nodes.
@@ -93,7 +93,7 @@ impl PoolHierarchy {
     }
 
     /// A pool of such nodes, which may be there already.
-    fn add(&mut self, pool: Pool, nodes: Nodes) -> usize {
+    fn add(&mut self, pool: CapacityPool, nodes: Nodes) -> usize {
         let same = |known: &NodePool| is_alike(known.pool, pool) && known.nodes == nodes;
         self.pools.iter().position(same).unwrap_or_else(|| {
             self.pools.push(NodePool { pool, nodes, within: Vec::new() });
@@ -102,13 +102,18 @@ impl PoolHierarchy {
     }
 
     /// The pools of the same resource that contain all of some nodes.
-    fn within(&self, pool: Pool, nodes: &Nodes) -> Vec<Pool> {
+    fn within(&self, pool: CapacityPool, nodes: &Nodes) -> Vec<CapacityPool> {
         let around = |other: &&NodePool| is_alike(other.pool, pool) && nodes.lie_in(&other.nodes);
         self.pools.iter().filter(around).map(|other| other.pool).collect()
     }
 
     /// The pools from which a job takes; those of a node, where it is bound to one.
-    pub(super) fn pools(&self, snapshot: &Snapshot<'_>, kind: Kind, node: Option<NodeId>) -> Vec<Pool> {
+    pub(super) fn pools(
+        &self,
+        snapshot: &Snapshot<'_>,
+        kind: Kind,
+        node: Option<NodeId>,
+    ) -> Vec<CapacityPool> {
         match (self.kinds.get(&kind), kind.pool(), node) {
             (Some(at), ..) => self.pools[*at].within.clone(),
             (None, Some(pool), _) => self.within(pool, &nodes_of(snapshot, pool)),
@@ -120,7 +125,12 @@ impl PoolHierarchy {
     }
 
     /// The memory pools from which a job takes; none where memory is not booked.
-    pub(super) fn memories(&self, snapshot: &Snapshot<'_>, kind: Kind, node: Option<NodeId>) -> Vec<Pool> {
+    pub(super) fn memories(
+        &self,
+        snapshot: &Snapshot<'_>,
+        kind: Kind,
+        node: Option<NodeId>,
+    ) -> Vec<CapacityPool> {
         let Some(memories) = &self.memories else { return Vec::new() };
         match (memories.get(&kind), kind.pool(), node) {
             (Some(at), ..) => self.pools[*at].within.clone(),
@@ -133,8 +143,8 @@ impl PoolHierarchy {
     }
 
     /// The pools that a node is part of.
-    pub(super) fn around(&self, node: NodeId) -> impl Iterator<Item = Pool> {
-        let own = self.by_node.then_some(Pool::CoresOf(node));
+    pub(super) fn around(&self, node: NodeId) -> impl Iterator<Item = CapacityPool> {
+        let own = self.by_node.then_some(CapacityPool::CoresOf(node));
         let memory = own.filter(|_| self.memories.is_some()).map(memory_beside);
         let wide = self.pools.iter().filter(move |wide| wide.nodes.has(node)).map(|wide| wide.pool);
         own.into_iter().chain(memory).chain(wide)
@@ -149,11 +159,14 @@ pub(super) enum Booked {
 }
 
 /// The ready nodes that have some of the resource of a pool.
-fn nodes_of(snapshot: &Snapshot<'_>, pool: Pool) -> Nodes {
+fn nodes_of(snapshot: &Snapshot<'_>, pool: CapacityPool) -> Nodes {
     let nodes = snapshot.cluster.nodes();
     let on = match pool {
-        Pool::Gpus(on) | Pool::Cores(on) | Pool::MemoryByGpus(on) | Pool::MemoryByCores(on) => on,
-        Pool::CoresOf(_) | Pool::MemoryOf(_) => Eligibility::default(),
+        CapacityPool::Gpus(on)
+        | CapacityPool::Cores(on)
+        | CapacityPool::MemoryByGpus(on)
+        | CapacityPool::MemoryByCores(on) => on,
+        CapacityPool::CoresOf(_) | CapacityPool::MemoryOf(_) => Eligibility::default(),
     };
     let counts = |id: NodeId, node: &Node| {
         node.state == NodeState::Ready
@@ -164,7 +177,7 @@ fn nodes_of(snapshot: &Snapshot<'_>, pool: Pool) -> Nodes {
 }
 
 /// The units of a pool in an amount of resources.
-pub(super) fn units(pool: Pool, amount: Resources) -> Units {
+pub(super) fn units(pool: CapacityPool, amount: Resources) -> Units {
     let units = match resource_of(pool) {
         PooledResource::Gpus => amount.gpus.0,
         PooledResource::Cores => amount.cpu.0,
@@ -181,29 +194,35 @@ enum PooledResource {
     Memory,
 }
 
-fn resource_of(pool: Pool) -> PooledResource {
+fn resource_of(pool: CapacityPool) -> PooledResource {
     match pool {
-        Pool::Gpus(_) => PooledResource::Gpus,
-        Pool::Cores(_) | Pool::CoresOf(_) => PooledResource::Cores,
-        Pool::MemoryByGpus(_) | Pool::MemoryByCores(_) | Pool::MemoryOf(_) => PooledResource::Memory,
+        CapacityPool::Gpus(_) => PooledResource::Gpus,
+        CapacityPool::Cores(_) | CapacityPool::CoresOf(_) => PooledResource::Cores,
+        CapacityPool::MemoryByGpus(_) | CapacityPool::MemoryByCores(_) | CapacityPool::MemoryOf(_) => {
+            PooledResource::Memory
+        }
     }
 }
 
-fn is_alike(one: Pool, other: Pool) -> bool {
+fn is_alike(one: CapacityPool, other: CapacityPool) -> bool {
     resource_of(one) == resource_of(other)
 }
 
 /// The memory of the nodes of a pool.
-fn memory_beside(pool: Pool) -> Pool {
+fn memory_beside(pool: CapacityPool) -> CapacityPool {
     match pool {
-        Pool::Gpus(on) => Pool::MemoryByGpus(on),
-        Pool::Cores(on) => Pool::MemoryByCores(on),
-        Pool::CoresOf(node) => Pool::MemoryOf(node),
+        CapacityPool::Gpus(on) => CapacityPool::MemoryByGpus(on),
+        CapacityPool::Cores(on) => CapacityPool::MemoryByCores(on),
+        CapacityPool::CoresOf(node) => CapacityPool::MemoryOf(node),
         memory => memory,
     }
 }
 
-fn anywhere(pool: Pool) -> Pool {
+fn anywhere(pool: CapacityPool) -> CapacityPool {
     let anywhere = Eligibility::default();
-    if resource_of(pool) == PooledResource::Gpus { Pool::Gpus(anywhere) } else { Pool::Cores(anywhere) }
+    if resource_of(pool) == PooledResource::Gpus {
+        CapacityPool::Gpus(anywhere)
+    } else {
+        CapacityPool::Cores(anywhere)
+    }
 }

@@ -18,7 +18,7 @@ use super::books::Books;
 use super::capacity_pools::{Booked, Floor};
 use super::grow::{Growth, Terms, grow};
 use super::{Pools, Schedule};
-use crate::deadlines::{Booking, Cost, GUARD, Timetable, Verdict};
+use crate::deadlines::{Booking, CapacityCost, DEADLINE_MARGIN, DeadlineVerdict, Timetable};
 use crate::decide::view::View;
 use crate::model::job::Binding;
 use crate::model::units::Duration;
@@ -38,7 +38,7 @@ pub(super) fn schedule<'a>(view: &View<'a>, books: Books<'a>) -> Schedule<'a> {
 struct Admissions<'a> {
     books: Books<'a>,
     /// The least that each job would take alone; `None` for a job that cannot be in time.
-    costs: Vec<Option<Cost>>,
+    costs: Vec<Option<CapacityCost>>,
     promised: BTreeSet<usize>,
     /// Jobs that were admitted before.
     kept: BTreeSet<usize>,
@@ -57,8 +57,9 @@ impl<'a> Admissions<'a> {
         let costs = books.jobs.iter().map(|timed| timed.need.cost()).collect();
         let verdicts = |at: usize| books.before(at).map(|entry| entry.verdict);
         let all = 0..books.jobs.len();
-        let kept = all.clone().filter(|at| verdicts(*at).is_some_and(|verdict| verdict != Verdict::Pending));
-        let promised = all.filter(|at| verdicts(*at) == Some(Verdict::Promised));
+        let kept =
+            all.clone().filter(|at| verdicts(*at).is_some_and(|verdict| verdict != DeadlineVerdict::Pending));
+        let promised = all.filter(|at| verdicts(*at) == Some(DeadlineVerdict::Promised));
         let (kept, promised): (BTreeSet<usize>, BTreeSet<usize>) = (kept.collect(), promised.collect());
         let table = books.snapshot.plan.timetable().lessons();
         let bare = books.pools.clone();
@@ -108,7 +109,7 @@ impl<'a> Admissions<'a> {
     fn plan_before(&self, at: usize) -> Option<Booked> {
         let (timed, entry) = (&self.books.jobs[at], self.books.before(at)?);
         let booking = entry.booking.as_ref()?.rest_from(timed.need.now);
-        let ends = booking.end_of(&timed.need).filter(|ends| *ends <= timed.need.until + GUARD)?;
+        let ends = booking.end_of(&timed.need).filter(|ends| *ends <= timed.need.until + DEADLINE_MARGIN)?;
         Some(Booked { booking: Booking { ends, ..booking }, node: entry.node })
     }
 
@@ -130,9 +131,9 @@ impl<'a> Admissions<'a> {
     }
 
     /// The cost of a job, divided by its value.
-    fn weighed(&self, at: usize) -> Cost {
+    fn weighed(&self, at: usize) -> CapacityCost {
         let value = self.books.jobs[at].job.spec.deadline.map_or(1, |deadline| deadline.value.max(1));
-        self.costs[at].unwrap_or(Cost::MAX) / Cost::from(value)
+        self.costs[at].unwrap_or(CapacityCost::MAX) / CapacityCost::from(value)
     }
 
     /// Records for how long jobs without deadlines have had less than their part, and keeps that part.
@@ -140,8 +141,8 @@ impl<'a> Admissions<'a> {
         let snapshot = self.books.snapshot;
         let past = snapshot.plan.timetable().made.map_or(Duration::ZERO, |made| snapshot.now.since(made));
         match best_effort::lack_capacity(snapshot) {
-            true => self.table.note_lack(past, &snapshot.tuning.deadlines),
-            false => self.table.note_plenty(past),
+            true => self.table.record_shortage(past, &snapshot.tuning.deadlines),
+            false => self.table.record_sufficient_share(past),
         }
         self.has_floor = best_effort::any_jobs(snapshot);
         self.floor(Floor::Kept);
@@ -164,7 +165,7 @@ impl<'a> Admissions<'a> {
             unbooked.partition(|at| self.books.before(*at).is_none());
         for at in &found {
             let tuning = &self.books.snapshot.tuning.deadlines;
-            self.table.note_newcomer(self.costs[*at].unwrap_or(Cost::MAX), tuning);
+            self.table.record_minimum_cost(self.costs[*at].unwrap_or(CapacityCost::MAX), tuning);
         }
         again.sort_by_key(|at| (self.weighed(*at), *at));
         found.extend(again.into_iter().take(self.books.snapshot.tuning.decide.max_bookings_retried));
@@ -174,7 +175,8 @@ impl<'a> Admissions<'a> {
 
     /// Books a job. A strict job may use the part of jobs without deadlines unless these have waited for long.
     fn admit(&mut self, at: usize) {
-        let goes_below = self.is_strict(at) && !self.table.owes_others(&self.books.snapshot.tuning.deadlines);
+        let goes_below =
+            self.is_strict(at) && !self.table.owes_best_effort(&self.books.snapshot.tuning.deadlines);
         if goes_below {
             self.floor(Floor::Open);
         }
@@ -239,9 +241,9 @@ impl<'a> Admissions<'a> {
         let Self { books, promised, table, .. } = self;
         let booked: BTreeSet<usize> = books.booked.keys().copied().collect();
         books.close(table, |at| match (booked.contains(&at), promised.contains(&at)) {
-            (true, true) => Verdict::Promised,
-            (true, false) => Verdict::Planned,
-            (false, _) => Verdict::Pending,
+            (true, true) => DeadlineVerdict::Promised,
+            (true, false) => DeadlineVerdict::Planned,
+            (false, _) => DeadlineVerdict::Pending,
         })
     }
 }

@@ -20,7 +20,7 @@ use crate::decide::snapshot::Snapshot;
 use crate::decide::view::View;
 use crate::model::cluster::{Cluster, NodeState};
 use crate::model::id::{CounterId, JobId, NodeId};
-use crate::model::job::{Exit, Job, Life, Role, Shape};
+use crate::model::job::{ExitReason, Job, Life, Role, Shape};
 use crate::model::plan::{Assignment, Part};
 use crate::model::units::Resources;
 
@@ -103,7 +103,7 @@ fn booked_now<'a>(view: &View<'a>, ledger: &Ledger<'a>, timed: DeadlineJob<'a>) 
     let members = entry.booking.as_ref().map_or(0, |booking| booking.members_at(now));
     let node = entry.node;
     let can_be_told = match timed.job.life {
-        Life::Queued | Life::Preempted | Life::Leaving { exit: Exit::Preempt, .. } => {
+        Life::Queued | Life::Preempted | Life::Leaving { exit: ExitReason::Preempt, .. } => {
             timed.job.not_before <= now
         }
         Life::Running(_) => timed.job.not_before <= now,

@@ -28,7 +28,7 @@ use crate::model::plan::Assignment;
 use crate::model::policy::Sizing;
 use crate::model::queue::Holdings;
 use crate::model::units::{Duration, Instant};
-use crate::observe::progress::Pace;
+use crate::observe::progress::WorkPace;
 use marginal_gain::{says_how_it_scales, share_out};
 
 /// Proposes the sizes of all gangs that change. They are tried one after the other in the draft, each beside those before.
@@ -190,7 +190,7 @@ fn gain(gang: &ElasticGang<'_>, draft: &Draft<'_>, now: Instant) -> Gain {
 /// members.
 fn saved(gang: &ElasticGang<'_>, members: u32, left: Duration) -> u128 {
     if let Some(fit) = gang.job.fit() {
-        let time = |members: u32| Pace::at(fit.speed(members)).time(left);
+        let time = |members: u32| WorkPace::at(fit.speed(members)).time(left);
         return u128::from((time(members.max(1)) - time(members + gang.unit())).0) * 1000;
     }
     let (has, more) = (u128::from(members.max(1)), u128::from(gang.unit()));
@@ -314,7 +314,7 @@ impl Worth<'_, '_> {
         self.pace(self.before).time(left) - self.pace(self.after).time(left)
     }
 
-    fn pace(&self, held: &Assignment) -> Pace {
+    fn pace(&self, held: &Assignment) -> WorkPace {
         self.gang.job.pace_on(held)
     }
 

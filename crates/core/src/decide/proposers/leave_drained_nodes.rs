@@ -52,7 +52,7 @@ impl<'a> Proposer<'a> for LeaveDrainedNodes {
 
 /// The work since its last checkpoint, at most: that would be lost with its node.
 fn at_stake(job: &Job, now: Instant) -> Duration {
-    let done = job.progress.counted_on(now);
+    let done = job.progress.reliable_work(now);
     job.spec.checkpointing.and_then(|costs| costs.every).map_or(done, |every| done.min(every))
 }
 

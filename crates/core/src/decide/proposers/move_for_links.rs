@@ -20,7 +20,7 @@ pub(in crate::decide) struct MoveForLinks;
 impl<'a> Proposer<'a> for MoveForLinks {
     fn propose(&mut self, view: &View<'a>, ledger: &mut Ledger<'a>) -> Option<Proposal> {
         let looks = view.policy.moving == Moving::ForGain && !ledger.report.cut_short;
-        if !looks || ledger.draft.contention.knows_no_links() || !may_predict(&ledger.draft) {
+        if !looks || ledger.draft.contention.has_no_links() || !may_predict(&ledger.draft) {
             return None;
         }
         let mut candidates = longest_first(view, ledger).into_iter();

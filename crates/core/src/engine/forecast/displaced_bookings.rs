@@ -1,6 +1,6 @@
 //! Whose booking another takes something from.
 
-use crate::deadlines::{Entry, Timetable};
+use crate::deadlines::{DeadlineEntry, Timetable};
 use crate::engine::State;
 use crate::model::cluster::Name;
 use crate::model::id::JobId;
@@ -34,7 +34,7 @@ pub(super) fn gives_way(state: &State, before: &Timetable) -> Vec<GivesWay> {
     less.collect()
 }
 
-fn gives(before: &Entry, id: JobId, state: &State) -> Option<Gives> {
+fn gives(before: &DeadlineEntry, id: JobId, state: &State) -> Option<Gives> {
     let before = before.booking.as_ref()?;
     let Some(after) = state.plan.timetable.get(id).and_then(|entry| entry.booking.as_ref()) else {
         return Some(Gives::Everything);

@@ -12,7 +12,7 @@ use crate::model::id::JobId;
 use crate::model::job::{Checkpointing, Job, JobSpec, Life};
 use crate::model::plan::{Action, StepId};
 use crate::model::policy::{Deadlines, Gangs};
-use crate::model::report::{Due, Reason};
+use crate::model::report::{DeadlinePrediction, Reason};
 use crate::model::units::{Duration, Instant};
 
 pub(super) struct Ahead {
@@ -31,7 +31,7 @@ pub(super) struct Ahead {
 impl Ahead {
     pub(super) fn from(mut state: State, now: Instant) -> Self {
         // Nobody reports in a run ahead.
-        state.jobs.values_mut().for_each(|job| job.progress.is_out_of_earshot(now));
+        state.jobs.values_mut().for_each(|job| job.progress.stop_expecting_reports(now));
         let engine = Engine::restore(state);
         let now = now.max(engine.state().now);
         let seen = engine.state().jobs.iter().map(|(id, job)| (id, unseen(job))).collect();
@@ -73,7 +73,7 @@ impl Ahead {
 
     /// Goes on until it is decided whether a job with a deadline will be in time, and says so; who gives way for it is told
     /// by the bookings before and after.
-    pub(super) fn until_judged(&mut self, job: JobId) -> Option<(Due, Vec<GivesWay>)> {
+    pub(super) fn until_judged(&mut self, job: JobId) -> Option<(DeadlinePrediction, Vec<GivesWay>)> {
         let before = self.engine.state().plan.timetable.clone();
         let looks = self.engine.policy().deadlines != Deadlines::Ignored;
         self.engine.job(job)?.spec.deadline.filter(|_| looks)?;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::deadlines::{GUARD, Verdict};
+use crate::deadlines::{DEADLINE_MARGIN, DeadlineVerdict};
 use crate::engine::{Engine, Event, Settings};
 use crate::model::cluster::{Cluster, NodeSpec};
 use crate::model::id::IdVec;
 use crate::model::job::{Binding, Capabilities, Checkpointing, Deadline, Gang, JobSpec, Priority};
 use crate::model::policy::Policy;
 use crate::model::queue::Queue;
-use crate::model::report::{Due, Reason};
+use crate::model::report::{DeadlinePrediction, Reason};
 use crate::model::units::{Gpus, Iterations, Resources};
 use crate::observe::progress::Sample;
 
@@ -213,7 +213,7 @@ fn due(name: &str, takes: u64, by: u64) -> JobSpec {
 }
 
 /// How a second job would stand to its deadline that comes after ten seconds, and who would give way for it.
-fn second_after(first: JobSpec, second: JobSpec) -> (Due, Vec<GivesWay>) {
+fn second_after(first: JobSpec, second: JobSpec) -> (DeadlinePrediction, Vec<GivesWay>) {
     let mut engine = engine(Policy::named("metronome").unwrap());
     submit(&mut engine, at(0), first);
     let answer = what_if(engine.state(), at(10), Arc::new(second));
@@ -224,7 +224,7 @@ fn second_after(first: JobSpec, second: JobSpec) -> (Due, Vec<GivesWay>) {
 #[test]
 fn a_deadline_that_can_be_kept_is_promised_and_who_has_time_is_stopped_for_it() {
     let (due, gives_way) = second_after(due("first", 100, 160), due("second", 50, 100));
-    assert_eq!(due.verdict, Some(Verdict::Promised));
+    assert_eq!(due.verdict, Some(DeadlineVerdict::Promised));
     assert!(due.ends.is_some_and(|ends| ends <= at(100)) && due.earliest.is_none(), "{due:?}");
     let [first] = &gives_way[..] else { panic!("{gives_way:?}") };
     assert_eq!((&*first.job, first.how), ("first", Gives::Members { from: 4, to: 0 }));
@@ -233,8 +233,8 @@ fn a_deadline_that_can_be_kept_is_promised_and_who_has_time_is_stopped_for_it() 
 #[test]
 fn a_deadline_that_cannot_be_kept_names_a_later_one_and_who_stands_in_its_way() {
     let (due, gives_way) = second_after(due("first", 100, 105), due("second", 50, 80));
-    assert_eq!((due.verdict, gives_way), (Some(Verdict::Pending), Vec::new()));
-    assert_eq!(due.earliest, Some(at(150) + GUARD));
+    assert_eq!((due.verdict, gives_way), (Some(DeadlineVerdict::Pending), Vec::new()));
+    assert_eq!(due.earliest, Some(at(150) + DEADLINE_MARGIN));
     assert_eq!(due.in_the_way, ["first".into()]);
 }
 

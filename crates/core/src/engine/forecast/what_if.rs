@@ -8,7 +8,7 @@ use super::{Forecast, GivesWay, Outlook, Sought, Stopped, look_ahead};
 use crate::engine::State;
 use crate::model::id::JobId;
 use crate::model::job::JobSpec;
-use crate::model::report::{Due, Reason};
+use crate::model::report::{DeadlinePrediction, Reason};
 use crate::model::units::{Duration, Instant};
 
 /// What would come of a submission.
@@ -25,7 +25,7 @@ pub enum WhatIf {
         /// Where the look ahead without it ended.
         without: Stopped,
         /// How it would stand to its deadline, if it has one that counts.
-        due: Option<Due>,
+        due: Option<DeadlinePrediction>,
         /// Those with deadlines from whose bookings something would be taken.
         gives_way: Vec<GivesWay>,
     },

@@ -22,7 +22,7 @@ pub(super) struct Tree {
 impl Cluster {
     /// Creates the links as a tree, for present and future nodes. `rates` are the rates of the cables upwards from
     /// each level, outermost first; the last is that of the nodes.
-    pub fn lay_tree(&mut self, rates: &[Bandwidth]) -> Result<(), FabricError> {
+    pub fn connect_as_tree(&mut self, rates: &[Bandwidth]) -> Result<(), FabricError> {
         let expected = usize::from(self.depth().0) + 1;
         if rates.len() != expected {
             return Err(FabricError::RateCount { given: rates.len(), expected });
@@ -83,7 +83,7 @@ mod tests {
 
     fn with(nodes: &[(&str, &str)]) -> Cluster {
         let mut cluster = Cluster::new(&["rack"]).unwrap();
-        cluster.lay_tree(&[RACK, NODE]).unwrap();
+        cluster.connect_as_tree(&[RACK, NODE]).unwrap();
         for (name, rack) in nodes {
             cluster.add_node(&spec(name, rack)).unwrap();
         }
@@ -109,7 +109,7 @@ mod tests {
         for (name, rack) in nodes {
             before.add_node(&spec(name, rack)).unwrap();
         }
-        before.lay_tree(&[RACK, NODE]).unwrap();
+        before.connect_as_tree(&[RACK, NODE]).unwrap();
         assert_eq!(before, with(&nodes));
     }
 
@@ -140,9 +140,9 @@ mod tests {
     #[test]
     fn every_level_has_a_rate() {
         let mut cluster = Cluster::new(&["rack"]).unwrap();
-        let refused = cluster.lay_tree(&[NODE]);
+        let refused = cluster.connect_as_tree(&[NODE]);
         assert_eq!(refused, Err(FabricError::RateCount { given: 1, expected: 2 }));
-        let refused = cluster.lay_tree(&[Bandwidth(0), NODE]);
+        let refused = cluster.connect_as_tree(&[Bandwidth(0), NODE]);
         assert_eq!(refused, Err(FabricError::NoRate("rack".into())));
     }
 }

@@ -6,7 +6,7 @@ use super::{Domain, Groups};
 use crate::model::id::{GroupId, IdVec, JobId, NodeId, PartitionId};
 
 /// Group, node, and number of a job's members in that group on that node.
-pub(crate) type Belonging = (GroupId, NodeId, u32);
+pub(crate) type GroupMembership = (GroupId, NodeId, u32);
 
 /// Counts of one group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub struct Tallies {
     /// Nodes per domain of each partition.
     domains: IdVec<PartitionId, BTreeMap<Domain, u32>>,
     /// Counted members of each job.
-    belongs: BTreeMap<JobId, Vec<Belonging>>,
+    belongs: BTreeMap<JobId, Vec<GroupMembership>>,
 }
 
 impl Tallies {
@@ -166,7 +166,7 @@ impl Tallies {
     }
 
     /// Replaces the counted members of a job; returns whether they changed.
-    pub(crate) fn recount(&mut self, groups: &Groups, job: JobId, belongs: Vec<Belonging>) -> bool {
+    pub(crate) fn recount(&mut self, groups: &Groups, job: JobId, belongs: Vec<GroupMembership>) -> bool {
         let before = self.belongs.remove(&job).unwrap_or_default();
         if before == belongs {
             if !before.is_empty() {

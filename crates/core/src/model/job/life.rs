@@ -31,8 +31,8 @@ pub enum Life {
     },
     /// Being stopped: it holds its nodes until the world reports them free.
     Leaving {
-        held: Held,
-        exit: Exit,
+        held: HeldAssignments,
+        exit: ExitReason,
     },
     /// Stopped with its work saved; waits to continue.
     Preempted,
@@ -43,12 +43,12 @@ pub enum Life {
 }
 
 /// Assignments that a leaving job may still hold: one, or both ends of a migration whose outcome is unknown.
-pub type Held = Vec<Arc<Assignment>>;
+pub type HeldAssignments = Vec<Arc<Assignment>>;
 
 /// Why a job leaves, which determines its next state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Exit {
+pub enum ExitReason {
     /// Preempted; waits to continue.
     Preempt,
     /// Suspended by its owner.
@@ -63,7 +63,7 @@ pub enum Exit {
 
 impl Life {
     /// Assignments whose capacity it physically holds.
-    pub fn holds(&self) -> Held {
+    pub fn holds(&self) -> HeldAssignments {
         match self {
             Self::Starting(held) | Self::Running(held) | Self::Degraded { held, .. } => vec![held.clone()],
             Self::Resizing { from, to } => held_while_resizing(from, to),
@@ -84,7 +84,7 @@ impl Life {
     }
 
     /// Assignments that it is on, or on the way from or to.
-    pub(crate) fn ends(&self) -> Held {
+    pub(crate) fn ends(&self) -> HeldAssignments {
         match self {
             Self::Resizing { from, to } => vec![from.clone(), to.clone()],
             other => other.holds(),
@@ -130,7 +130,7 @@ impl Life {
 
 /// Capacity held during a resize. Members that stay hold their capacity once: the larger assignment if it contains
 /// the other, otherwise both.
-pub(crate) fn held_while_resizing(from: &Arc<Assignment>, to: &Arc<Assignment>) -> Held {
+pub(crate) fn held_while_resizing(from: &Arc<Assignment>, to: &Arc<Assignment>) -> HeldAssignments {
     if to.covers(from) {
         vec![to.clone()]
     } else if from.covers(to) {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{Job, Life};
 use crate::model::plan::{Assignment, Part};
 use crate::model::units::{Instant, Iterations};
-use crate::observe::progress::{Pace, Sample};
+use crate::observe::progress::{Sample, WorkPace};
 use crate::observe::scaling::{Fit, Scaling, Speed};
 use crate::tuning::ObserveTuning;
 
@@ -16,7 +16,7 @@ impl Job {
     }
 
     /// Speeds for declared sizes, corrected by measurements.
-    pub fn as_measured(&self, declared: Vec<(u32, Speed)>) -> Vec<(u32, Speed)> {
+    pub fn corrected_by_measurements(&self, declared: Vec<(u32, Speed)>) -> Vec<(u32, Speed)> {
         match self.fit() {
             Some(fit) => fit.speeds_for(&declared),
             None => declared,
@@ -31,17 +31,17 @@ impl Job {
     }
 
     /// Pace on these nodes.
-    pub fn pace_on(&self, held: &Assignment) -> Pace {
+    pub fn pace_on(&self, held: &Assignment) -> WorkPace {
         let members = self.elastic_members(held);
         match self.fit().filter(|_| members > 0) {
-            Some(fit) => Pace::at(fit.speed(members)),
-            None => Pace::of(&self.spec, held),
+            Some(fit) => WorkPace::at(fit.speed(members)),
+            None => WorkPace::of(&self.spec, held),
         }
     }
 
     /// Records the speed between two reports and corrects the progress estimate. Returns whether the fitted speed
     /// changed noticeably.
-    pub(crate) fn note_speed(
+    pub(crate) fn record_speed(
         &mut self,
         now: Instant,
         before: Option<Sample>,
@@ -52,7 +52,11 @@ impl Job {
         self.measured.note(members, done, latest.at.since(before.at), tuning);
         let spec = self.spec.clone();
         let Some(fit) = Fit::of(&spec, &self.measured) else { return false };
-        self.progress.set_from_measurement(now, fit.work(latest.iterations), Pace::at(fit.speed(members)));
+        self.progress.set_from_measurement(
+            now,
+            fit.work(latest.iterations),
+            WorkPace::at(fit.speed(members)),
+        );
         self.measured.is_news(fit.thousand_iterations(), tuning)
     }
 

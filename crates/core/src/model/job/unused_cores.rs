@@ -63,7 +63,7 @@ impl Idle {
 
 impl Job {
     /// Records the usage since the report before. Returns whether the number of needed members changed.
-    pub(crate) fn note_use(&mut self, before: Option<Sample>, tuning: &ModelTuning) -> bool {
+    pub(crate) fn record_core_usage(&mut self, before: Option<Sample>, tuning: &ModelTuning) -> bool {
         let Some(usage) = self.core_usage(before) else { return false };
         let enough = self.idle.enough;
         self.idle.record(usage, tuning);
@@ -71,7 +71,7 @@ impl Job {
     }
 
     /// Restarts the idle interval after a change of size: usage at the former size says nothing about the new one.
-    pub(crate) fn begins_to_use(&mut self) {
+    pub(crate) fn restart_idle_interval(&mut self) {
         self.idle.lull = None;
     }
 

@@ -25,9 +25,9 @@ struct UsageHistory {
 /// Usage histories of the queues that have one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Pasts(BTreeMap<QueueId, UsageHistory>);
+pub struct UsageHistories(BTreeMap<QueueId, UsageHistory>);
 
-impl Pasts {
+impl UsageHistories {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

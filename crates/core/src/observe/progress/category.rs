@@ -24,7 +24,7 @@ impl Category {
     }
 
     /// Category after one more evaluation: one step down below `little`, one step up from `much`, unchanged between.
-    pub(crate) fn after(self, learns: f64, bounds: Bounds) -> Self {
+    pub(crate) fn after(self, learns: f64, bounds: CategoryBounds) -> Self {
         match self {
             Self::Progressing if learns < bounds.little => Self::Watching,
             Self::Watching if learns < bounds.little => Self::Converged,
@@ -46,12 +46,12 @@ impl Category {
 
 /// Hysteresis between categories: improvement per second below `little` lowers the category, from `much` raises it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Bounds {
+pub(crate) struct CategoryBounds {
     pub(crate) little: f64,
     pub(crate) much: f64,
 }
 
-impl Bounds {
+impl CategoryBounds {
     /// The bound that SpeCon publishes, without hysteresis.
     pub(crate) fn published(tuning: &ObserveTuning) -> Self {
         Self { little: tuning.specon_learning_bound, much: tuning.specon_learning_bound }
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_category_changes_by_one_step_per_evaluation() {
-        let bounds = Bounds::relative_to(1.0, &ObserveTuning::DEFAULT);
+        let bounds = CategoryBounds::relative_to(1.0, &ObserveTuning::DEFAULT);
         let after = |looks: &[f64]| {
             looks.iter().fold(Category::default(), |category, learns| category.after(*learns, bounds))
         };

@@ -10,7 +10,7 @@ use crate::tuning::ObserveTuning;
 
 /// A fitted curve of a falling metric; the caller negates a rising one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Curve {
+pub(crate) struct LearningCurve {
     a: f64,
     b: f64,
     c: f64,
@@ -19,7 +19,7 @@ pub(crate) struct Curve {
     points: usize,
 }
 
-impl Curve {
+impl LearningCurve {
     /// Fits a curve; `None` if there are too few points or they do not fall.
     pub(crate) fn fit(points: &[CurvePoint], tuning: &ObserveTuning) -> Option<Self> {
         let points = without_outliers(points, tuning);
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_fit_recovers_a_curve_of_its_own_form() {
-        let curve = Curve::fit(&points(20, typical), &TUNING).unwrap();
+        let curve = LearningCurve::fit(&points(20, typical), &TUNING).unwrap();
         let reached = curve.iterations_to(typical(6000.0)).unwrap();
         assert!((reached / 6000.0 - 1.0).abs() < 0.1, "{reached}");
         assert!(curve.iterations_to(0.1).is_none());
@@ -183,7 +183,8 @@ mod tests {
 
     #[test]
     fn noise_changes_a_prediction_little() {
-        let curve = Curve::fit(&points(30, |at| typical(at) * (1.0 + 0.01 * noise(at))), &TUNING).unwrap();
+        let curve =
+            LearningCurve::fit(&points(30, |at| typical(at) * (1.0 + 0.01 * noise(at))), &TUNING).unwrap();
         let reached = curve.iterations_to(typical(6000.0)).unwrap();
         assert!((reached / 6000.0 - 1.0).abs() < 0.4, "{reached}");
     }
@@ -192,22 +193,24 @@ mod tests {
     fn an_outlier_changes_a_prediction_little() {
         let mut spiked = points(24, typical);
         spiked[15].value = 9.0;
-        let (with, without) =
-            (Curve::fit(&spiked, &TUNING).unwrap(), Curve::fit(&points(24, typical), &TUNING).unwrap());
+        let (with, without) = (
+            LearningCurve::fit(&spiked, &TUNING).unwrap(),
+            LearningCurve::fit(&points(24, typical), &TUNING).unwrap(),
+        );
         assert!((with.at(6000.0) - without.at(6000.0)).abs() < 0.02, "{with:?} {without:?}");
     }
 
     #[test]
     fn a_metric_that_rises_or_stands_still_has_no_curve() {
-        assert_eq!(Curve::fit(&points(20, |at| at), &TUNING), None);
-        assert_eq!(Curve::fit(&points(20, |_| 1.0), &TUNING), None);
-        assert_eq!(Curve::fit(&points(3, typical), &TUNING), None);
+        assert_eq!(LearningCurve::fit(&points(20, |at| at), &TUNING), None);
+        assert_eq!(LearningCurve::fit(&points(20, |_| 1.0), &TUNING), None);
+        assert_eq!(LearningCurve::fit(&points(3, typical), &TUNING), None);
     }
 
     #[test]
     fn a_drop_below_the_curve_is_detected() {
         let mut lowered = points(20, typical);
-        let curve = Curve::fit(&lowered, &TUNING).unwrap();
+        let curve = LearningCurve::fit(&lowered, &TUNING).unwrap();
         assert!(!curve.is_left_by(&lowered, &TUNING));
         for point in &mut lowered[18..] {
             point.value -= 0.1;

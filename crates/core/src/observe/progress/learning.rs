@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ReportContext;
 use super::category::{Category, CategoryEvaluation};
-use super::curve::Curve;
+use super::curve::LearningCurve;
 use super::history::MetricHistory;
 use crate::model::job::Target;
 use crate::model::units::{Cpu, Duration, Instant, Iterations, Share};
@@ -82,7 +82,7 @@ impl Learning {
         self.largest = self.largest.max(metric.abs());
         self.history.add(done.0 as f64, value, tuning);
         let points = self.history.points();
-        let left = Curve::fit(points, tuning).is_some_and(|curve| curve.is_left_by(points, tuning));
+        let left = LearningCurve::fit(points, tuning).is_some_and(|curve| curve.is_left_by(points, tuning));
         if left {
             self.history.keep_last_points();
             self.category = Category::Progressing;
@@ -129,7 +129,7 @@ impl Learning {
 
     fn predict(&self, target: Target, tuning: &ObserveTuning) -> Option<Predicted> {
         let points = self.history.points();
-        let curve = Curve::fit(points, tuning)?;
+        let curve = LearningCurve::fit(points, tuning)?;
         let value = match target {
             Target::AtMost(value) => value,
             Target::AtLeast(value) => -value,
@@ -141,8 +141,8 @@ impl Learning {
     }
 
     /// Improvement that the curve predicts for `more` iterations, in parts of the largest metric.
-    pub fn still_gains(&self, done: Iterations, more: Iterations, tuning: &ObserveTuning) -> Option<f64> {
-        let curve = Curve::fit(self.history.points(), tuning)?;
+    pub fn predicted_gain(&self, done: Iterations, more: Iterations, tuning: &ObserveTuning) -> Option<f64> {
+        let curve = LearningCurve::fit(self.history.points(), tuning)?;
         let (now, then) = (curve.at(done.0 as f64), curve.at(done.0.saturating_add(more.0) as f64));
         (self.largest > 0.0).then(|| (now - then) / self.largest)
     }
@@ -163,7 +163,7 @@ impl Learning {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::progress::Bounds;
+    use crate::observe::progress::CategoryBounds;
 
     const TUNING: ObserveTuning = ObserveTuning::DEFAULT;
 
@@ -203,7 +203,7 @@ mod tests {
         let mut learning = Learning { largest: 1.0, ..Learning::default() };
         let mut look = |at: u64, metric: f64| {
             let (at, used) = (Instant::from_secs(at), Duration::from_secs(at));
-            let bounds = Bounds::published(&TUNING);
+            let bounds = CategoryBounds::published(&TUNING);
             let context = ReportContext { of: Cpu::cores(4), bounds, tuning: &TUNING };
             learning.evaluate_category(at, metric, used, context);
             learning.category()

@@ -65,7 +65,7 @@ impl ReportRhythm {
     }
 
     /// Time from which the job counts as stalled unless it shows a sign of life before.
-    pub(super) fn hangs_from(&self) -> Option<Instant> {
+    pub(super) fn stalled_from(&self) -> Option<Instant> {
         self.stalled_from
     }
 
@@ -100,7 +100,7 @@ mod tests {
     }
 
     fn hangs_after(rhythm: &ReportRhythm) -> Option<u64> {
-        Some(rhythm.hangs_from()?.since(rhythm.heard?).as_secs())
+        Some(rhythm.stalled_from()?.since(rhythm.heard?).as_secs())
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(hangs_after(&rhythm(10, 1, 2)), None);
         let mut rhythm = rhythm(10, 1, 9);
         rhythm.restart();
-        assert_eq!((rhythm.hangs_from(), rhythm.silent_since(Instant(u64::MAX))), (None, None));
+        assert_eq!((rhythm.stalled_from(), rhythm.silent_since(Instant(u64::MAX))), (None, None));
     }
 
     #[test]

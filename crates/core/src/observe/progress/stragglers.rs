@@ -17,7 +17,7 @@ const MAX_FORMER_NODES: usize = 8;
 
 /// Result of straggler detection for the members on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum StragglerVerdict {
     Nothing,
     /// Members on the node have this fraction of their peers' speed.
     IsSlow {
@@ -27,7 +27,7 @@ pub(crate) enum Verdict {
     /// Members on the node are about as fast as their peers.
     KeepsUp,
     /// The job's members are slow on every node.
-    IsSlowEverywhere,
+    SlowEverywhere,
 }
 
 /// Peers that a member was compared with.
@@ -148,23 +148,25 @@ impl MemberTimes {
         took: Duration,
         alike: impl Fn(NodeId) -> bool,
         tuning: &ObserveTuning,
-    ) -> Verdict {
+    ) -> StragglerVerdict {
         if took.is_zero() {
-            return Verdict::Nothing;
+            return StragglerVerdict::Nothing;
         }
         let at = self.record_time(now, (role, node), took, tuning);
-        let Some((peers, beside)) = self.peer_median(at, alike, tuning) else { return Verdict::Nothing };
+        let Some((peers, beside)) = self.peer_median(at, alike, tuning) else {
+            return StragglerVerdict::Nothing;
+        };
         let member = &mut self.members[at];
         member.peers = peers;
         member.set_side(now, Side::of(member.takes, peers, tuning), tuning);
         match member.side {
-            _ if !member.is_judged(now) => Verdict::Nothing,
+            _ if !member.is_judged(now) => StragglerVerdict::Nothing,
             Side::Slow if self.left_slow.is_some_and(|left| now.since(left) < tuning.slow_job_window) => {
-                Verdict::IsSlowEverywhere
+                StragglerVerdict::SlowEverywhere
             }
-            Side::Slow => Verdict::IsSlow { speed: speed(member.takes, peers), beside },
-            Side::Well => Verdict::KeepsUp,
-            Side::Between => Verdict::Nothing,
+            Side::Slow => StragglerVerdict::IsSlow { speed: speed(member.takes, peers), beside },
+            Side::Well => StragglerVerdict::KeepsUp,
+            Side::Between => StragglerVerdict::Nothing,
         }
     }
 
@@ -258,8 +260,13 @@ mod tests {
     const SLOW: NodeId = NodeId(3);
 
     /// Four nodes report every ten seconds; returns the last verdict on the last node.
-    fn reports(peers: &mut MemberTimes, from: u64, times: u64, last_takes: impl Fn(u64) -> u64) -> Verdict {
-        let mut verdict = Verdict::Nothing;
+    fn reports(
+        peers: &mut MemberTimes,
+        from: u64,
+        times: u64,
+        last_takes: impl Fn(u64) -> u64,
+    ) -> StragglerVerdict {
+        let mut verdict = StragglerVerdict::Nothing;
         for k in 0..times {
             let now = Instant::from_secs(from + k * 10);
             for node in 0..4 {
@@ -271,14 +278,14 @@ mod tests {
         verdict
     }
 
-    fn slow(speed: u64) -> Verdict {
-        Verdict::IsSlow { speed: Speed(speed), beside: PeerBasis::Concurrent }
+    fn slow(speed: u64) -> StragglerVerdict {
+        StragglerVerdict::IsSlow { speed: Speed(speed), beside: PeerBasis::Concurrent }
     }
 
     #[test]
     fn a_member_that_takes_half_as_long_again_for_a_minute_is_slow() {
         let mut peers = MemberTimes::default();
-        assert_eq!(reports(&mut peers, 0, 8, |_| 150), Verdict::Nothing);
+        assert_eq!(reports(&mut peers, 0, 8, |_| 150), StragglerVerdict::Nothing);
         assert_eq!(reports(&mut peers, 80, 1, |_| 150), slow(666_666));
         assert_eq!(peers.held_up(|node| node == SLOW, Instant::from_secs(80)), Some((SLOW, Speed(666_666))));
     }
@@ -289,17 +296,17 @@ mod tests {
         let spikes = |k: u64| if k % 6 == 5 { 10_000 } else { 100 };
         for from in 0..20 {
             let verdict = reports(&mut peers, from * 100, 10, spikes);
-            assert!(!matches!(verdict, Verdict::IsSlow { .. }), "{verdict:?}");
+            assert!(!matches!(verdict, StragglerVerdict::IsSlow { .. }), "{verdict:?}");
         }
-        assert_eq!(reports(&mut MemberTimes::default(), 0, 100, |_| 115), Verdict::Nothing);
-        assert_eq!(reports(&mut MemberTimes::default(), 0, 100, |_| 0), Verdict::Nothing);
+        assert_eq!(reports(&mut MemberTimes::default(), 0, 100, |_| 115), StragglerVerdict::Nothing);
+        assert_eq!(reports(&mut MemberTimes::default(), 0, 100, |_| 0), StragglerVerdict::Nothing);
     }
 
     #[test]
     fn a_member_that_keeps_up_again_is_well_after_a_minute() {
         let mut peers = MemberTimes::default();
         assert_eq!(reports(&mut peers, 0, 10, |_| 200), slow(500_000));
-        assert_eq!(reports(&mut peers, 100, 20, |_| 100), Verdict::KeepsUp);
+        assert_eq!(reports(&mut peers, 100, 20, |_| 100), StragglerVerdict::KeepsUp);
         assert_eq!(peers.held_up(|node| node == SLOW, Instant::from_secs(300)), None);
     }
 
@@ -310,7 +317,7 @@ mod tests {
         for _ in 0..1000 {
             let now = Instant::from_secs(30);
             let verdict = peers.record(now, (0, SLOW), Duration(1000), |_| true, &ObserveTuning::DEFAULT);
-            assert_eq!(verdict, Verdict::Nothing);
+            assert_eq!(verdict, StragglerVerdict::Nothing);
         }
     }
 
@@ -322,11 +329,11 @@ mod tests {
             peers.record(now, (0, NodeId(0)), Duration(100), |_| true, &ObserveTuning::DEFAULT);
             assert_eq!(
                 peers.record(now, (1, SLOW), Duration(900), |_| true, &ObserveTuning::DEFAULT),
-                Verdict::Nothing
+                StragglerVerdict::Nothing
             );
             assert_eq!(
                 peers.record(now, (0, SLOW), Duration(900), |_| false, &ObserveTuning::DEFAULT),
-                Verdict::Nothing
+                StragglerVerdict::Nothing
             );
         }
     }
@@ -346,7 +353,7 @@ mod tests {
             )
         };
         let last = (0..12).map(|k| (next(k, 11, 100), next(k, 12, 200)).1).last();
-        assert_eq!(last, Some(Verdict::IsSlowEverywhere));
+        assert_eq!(last, Some(StragglerVerdict::SlowEverywhere));
         // An hour later the job may have moved to another slow node.
         let later = (360..372).map(|k| (next(k, 11, 100), next(k, 12, 200)).1).last();
         assert_eq!(later, Some(slow(500_000)));
@@ -364,8 +371,8 @@ mod tests {
                 })
                 .last()
         };
-        assert_eq!(on(0, 1, 100), Some(Verdict::Nothing));
+        assert_eq!(on(0, 1, 100), Some(StragglerVerdict::Nothing));
         let beside = PeerBasis::OwnPast;
-        assert_eq!(on(200, 2, 200), Some(Verdict::IsSlow { speed: Speed(500_000), beside }));
+        assert_eq!(on(200, 2, 200), Some(StragglerVerdict::IsSlow { speed: Speed(500_000), beside }));
     }
 }

@@ -13,7 +13,7 @@ const STEPS: usize = 72;
 
 /// The iteration of a loop without contention.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spoke {
+pub struct WheelLoop {
     /// The bursts of an iteration, from and to, in order.
     pub sends: Vec<(Duration, Duration)>,
     /// The share of each link that a burst takes.
@@ -35,7 +35,7 @@ impl Wheel {
     }
 
     /// Adds a loop whose iterations begin `offset` after the circle does.
-    pub fn put(&mut self, spoke: &Spoke, offset: Duration) {
+    pub fn put(&mut self, spoke: &WheelLoop, offset: Duration) {
         let busy = self.busy(spoke, offset);
         for (link, part) in &spoke.links {
             let demand = self.demand.entry(*link).or_insert([0.0; STEPS]);
@@ -46,14 +46,14 @@ impl Wheel {
     }
 
     /// The first position with the least excess.
-    pub fn best(&self, spoke: &Spoke) -> Duration {
+    pub fn best(&self, spoke: &WheelLoop) -> Duration {
         let positions = STEPS.div_ceil(spoke.appearances.max(1) as usize);
         let offsets = (0..positions).map(|step| Duration(self.circle.0 * step as u64 / STEPS as u64));
         let least = offsets.map(|offset| (self.excess(spoke, offset), offset));
         least.min_by(|(one, _), (other, _)| one.total_cmp(other)).map_or(Duration::ZERO, |(_, offset)| offset)
     }
 
-    fn excess(&self, spoke: &Spoke, offset: Duration) -> f64 {
+    fn excess(&self, spoke: &WheelLoop, offset: Duration) -> f64 {
         let busy = self.busy(spoke, offset);
         let beyond = |(link, part): &(LinkId, f64)| {
             let demand = self.demand.get(link).unwrap_or(&[0.0; STEPS]);
@@ -63,7 +63,7 @@ impl Wheel {
     }
 
     /// The share of each step in which a loop sends.
-    fn busy(&self, spoke: &Spoke, offset: Duration) -> [f64; STEPS] {
+    fn busy(&self, spoke: &WheelLoop, offset: Duration) -> [f64; STEPS] {
         let width = self.circle.0 as f64 / STEPS as f64;
         let mut busy = [0.0; STEPS];
         for turn in 0..spoke.appearances {
@@ -92,9 +92,9 @@ mod tests {
 
     const LINK: LinkId = LinkId(0);
 
-    fn spoke(sends: u64, appearances: u64) -> Spoke {
+    fn spoke(sends: u64, appearances: u64) -> WheelLoop {
         let sends = vec![(Duration::ZERO, Duration(sends))];
-        Spoke { sends, links: vec![(LINK, 1.0)], appearances }
+        WheelLoop { sends, links: vec![(LINK, 1.0)], appearances }
     }
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
     fn on_unused_links_every_position_is_as_good() {
         let mut wheel = Wheel::new(Duration(720));
         wheel.put(&spoke(700, 1), Duration::ZERO);
-        let elsewhere = Spoke { links: vec![(LinkId(1), 1.0)], ..spoke(700, 1) };
+        let elsewhere = WheelLoop { links: vec![(LinkId(1), 1.0)], ..spoke(700, 1) };
         assert_eq!(wheel.best(&elsewhere), Duration::ZERO);
     }
 }

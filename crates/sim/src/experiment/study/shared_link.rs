@@ -9,9 +9,9 @@ use metronome_core::model::units::{Bandwidth, Duration, Instant, Share};
 use metronome_core::network::{Network, Pattern, Route, Sharing, Training, alone};
 use metronome_core::traffic::choose::{Stake, choose_with};
 use metronome_core::traffic::contention_graph::Flow;
-use metronome_core::traffic::paced_offset::{Beating, Round, paced};
+use metronome_core::traffic::paced_offset::{PacedLoop, Round, paced};
 use metronome_core::traffic::phase_solver::harmonise::{Beat, Rhythm, Terms, harmonise};
-use metronome_core::traffic::phase_solver::wheel::{Spoke, Wheel};
+use metronome_core::traffic::phase_solver::wheel::{Wheel, WheelLoop};
 use metronome_core::traffic::slowdown_model::{Care, SlowdownModel};
 use metronome_core::traffic::{Follows, TrafficPolicy, Turn};
 use metronome_core::tuning::TrafficTuning;
@@ -150,8 +150,8 @@ fn predicted(flows: &[Flow], lanes: &[TrafficPolicy], foresight: &mut SlowdownMo
     foresight.slowdowns(&flows, Care::Look, |_| RATE)
 }
 
-fn beating(flows: &[Flow], slowdowns: &[f64]) -> Vec<Beating> {
-    let beating = |(flow, slowdown): (&Flow, &f64)| Beating {
+fn beating(flows: &[Flow], slowdowns: &[f64]) -> Vec<PacedLoop> {
+    let beating = |(flow, slowdown): (&Flow, &f64)| PacedLoop {
         period: flow.alone,
         sends: sent_alone(flow),
         links: vec![(LINK, 1.0)],
@@ -172,7 +172,7 @@ fn shifted(flows: &[Flow]) -> Vec<TrafficPolicy> {
     let mut wheel = Wheel::new(harmony.circle);
     let turn = |(flow, beat): (&Flow, &Beat)| {
         let spoke =
-            Spoke { sends: sent_alone(flow), links: vec![(LINK, 1.0)], appearances: beat.appearances };
+            WheelLoop { sends: sent_alone(flow), links: vec![(LINK, 1.0)], appearances: beat.appearances };
         let offset = wheel.best(&spoke);
         wheel.put(&spoke, offset);
         TrafficPolicy {

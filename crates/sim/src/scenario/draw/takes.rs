@@ -7,7 +7,7 @@ use metronome_core::model::job::{
     Capabilities, Gang, GangError, JobSpec, Role, RoleKind, Shape, Topology, Work,
 };
 use metronome_core::model::units::{Cpu, Duration, GpuTime, Gpus, Resources, Share};
-use metronome_core::observe::progress::Pace;
+use metronome_core::observe::progress::WorkPace;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -72,7 +72,7 @@ impl Processes {
         let (from, to) = (f64::from(self.serial.0.0), f64::from(self.serial.1.0));
         let serial = Share((from + place * (to - from)).round() as u32);
         let scaling = self.cores.curve(serial).scaling();
-        let alone = Pace::at(scaling.speed(self.cores.asks)).work(as_asked);
+        let alone = WorkPace::at(scaling.speed(self.cores.asks)).work(as_asked);
         spec.work = Work { alone: Some(alone), ..Work::default() };
         spec.scaling = Some(Arc::new(scaling));
         spec.topology = self.topology;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use metronome_core::model::job::{Capabilities, Gang, JobSpec, Members, Role, RoleKind, Topology, Work};
 use metronome_core::model::units::{Gpus, Resources, Share};
-use metronome_core::observe::progress::Pace;
+use metronome_core::observe::progress::WorkPace;
 use metronome_core::observe::scaling::Scaling;
 use serde_saphyr::Spanned;
 
@@ -74,7 +74,7 @@ impl Chosen {
 /// Work as it is at the least size, where it is told at another.
 fn at_least_size(work: Work, scaling: Option<&Scaling>, asked: u32) -> Work {
     let Some(scaling) = scaling else { return work };
-    Work { alone: work.alone.map(|alone| Pace::at(scaling.speed(asked)).work(alone)), ..work }
+    Work { alone: work.alone.map(|alone| WorkPace::at(scaling.speed(asked)).work(alone)), ..work }
 }
 
 fn of_cores(written: &Spanned<CpuShape>, shape: &JobShape) -> Result<Chosen, Problem> {

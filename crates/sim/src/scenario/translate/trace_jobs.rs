@@ -7,7 +7,7 @@ use metronome_core::model::cluster::Name;
 use metronome_core::model::id::QueueId;
 use metronome_core::model::job::{Checkpointing, Deadline, Gang, GangError, JobSpec, Role, Topology, Work};
 use metronome_core::model::units::{Duration, Gpus, Instant, Iterations};
-use metronome_core::observe::progress::Pace;
+use metronome_core::observe::progress::WorkPace;
 use metronome_core::observe::scaling::Scaling;
 use rand_pcg::Pcg32;
 
@@ -256,7 +256,7 @@ impl Size {
     /// Work is told at the smallest size; an elastic job is taken to speed up with its GPUs, unless a table says otherwise.
     fn at_smallest(&self, duration: Duration) -> Duration {
         if let Some(scaling) = &self.scaling {
-            return Pace::at(scaling.speed(whole_gpus(self.asked))).work(duration);
+            return WorkPace::at(scaling.speed(whole_gpus(self.asked))).work(duration);
         }
         if self.asked == self.smallest {
             return duration;

@@ -44,7 +44,7 @@ impl Requests {
     /// Nothing where only whole GPUs are asked for, or the policy does not look at what it leaves.
     pub(super) fn around(draft: &Draft<'_>, rule: Placement) -> Option<Self> {
         let shapes = &draft.snapshot.room.shapes;
-        if rule != Placement::Topology || !shapes.any_shares() {
+        if rule != Placement::Topology || !shapes.asks_for_gpu_shares() {
             return None;
         }
         let mut asked: Vec<(u32, &Shape)> = shapes

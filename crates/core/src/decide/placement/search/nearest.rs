@@ -45,13 +45,13 @@ impl<'a> Search<'a> {
 
     /// The nodes that have too little bandwidth left on average for a member, in order.
     fn used_up(&self, draft: &Draft<'a>) -> Vec<NodeId> {
-        let Some(pattern) = pattern_of(&self.job.spec).filter(|_| !draft.contention.knows_no_links()) else {
+        let Some(pattern) = pattern_of(&self.job.spec).filter(|_| !draft.contention.has_no_links()) else {
             return Vec::new();
         };
-        let used = draft.contention.used_on_average().into_iter();
+        let used = draft.contention.average_utilisation().into_iter();
         let members = self.job.spec.roles.iter().map(|role| self.size(role)).sum();
         let exceeds = |(node, used): &(NodeId, f64)| {
-            used + draft.contention.needed_on_average(*node, &pattern, members) > 1.0
+            used + draft.contention.average_need(*node, &pattern, members) > 1.0
         };
         used.filter(exceeds).map(|(node, _)| node).collect()
     }

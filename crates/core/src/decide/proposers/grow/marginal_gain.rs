@@ -24,7 +24,7 @@ use crate::model::id::JobId;
 use crate::model::job::Life;
 use crate::model::plan::Assignment;
 use crate::model::units::{Duration, Instant};
-use crate::observe::progress::Pace;
+use crate::observe::progress::WorkPace;
 use crate::observe::scaling::{Scaling, Speed};
 
 /// Gives each gang with a declared scaling the size at which all end soonest.
@@ -147,12 +147,12 @@ impl<'a> Sharer<'a> {
     }
 
     fn time(&self, members: u32) -> Duration {
-        Pace::at(self.scaling.speed(members)).time(self.left)
+        WorkPace::at(self.scaling.speed(members)).time(self.left)
     }
 
     /// What it loses by another size for some time.
     fn loses(&self, members: u32, time: Duration) -> Duration {
-        let pace = |members: u32| Pace::at(self.scaling.speed(members));
+        let pace = |members: u32| WorkPace::at(self.scaling.speed(members));
         let time = time.min(self.time(self.members));
         let done = pace(members).work(time).min(pace(self.members).work(time));
         (time - pace(self.members).time(done)) + self.cost

@@ -20,7 +20,7 @@ use crate::traffic::choose::{
 };
 use crate::traffic::contention_graph::Flow;
 use crate::traffic::decision_inputs::{DecisionInputs, Reconfiguration, What};
-use crate::traffic::paced_offset::{Beating, paced};
+use crate::traffic::paced_offset::{PacedLoop, paced};
 
 pub(super) fn traffic(ledger: &mut Ledger<'_>, basis: &mut Basis) -> BTreeMap<JobId, TrafficPolicy> {
     let last = Last::of(ledger.draft.snapshot.decision_inputs);
@@ -191,7 +191,7 @@ fn turns(
     stakes: &[Stake],
     slowdowns: &[f64],
 ) -> Option<Vec<TrafficPolicy>> {
-    let beating = |((flow, stake), slowdown): ((&&Flow, &Stake), &f64)| Beating {
+    let beating = |((flow, stake), slowdown): ((&&Flow, &Stake), &f64)| PacedLoop {
         period: flow.alone,
         sends: draft.contention.sends(flow),
         links: draft.contention.demands(flow),
@@ -199,7 +199,7 @@ fn turns(
         slowdown: *slowdown,
     };
     let all = flows.iter().zip(stakes).zip(slowdowns);
-    let beating: Vec<Beating> = all.map(beating).collect();
+    let beating: Vec<PacedLoop> = all.map(beating).collect();
     paced(&draft.snapshot.tuning.traffic, &beating, draft.contention.keeping())
 }
 

@@ -8,7 +8,7 @@ use crate::model::id::JobId;
 use crate::model::units::{Duration, Share};
 use crate::traffic::contention_graph::{ContentionGraph, Flow};
 use crate::traffic::phase_solver::harmonise::{Beat, Harmony, Rhythm, Terms, harmonise};
-use crate::traffic::phase_solver::wheel::{Spoke, Wheel};
+use crate::traffic::phase_solver::wheel::{Wheel, WheelLoop};
 use crate::traffic::{TrafficPolicy, Turn};
 use crate::tuning::TrafficTuning;
 
@@ -38,7 +38,7 @@ fn add_newcomers(
     let rhythms: Vec<Rhythm> = flows.iter().map(|flow| rhythm(flow)).collect();
     let Ok(Harmony { circle, beats }) = harmonise(&rhythms, &Terms::of(tuning)) else { return };
     let spoke = |(flow, beat): (&&Flow, &Beat)| spoke(contention, flow, *beat);
-    let spokes: Vec<Spoke> = flows.iter().zip(&beats).map(spoke).collect();
+    let spokes: Vec<WheelLoop> = flows.iter().zip(&beats).map(spoke).collect();
     let mut wheel = Wheel::new(circle);
     for (job, spoke) in jobs.iter().zip(&spokes) {
         if let Some(turn) = turns.get(job) {
@@ -59,7 +59,7 @@ fn rhythm(flow: &Flow) -> Rhythm {
     Rhythm { period: flow.alone, noise: Duration::ZERO, weight: 1, loss: Share::WHOLE }
 }
 
-fn spoke(contention: &ContentionGraph, flow: &Flow, beat: Beat) -> Spoke {
+fn spoke(contention: &ContentionGraph, flow: &Flow, beat: Beat) -> WheelLoop {
     let links = contention.demands(flow);
-    Spoke { sends: contention.sends(flow), links, appearances: beat.appearances }
+    WheelLoop { sends: contention.sends(flow), links, appearances: beat.appearances }
 }
