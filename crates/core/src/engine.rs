@@ -3,6 +3,7 @@
 
 mod adopt;
 mod deadlines;
+mod directive;
 mod directives;
 mod event;
 mod explain;
@@ -42,7 +43,7 @@ use crate::model::report::{Reason, Report};
 use crate::model::units::Instant;
 use crate::traffic::TrafficPolicy;
 
-pub use directives::{Directive, NodeOutcome};
+pub use directive::{Directive, NodeOutcome};
 pub use event::{Ending, Event};
 use index::Index;
 pub use settings::Settings;

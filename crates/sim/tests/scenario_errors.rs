@@ -821,7 +821,7 @@ fn faults_name_what_there_is() {
         (faults("{steps: {fail: 60%, lost: 60%}}"), ":11:20: the chances of a step sum to more than 1", None),
         (
             faults("{at: 1s}"),
-            ":11:12: a fault is one of {node, at, for, notice, members, slowdown}, {link: {from, to}, at, for, rate}, {job, at, for} and \
+            ":11:12: a fault is one of {node, at, for, notice, members, slowdown, agent, delay}, {link: {from, to}, at, for, rate}, {job, at, for} and \
              {steps: {fail, late, lost, delay}}",
             None,
         ),

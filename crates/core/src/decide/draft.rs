@@ -177,7 +177,7 @@ impl<'a> Draft<'a> {
         self.capacity.fits[shape]
     }
 
-    /// The same beside the reservations that are enforced, where `fits` is exact.
+    /// The same beside the reservations that are enforced, where `fits` counts every node.
     pub(super) fn fits_beside_reservations(&self, shape: ShapeId) -> u64 {
         let Snapshot { cluster, room, .. } = self.snapshot;
         let each = room.shapes.get(shape);

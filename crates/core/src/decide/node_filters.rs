@@ -3,7 +3,8 @@
 //! `Draft::fit_on` asks `excludes` before it counts free capacity, so a filter holds for every placement: starts, moves and
 //! further members of elastic gangs. A new filter is a function in this file and a line in `excludes`. Members that run on
 //! an excluded node stay there. Counts that are kept for speed (`Draft::fits`) include nodes that only a new filter excludes:
-//! they are upper bounds, and a search finds out.
+//! they are upper bounds, and a search finds out. Proposers that look at `NodeState::Ready` themselves only choose candidates; the
+//! place that they propose goes through `fit_on`.
 
 use crate::decide::snapshot::Snapshot;
 use crate::model::cluster::NodeState;

@@ -3,68 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use super::Engine;
+use super::directive::{Directive, NodeOutcome};
 use super::index::Index;
 use super::state::State;
 use crate::model::cluster::Name;
-use crate::model::cpu_weight::CpuWeight;
 use crate::model::id::{JobId, NodeId};
 use crate::model::plan::{Action, Generation, Step, StepId};
 use crate::model::report::{Failure, Unconfirmed};
-use crate::model::units::Instant;
-use crate::traffic::TrafficPolicy;
 
 /// Waits between attempts are doubled this many times at most.
 const MAX_DOUBLINGS: u32 = 6;
-
-/// The traffic policy and the CPU weight of a job, and which of its nodes have applied them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Directive {
-    /// The plan that asked for it first.
-    pub generation: Generation,
-    pub traffic: TrafficPolicy,
-    pub weight: CpuWeight,
-    /// The latest step that asked for it.
-    pub step: StepId,
-    pub nodes: BTreeMap<NodeId, NodeOutcome>,
-}
-
-/// What a node has made of a directive.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum NodeOutcome {
-    Applied,
-    Awaited {
-        since: Instant,
-        attempts: u32,
-        /// When the engine asks again.
-        retry: Instant,
-        /// Why the latest attempt failed, if the node has said so.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        failure: Option<Name>,
-    },
-}
-
-impl Directive {
-    fn is_default(&self) -> bool {
-        self.traffic.is_default() && self.weight.is_default()
-    }
-
-    fn is_confirmed(&self) -> bool {
-        self.nodes.values().all(|outcome| *outcome == NodeOutcome::Applied)
-    }
-
-    fn next_retry(&self) -> Option<Instant> {
-        let retry = |outcome: &NodeOutcome| match outcome {
-            NodeOutcome::Applied => None,
-            NodeOutcome::Awaited { retry, .. } => Some(*retry),
-        };
-        self.nodes.values().filter_map(retry).min()
-    }
-}
 
 impl Index {
     /// Takes a directive into the timers, and its job among those with unconfirmed ones.
@@ -253,7 +202,8 @@ mod tests {
     use crate::model::job::{Gang, JobSpec, Life};
     use crate::model::policy::Policy;
     use crate::model::queue::Queue;
-    use crate::model::units::{Duration, Gpus, Resources};
+    use crate::model::units::{Duration, Gpus, Instant, Resources};
+    use crate::traffic::TrafficPolicy;
 
     const BEHIND: TrafficPolicy = TrafficPolicy {
         class: 3,

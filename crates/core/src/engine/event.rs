@@ -102,7 +102,9 @@ pub enum Event {
         node: NodeId,
         spec: NodeSpec,
     },
+    /// Unreachable: its members are lost.
     NodeLost(NodeId),
+    /// Takes members again: it was lost, cordoned or drained. Only a node that was lost (`NodeState::Gone`) has been away.
     NodeBack(NodeId),
     NodeCordoned(NodeId),
     /// Takes nothing new, and will go: then, or once nothing runs there.

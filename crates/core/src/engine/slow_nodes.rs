@@ -26,7 +26,7 @@ impl Engine {
         self.state.dirty |= match verdict {
             StragglerVerdict::Nothing => false,
             StragglerVerdict::IsSlow { speed, beside } => {
-                slow_nodes.is_slow(now, (node, id), (speed, beside), count, tuning)
+                slow_nodes.note_slow(now, (node, id), (speed, beside), count, tuning)
             }
             StragglerVerdict::KeepsUp => slow_nodes.keeps_up(node, id, tuning),
             StragglerVerdict::SlowEverywhere => slow_nodes.withdraw_evidence(id, tuning),

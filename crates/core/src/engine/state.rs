@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Directive, Settings};
+use super::directive::Directive;
+use super::settings::Settings;
 use crate::model::cluster::{Cluster, Name};
 use crate::model::groups::Groups;
 use crate::model::id::{BudgetId, IdVec, JobId, QueueId, Window};

@@ -62,7 +62,7 @@ impl SlowNodes {
 
     /// Records that a job is slow on a node; `nodes` is the size of the cluster. Returns whether that is news about a
     /// node that counts as slow.
-    pub(crate) fn is_slow(
+    pub(crate) fn note_slow(
         &mut self,
         now: Instant,
         (node, job): (NodeId, JobId),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     fn says(slow_nodes: &mut SlowNodes, minutes: u64, node: NodeId, job: u32, beside: PeerBasis) -> bool {
-        slow_nodes.is_slow(at(minutes), (node, JobId(job)), (HALF, beside), 10, &ObserveTuning::DEFAULT)
+        slow_nodes.note_slow(at(minutes), (node, JobId(job)), (HALF, beside), 10, &ObserveTuning::DEFAULT)
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
         let mut slow_nodes = SlowNodes::default();
         assert!(says(&mut slow_nodes, 0, NODE, 1, PeerBasis::Concurrent));
         assert!(!says(&mut slow_nodes, 0, NodeId(1), 1, PeerBasis::Concurrent), "one of ten already is");
-        slow_nodes.is_slow(
+        slow_nodes.note_slow(
             at(1),
             (NODE, JobId(2)),
             (Speed(1), PeerBasis::Concurrent),

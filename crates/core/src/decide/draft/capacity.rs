@@ -22,7 +22,7 @@ pub(super) struct Capacity {
 /// How `fits` is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counting {
-    /// Updated with every change of a node: exact over all nodes that are ready.
+    /// Updated with every change of a node: exact over all nodes that are ready, an upper bound where another filter excludes one.
     Exact,
     /// Lowered to what a search that failed has found, because free capacity only shrinks after that.
     AfterFailures,

@@ -45,8 +45,7 @@ fn policies_of(
     let now = DecisionInputs { changed: before.changed(), ..ground(&ledger.draft, jobs) };
     if before.is_still(&now) {
         basis.inputs.push(now);
-        let known = |job: &JobId| Some((*job, snapshot.plan.slowdown_vs_fair(*job)?));
-        basis.slowdowns.extend(jobs.iter().filter_map(known));
+        basis.slowdowns.extend(slowdowns_as_chosen(snapshot, jobs, &current));
         return current;
     }
     let stays = now
@@ -66,11 +65,11 @@ fn policies_of(
         call => call,
     };
     let verdict = Verdict { call, ..verdict };
-    let chosen = match (&verdict.call, stays) {
-        (Call::Keep, _) | (Call::Change, Some(_)) => &current,
-        (Call::Change | Call::Must, _) => &verdict.traffic,
-    };
-    basis.slowdowns.extend(slowdowns_of_the_first(&ledger.draft, jobs, chosen));
+    // What is predicted of policies when they are chosen is written down: policies that stay may have come to be worse.
+    basis.slowdowns.extend(match (&verdict.call, stays) {
+        (Call::Keep, _) | (Call::Change, Some(_)) => slowdowns_as_chosen(snapshot, jobs, &current),
+        (Call::Change | Call::Must, _) => slowdowns_of_the_first(&ledger.draft, jobs, &verdict.traffic),
+    });
     let inputs = &mut basis.inputs;
     match (verdict, stays) {
         (Verdict { call: Call::Keep, .. }, _) => {
@@ -116,6 +115,18 @@ struct Verdict {
     changed: Vec<JobId>,
     /// What all jobs save by the change together.
     saves: Duration,
+}
+
+/// The slowdowns that the plan has for jobs whose traffic policies stay; none where all of them share fairly.
+fn slowdowns_as_chosen(
+    snapshot: &Snapshot<'_>,
+    jobs: &[JobId],
+    current: &[TrafficPolicy],
+) -> Vec<(JobId, Share)> {
+    if current.iter().all(TrafficPolicy::is_default) {
+        return Vec::new();
+    }
+    jobs.iter().filter_map(|job| Some((*job, snapshot.plan.slowdown_vs_fair(*job)?))).collect()
 }
 
 /// Iteration times of highest-priority jobs under traffic policies, relative to fair sharing; none where all jobs share fairly.
