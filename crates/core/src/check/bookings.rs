@@ -1,15 +1,17 @@
 //! The rules of the timetable: bookings of jobs that there are, and at no time more of a pool than the cluster has of it.
 //!
-//! Pools are derived anew: the nodes that are well and on which a booked job may run, with what they have of GPUs, or of cores
-//! where the job uses no GPUs. A booking takes from its own pool and from every pool in which that one lies. Where the world has
-//! taken nodes away, bookings that were there before may stay; no time may get worse.
+//! Pools are derived anew: the nodes on which a booked job may run, with what they have of GPUs, or of cores where the job uses
+//! no GPUs. A booking takes from its own pool and from every pool in which that one lies. Nodes count whatever their state: a
+//! job goes on on a node that is drained, and a booking outlives a node that is lost for a while. Where the world has taken capacity
+//! away, bookings that were there before may stay; no time may get worse. A job that has its place and cannot be stopped keeps
+//! what it holds, whatever is booked: that comes off the capacity for all other bookings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Violation;
 use crate::deadlines::{Booking, DeadlineEntry};
 use crate::decide::snapshot::Snapshot;
-use crate::model::cluster::{Node, NodeState};
+use crate::model::cluster::Node;
 use crate::model::id::{JobId, NodeId};
 use crate::model::job::{Eligibility, Job, JobSpec, Role};
 use crate::model::plan::Amendment;
@@ -40,7 +42,7 @@ pub(super) fn keeps_rules_of_bookings(
     let before = Taken::of(snapshot, before());
     after.pools(snapshot).try_for_each(|pool| {
         let capacity = pool.capacity(snapshot);
-        match after.first_above(&before, &pool, capacity) {
+        match after.first_above(snapshot, &before, &pool, capacity) {
             Some((at, job)) => Err(Violation::Overbooked(job, at)),
             None => Ok(()),
         }
@@ -99,10 +101,8 @@ impl Kind {
             }
         };
         let nodes = snapshot.cluster.nodes().iter();
-        let well = nodes.filter(|(id, node)| {
-            node.state == NodeState::Ready && self.amount(node.capacity) > 0 && is_on(*id, node)
-        });
-        Pool { of_gpus: matches!(self, Self::Gpus(_)), nodes: well.map(|(id, _)| id).collect() }
+        let of_kind = nodes.filter(|(id, node)| self.amount(node.capacity) > 0 && is_on(*id, node));
+        Pool { of_gpus: matches!(self, Self::Gpus(_)), nodes: of_kind.map(|(id, _)| id).collect() }
     }
 }
 
@@ -120,6 +120,14 @@ impl Pool {
         if self.of_gpus { all.gpus.0 } else { all.cpu.0 }
     }
 
+    /// What a job holds of this pool by the plan before.
+    fn held_by(&self, snapshot: &Snapshot<'_>, job: JobId) -> u64 {
+        let held = snapshot.plan.get(job).into_iter().flat_map(|held| held.takes());
+        let here: Resources =
+            held.filter(|(node, _)| self.nodes.contains(node)).map(|(_, amount)| *amount).sum();
+        if self.of_gpus { here.gpus.0 } else { here.cpu.0 }
+    }
+
     fn lies_in(&self, other: &Self) -> bool {
         self.of_gpus == other.of_gpus && self.nodes.is_subset(&other.nodes)
     }
@@ -127,23 +135,35 @@ impl Pool {
 
 /// What bookings take: by the pool of their kind, from when to when, how much, and for which job.
 struct Taken {
-    by_pool: BTreeMap<Pool, Vec<(Instant, Instant, u64, JobId)>>,
+    by_pool: BTreeMap<Pool, Vec<Span>>,
+}
+
+/// What a job takes of a pool for a time.
+struct Span {
+    from: Instant,
+    to: Instant,
+    amount: u64,
+    job: JobId,
+    /// The job holds at least as much in the plan before, and cannot be stopped.
+    kept: bool,
 }
 
 impl Taken {
     fn of<'e>(snapshot: &Snapshot<'_>, entries: impl Iterator<Item = (JobId, &'e DeadlineEntry)>) -> Self {
-        let mut by_kind: BTreeMap<Kind, Vec<(Instant, Instant, u64, JobId)>> = BTreeMap::new();
+        let mut by_kind: BTreeMap<Kind, Vec<Span>> = BTreeMap::new();
         for (id, entry) in entries {
             let (Some(job), Some(booking)) = (snapshot.jobs.get(id), &entry.booking) else { continue };
             let kind = Kind::of(&job.spec, entry.node);
             let taken = by_kind.entry(kind).or_default();
             let still = booking.segments.iter().filter(|segment| segment.to > snapshot.now);
+            let stays = !job.spec.capabilities.makes_room() || !job.spec.budgets.is_empty();
+            let held = snapshot.plan.get(id).filter(|_| stays).map_or(0, |held| kind.amount(held.total()));
             taken.extend(still.map(|segment| {
                 let amount = kind.amount(taken_by(snapshot, id, job, segment.members));
-                (segment.from, segment.to, amount, id)
+                Span { from: segment.from, to: segment.to, amount, job: id, kept: amount <= held }
             }));
         }
-        let mut by_pool: BTreeMap<Pool, Vec<(Instant, Instant, u64, JobId)>> = BTreeMap::new();
+        let mut by_pool: BTreeMap<Pool, Vec<Span>> = BTreeMap::new();
         // Above this number of kinds of jobs, all of them are booked from the pools of the whole cluster.
         let pools_apart = kinds_of_jobs_with_deadlines(snapshot) < snapshot.tuning.decide.max_pool_kinds;
         for (kind, taken) in by_kind {
@@ -161,36 +181,63 @@ impl Taken {
         all.into_iter()
     }
 
-    /// Changes of what is taken from a pool, in order of time.
-    fn changes(&self, pool: &Pool) -> Vec<(Instant, i128, JobId)> {
-        let within = self.by_pool.iter().filter(|(own, _)| own.lies_in(pool));
-        let mut changes: Vec<(Instant, i128, JobId)> = within
-            .flat_map(|(_, taken)| taken)
-            .flat_map(|(from, to, amount, job)| {
-                [(*from, i128::from(*amount), *job), (*to, -i128::from(*amount), *job)]
-            })
-            .collect();
-        changes.sort_unstable();
-        changes
+    fn spans(&self, pool: &Pool) -> impl Iterator<Item = &Span> {
+        self.by_pool.iter().filter(|(own, _)| own.lies_in(pool)).flat_map(|(_, taken)| taken)
     }
 
-    /// The first time from which more is taken from a pool than it has and than was taken before, with a job that begins then.
-    fn first_above(&self, before: &Self, pool: &Pool, capacity: u64) -> Option<(Instant, JobId)> {
-        let after = self.changes(pool).into_iter().map(|(at, by, job)| (at, by, 0, job));
-        let before = before.changes(pool).into_iter().map(|(at, by, job)| (at, 0, by, job));
-        let mut all: Vec<(Instant, i128, i128, JobId)> = after.chain(before).collect();
+    /// The first time from which more is booked of a pool than it has beside kept places, and than was booked before, with a job
+    /// whose booking begins then.
+    fn first_above(
+        &self,
+        snapshot: &Snapshot<'_>,
+        before: &Self,
+        pool: &Pool,
+        capacity: u64,
+    ) -> Option<(Instant, JobId)> {
+        let after = self.spans(pool).flat_map(|span| match span.kept {
+            true => changes(span, Level::Kept, pool.held_by(snapshot, span.job)),
+            false => changes(span, Level::After, span.amount),
+        });
+        let before = before.spans(pool).filter(|span| !span.kept);
+        let before = before.flat_map(|span| changes(span, Level::Before, span.amount));
+        let mut all: Vec<Change> = after.chain(before).collect();
         all.sort_unstable();
-        let (mut now, mut then) = (0_i128, 0_i128);
-        for at_once in all.chunk_by(|one, next| one.0 == next.0) {
-            now += at_once.iter().map(|(_, by, ..)| by).sum::<i128>();
-            then += at_once.iter().map(|(_, _, by, _)| by).sum::<i128>();
-            if now > i128::from(capacity).max(then) {
-                let begins = at_once.iter().find(|(_, by, ..)| *by > 0).unwrap_or(&at_once[0]);
-                return Some((begins.0, begins.3));
+        let mut levels = BTreeMap::from([(Level::After, 0), (Level::Before, 0), (Level::Kept, 0)]);
+        for at_once in all.chunk_by(|one, next| one.at == next.at) {
+            for change in at_once {
+                *levels.entry(change.level).or_default() += change.by;
+            }
+            let left = i128::from(capacity) - levels[&Level::Kept];
+            if levels[&Level::After] > left.max(levels[&Level::Before]) {
+                let begins = at_once.iter().find(|change| change.by > 0).unwrap_or(&at_once[0]);
+                return Some((begins.at, begins.job));
             }
         }
         None
     }
+}
+
+/// What changes at one time of what is taken from a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Change {
+    at: Instant,
+    level: Level,
+    by: i128,
+    job: JobId,
+}
+
+/// Which bookings a change is of: those that the amendment makes or leaves, those of the plan before, or kept places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    After,
+    Before,
+    Kept,
+}
+
+fn changes(span: &Span, level: Level, amount: u64) -> [Change; 2] {
+    let by = i128::from(amount);
+    let begin = Change { at: span.from, level, by, job: span.job };
+    [begin, Change { at: span.to, by: -by, ..begin }]
 }
 
 fn kinds_of_jobs_with_deadlines(snapshot: &Snapshot<'_>) -> usize {
