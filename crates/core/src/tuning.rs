@@ -50,7 +50,7 @@ pub struct Entry {
     pub most: String,
     /// The kind of value: "a number", "a whole number", "a duration" or "a share".
     pub kind: &'static str,
-    /// What is counted.
+    /// The unit of the value.
     pub unit: &'static str,
     /// What the number means, as one sentence.
     pub meaning: String,

@@ -7,7 +7,7 @@ use crate::model::job::{Job, JobSpec, Shape};
 use crate::model::plan::{Assignment, Part};
 use crate::model::units::Resources;
 
-/// What is used of counters, where it is not nothing.
+/// Used amounts of counters that are not zero.
 pub(super) type Counts = BTreeMap<(CounterId, NodeId), u64>;
 
 /// What all jobs hold in fact, added up from their lives.

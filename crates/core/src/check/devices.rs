@@ -14,7 +14,7 @@ use crate::model::job::{Job, JobSpec};
 use crate::model::plan::{Amendment, Assignment};
 use crate::model::units::Gpus;
 
-/// What is used of devices that are shared, where it is not nothing.
+/// Used shares of devices that are not zero.
 pub(super) type Shares = BTreeMap<(NodeId, DeviceId), u64>;
 
 const DEVICE: u64 = Gpus::whole(1).0;
@@ -134,7 +134,7 @@ impl Checker {
         shares().any(|used| used > DEVICE) || !suffice(cluster, node, self.nodes[node].gpus, shares())
     }
 
-    /// What is used of the devices of a node that are shared.
+    /// Used shares of the shared devices of a node.
     pub(super) fn shares_on(&self, node: NodeId) -> impl Iterator<Item = (DeviceId, u64)> {
         on(&self.shares, node).map(|((_, device), used)| (*device, *used))
     }

@@ -46,9 +46,9 @@ fn rules(job: &Job) -> impl Iterator<Item = &Rule> {
 /// How many of a group are in one domain.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
-    /// Whoever is not part of the amendment.
+    /// Members of jobs that the amendment does not change.
     before: u64,
-    /// Everybody that was there or comes.
+    /// Members that were there or come.
     ever: u64,
 }
 
@@ -69,9 +69,9 @@ impl Count {
 
 struct Counts<'a> {
     snapshot: &'a Snapshot<'a>,
-    /// Of the groups that matter, in every domain of their partition.
+    /// Counts of the groups that matter, in every domain of their partition.
     counts: BTreeMap<GroupId, BTreeMap<Domain, Count>>,
-    /// Who comes into each domain of those.
+    /// Members that the amendment adds to each domain of those.
     comers: BTreeMap<(GroupId, Domain), Vec<(JobId, Part)>>,
 }
 

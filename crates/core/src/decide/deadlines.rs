@@ -36,7 +36,7 @@ pub(super) use capacity_pools::Pools;
 pub(super) use kind::makes_room;
 pub(super) use need::{BookedSize, DeadlineJob};
 
-/// What is decided about deadlines alone: the timetable, and what it leaves.
+/// Decisions about deadlines alone: the timetable, and the capacity that it leaves.
 #[derive(Debug, Default)]
 pub(super) struct Schedule<'a> {
     pub(super) timetable: Timetable,
@@ -44,7 +44,7 @@ pub(super) struct Schedule<'a> {
     pub(super) jobs: Vec<DeadlineJob<'a>>,
     /// Whether an earlier decision put the timetable into the plan already, as far as it could.
     pub(super) stands: bool,
-    /// What is free beside the bookings.
+    /// Free capacity beside the bookings.
     pub(super) pools: Option<Pools>,
     /// Jobs that will never run.
     pub(super) refused: Vec<(JobId, Reason)>,

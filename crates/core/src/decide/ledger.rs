@@ -1,4 +1,4 @@
-//! The one mutable state of a decision.
+//! The ledger: the only mutable state of a decision.
 //!
 //! A ledger owns free capacity and undo (`draft`), the queue of waiting jobs (`requests`), what is booked for deadlines
 //! (`bookings`), work budgets (`work`), wake-ups and the report. Proposers read it, try things in its draft and put them

@@ -1,4 +1,4 @@
-//! The one file through which jobs are placed: every proposer asks here, and only this file calls the search
+//! Placement of jobs: every proposer asks this file, and no other file calls the search
 //! (`placement/search.rs`).
 //!
 //! | function | answers | leaves the draft |

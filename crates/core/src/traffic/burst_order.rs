@@ -29,7 +29,7 @@ pub struct Burst {
     /// The class that it may still have: the kernel takes another only when the leaf is empty.
     pub at_most: u8,
     pub slot: Slot,
-    /// What is left of it, in nanoseconds at the full rate of its links.
+    /// The unsent part of the burst, in nanoseconds at the full rate of its links.
     pub left: f64,
 }
 

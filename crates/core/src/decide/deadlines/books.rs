@@ -16,7 +16,7 @@ pub(super) struct Books<'a> {
     pub(super) snapshot: &'a Snapshot<'a>,
     /// By deadline.
     pub(super) jobs: Vec<DeadlineJob<'a>>,
-    /// What is free beside the bookings.
+    /// Free capacity beside the bookings.
     pub(super) pools: Pools,
     pub(super) grid: Grid,
     /// Bookings by the index of their job in `jobs`.

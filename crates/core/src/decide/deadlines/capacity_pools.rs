@@ -122,7 +122,7 @@ impl Pools {
         &self.capacity
     }
 
-    /// What is free for a job, in the units that it books.
+    /// Free capacity for a job, in the units that it books.
     pub(super) fn outlook(
         &self,
         snapshot: &Snapshot<'_>,

@@ -151,7 +151,7 @@ impl PoolHierarchy {
     }
 }
 
-/// What is booked.
+/// The resources that are booked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Booked {
     UnitsAlone,

@@ -1,4 +1,4 @@
-//! What is allocated on each node in a draft, and how many members of each shape still fit.
+//! Allocated capacity of each node in a draft, and how many members of each shape still fit.
 
 use crate::decide::node_filters::is_not_ready;
 use crate::decide::snapshot::Snapshot;

@@ -11,7 +11,7 @@ use crate::model::report::Reason;
 #[derive(Debug, Default)]
 pub(in crate::decide) struct Bookings<'a> {
     pub(in crate::decide) timetable: Timetable,
-    /// What is free beside the bookings.
+    /// Free capacity beside the bookings.
     pub(in crate::decide) pools: Option<Pools>,
     /// Jobs that will never run.
     pub(in crate::decide) refused: Vec<(JobId, Reason)>,

@@ -1,7 +1,7 @@
 //! A waiting gang that does not fit, though there is enough capacity in all, fits once a few running jobs have moved closer
 //! together.
 //!
-//! What is gained is the time for which the gang would wait otherwise: until its reservation begins, or until enough jobs
+//! The gain is the time for which the gang would wait otherwise: until its reservation begins, or until enough jobs
 //! are expected to have left that it fits (`reservations`; a job of unknown length is expected to run as long again as it
 //! has). What is paid is what the moved jobs lose by saving and starting again, and by what they meet on links at their
 //! new places. Each second counts by the job's priority, and a move must gain half as much again as it costs. Moved

@@ -1,6 +1,6 @@
 //! One job leaves a node on which jobs share too few cores, if that saves all jobs together more than the move costs.
 //!
-//! What is saved is weighed by how much each job still learns. No job on the other node may end much later for it, and a
+//! Saved time is weighed by how much each job still learns. No job on the other node may end much later for it, and a
 //! job that was just moved stays for a while. One job is moved at a time, and the next look is at the next report.
 
 use std::collections::BTreeMap;

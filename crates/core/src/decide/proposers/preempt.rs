@@ -10,7 +10,7 @@
 //!
 //! Victims of the lowest priority are released first, level by level in a trial, until the job fits. Of those on whose
 //! nodes it then lies, each is given back if the job fits without its eviction, the one that would lose most first.
-//! What is left is minimal: with any one of them back, the job would not fit. None of the three relations has a cycle,
+//! The remaining set is minimal: with any one of them back, the job would not fit. None of the three relations has a cycle,
 //! so two jobs never evict each other in turn.
 
 mod search;

@@ -22,7 +22,7 @@ pub struct Reconsidered {
 pub enum Call {
     /// The current traffic policies are the best, or hardly worse.
     Keep,
-    /// Others are better by more than the margin.
+    /// Other policies are better by more than the margin.
     Change,
     /// The current traffic policies harm a job or do not help.
     Must,

@@ -71,7 +71,7 @@ impl Requests {
     }
 }
 
-/// What is left of a node.
+/// Free capacity of a node.
 struct Left<'d> {
     room: Resources,
     devices: Devices<'d>,
@@ -83,7 +83,7 @@ impl<'d> Left<'d> {
         Self { room, empty: devices.empty().unwrap_or(0), devices }
     }
 
-    /// What is left after this number of members more.
+    /// Free capacity after this number of members more.
     fn with(self, each: Resources, members: u32) -> Option<Self> {
         let room = self.room - each.times(u64::from(members));
         Some(Self::new(room, self.devices.with(each.gpus, members)?))

@@ -211,7 +211,7 @@ struct Offer {
 impl Eq for Offer {}
 
 impl Ord for Offer {
-    /// The one that is worth most is the greatest; of equals the first.
+    /// The most valuable change is the greatest; of equal ones the first.
     fn cmp(&self, other: &Self) -> Ordering {
         self.worth.total_cmp(&other.worth).then(other.at.cmp(&self.at)).then(other.members.cmp(&self.members))
     }
